@@ -1,0 +1,86 @@
+"""What the engine answers, in editor terms but without LSP: plain data that `lsp/` and `cli/` convert."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from jaxsight.engine.text import Edit, Range
+
+
+class Severity(Enum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFORMATION = "information"
+    HINT = "hint"
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """`markdown` for the range that it speaks of; `stale` when it tells of the text before the last edits."""
+
+    range: Range
+    markdown: str
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """An inlay hint after the range's end. `key` finds the tooltip when the hint is resolved."""
+
+    range: Range
+    label: str
+    tooltip: str = ""
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Somewhere else that a finding speaks of."""
+
+    path: str
+    range: Range
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a diagnostic reports. `url` is the page of the code (or JAX's own page on the error)."""
+
+    code: str
+    severity: Severity
+    range: Range
+    message: str
+    url: str = ""
+    related: tuple[Place, ...] = ()
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """A line above a function: `title`; a click runs `command` with `arguments`."""
+
+    range: Range
+    title: str
+    command: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A code action: its title, LSP-style kind (`quickfix`, `refactor.rewrite…`) and edits of this document."""
+
+    title: str
+    kind: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One proposal. `edit` replaces what is already typed; `kind` is `argument`, `dtype`, `size`, `keyword`."""
+
+    label: str
+    kind: str
+    edit: Edit
+    detail: str = ""
+    documentation: str = ""

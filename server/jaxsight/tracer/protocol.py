@@ -1,0 +1,306 @@
+"""What the server and a tracer say to each other.
+
+This module is the protocol's specification. Both sides import it, so it uses the standard library alone and
+must run on every Python from 3.11 on. Every message is a frozen dataclass; `jaxsight.workers.wire` turns one
+into a frame and back. A tracer speaks first (`Hello`), then answers each `Trace` or `Show` with exactly one of
+`Traced`, `Shown`, `Failed` or `Cancelled` that carries the request's `id`; `Stage` messages may come before it.
+`Overlay` and `Cancel` have no answer.
+
+Positions on the wire are Python's own: lines from 1 *within the chunk's text*, columns in UTF-8 bytes. The tracer
+never knows where a chunk stands in its file: an edit that moves a chunk changes nothing here. A chunk is
+compiled under the file name `chunk_file(path, id)`, so every frame, warning and location of JAX leads back to it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+VERSION = 1
+"""Raised whenever a message changes; a tracer that greets with another version is refused."""
+
+CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
+"""Finds `chunk_file` names inside any text (tracebacks, warnings, JAX's messages)."""
+
+
+def chunk_file(path: str, chunk: str) -> str:
+    """The file name under which a chunk is compiled: the real path, a section sign, the chunk's id."""
+    return f"{path}§{chunk}"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range inside one chunk: lines from 1, columns in UTF-8 bytes, the end exclusive."""
+
+    chunk: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One top-level piece of a module: a statement, or several that share a line.
+
+    `id` is 16 hex digits that name this text (equal text, equal id within a file). `key` names its meaning:
+    a digest of its syntax tree without positions, comments and docstrings, and of everything that it depends on
+    in the slice. The tracer re-executes a chunk when it has not yet executed this `key`, and only then.
+    """
+
+    id: str
+    key: str
+    text: str
+    binds: tuple[str, ...] = ()
+    configures: bool = False
+    """It changes the process (`jax.config.update`, `os.environ[...] =`, `sys.path…`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """An abstract array: dtype by its numpy/ml_dtypes name (`float32`, `bfloat16`), shape in elements."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """An array of typed PRNG keys; `impl` is JAX's short tag (`fry`, `rbg`, `unsafe_rbg`) or name."""
+
+    impl: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSpec:
+    """A Python expression, evaluated in the module with the sizes as names. `literal` ones are passed as they are."""
+
+    source: str
+    literal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSpec:
+    """A pytree display: `kind` is `dict`, `list` or `tuple`; `keys` are Python literals' sources for a dict."""
+
+    kind: str
+    children: tuple[InputSpec, ...]
+    keys: tuple[str, ...] = ()
+
+
+InputSpec = ArraySpec | KeySpec | ValueSpec | TreeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the call: by the parameter's name, `*args` items by position as `args[0]`, `**kwargs` by key."""
+
+    name: str
+    spec: InputSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Run the slice, take `function` (a qualified name; `Class.method` for methods) and trace it."""
+
+    id: int
+    file: str
+    module: str
+    """The dotted name to run the module under, so that relative imports work; `__jaxsight__.stem` when unknown."""
+    root: str
+    """The project root; put on `sys.path`, as are `root/src` and the file's folder."""
+    chunks: tuple[Chunk, ...]
+    """The slice, in the file's order."""
+    function: str
+    arguments: tuple[Argument, ...]
+    sizes: tuple[tuple[str, int], ...] = ()
+    future_flags: int = 0
+    """Flags of the module's `from __future__` imports, for `compile`."""
+    call: str | None = None
+    """A doctest call, e.g. `f(jnp.ones(3), n=2)`: evaluated for its arguments instead of `arguments`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Give a whole text of what was traced before. `what`: `jaxpr`. `trace` is the id of a `Traced` answer."""
+
+    id: int
+    trace: int
+    what: str = "jaxpr"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The editor's text of an open file, for imports; `None` when the file was closed."""
+
+    path: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop request `id` at the next observed expression; it is then answered by `Cancelled`."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The tracer's greeting, once jax is imported. `problem` says why it cannot trace (then `jax` may be empty)."""
+
+    version: int
+    python: str
+    executable: str
+    jax: str = ""
+    jaxlib: str = ""
+    platform: str = ""
+    problem: str = ""
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What request `id` is at: `execute`, `inputs`, `trace`; `detail` for people."""
+
+    id: int
+    stage: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one expression was: `text` as jaxprs print it (`f32[8,16]`; a pytree as its display).
+
+    `inside` tells, outermost first, what the value lives in beyond the plain trace: `scan body`, `while cond`,
+    `cond branch`, `vmap over 32 (axis 0)`, `grad`…
+    """
+
+    text: str
+    weak: bool = False
+    sharding: str = ""
+    inside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The values that one expression, assignment target or parameter took: indices into `Traced.seen`.
+
+    `kind`: `expression`, `target` or `parameter`. At most `OBSERVED_VALUES` distinct values are kept; `more` counts
+    the distinct ones left out.
+    """
+
+    span: Span
+    kind: str
+    values: tuple[int, ...]
+    more: int = 0
+
+
+OBSERVED_VALUES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of a traceback. `span` is set when it lies in a chunk; else `file` and `line` say where."""
+
+    function: str
+    file: str
+    line: int
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception of user code. `type` is the class's qualified name, `bases` the names of its superclasses.
+
+    `stage`: `execute` (a chunk), `find` (the function is not there or cannot be traced: `async`, generator), `inputs`
+    (an example input did not evaluate: `argument` names it), `trace`. Frames run from the outermost to the innermost; those of
+    JAX and of the tracer itself are left out.
+    """
+
+    stage: str
+    type: str
+    message: str
+    bases: tuple[str, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    cause: Failure | None = None
+    notes: tuple[str, ...] = ()
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A Python warning raised while running (64-bit truncation, unusable donation…)."""
+
+    category: str
+    message: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A function traced. `parameters` pairs names with the display of their avals; `outputs` is the display of the result.
+
+    `jaxpr` is the folded text for a hover (at most `FOLDED_LINES` lines); `equations` counts all equations, those of inner jaxprs too.
+    `modules` are the project's files that were imported on the way, with which this answer stands and falls.
+    """
+
+    id: int
+    parameters: tuple[tuple[str, str], ...]
+    outputs: str
+    jaxpr: str
+    folded: bool
+    equations: int
+    constants: tuple[tuple[str, int], ...] = ()
+    """Captured constants: display of the aval, bytes."""
+    seen: tuple[Seen, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+    modules: tuple[str, ...] = ()
+    seconds: tuple[tuple[str, float], ...] = ()
+    """Time of each stage."""
+    executed: int = 0
+    """How many chunks had to be executed for this answer (the others were reused)."""
+
+
+FOLDED_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Request `id` ended with an exception; observations made until then are kept: shapes up to the error still show."""
+
+    id: int
+    failure: Failure
+    seen: tuple[Seen, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    modules: tuple[str, ...] = ()
+    executed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Line `line` (from 0) of a shown text stands for equation `path`, written at `span`."""
+
+    line: int
+    path: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A whole text, with the lines that lead back to the source."""
+
+    id: int
+    text: str
+    links: tuple[Link, ...] = field(default=())
+
+
+ToTracer = Trace | Show | Overlay | Cancel
+FromTracer = Hello | Stage | Traced | Failed | Cancelled | Shown
