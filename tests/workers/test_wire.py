@@ -1,0 +1,135 @@
+"""The wire: what is sent arrives equal, and nothing else arrives at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import threading
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxsight.tracer import protocol as p
+from jaxsight.workers import wire
+
+text = st.text(st.characters(exclude_categories=()), max_size=12)
+"""Any Python string, lone surrogates included."""
+
+specs = st.deferred(
+    lambda: (
+        st.builds(p.ArraySpec, dtype=text, shape=shapes, weak=st.booleans())
+        | st.builds(p.KeySpec, impl=text, shape=shapes)
+        | st.builds(p.ValueSpec, source=text, literal=st.booleans())
+        | st.builds(
+            p.TreeSpec,
+            kind=text,
+            children=st.lists(specs, max_size=3).map(tuple),
+            keys=st.lists(text, max_size=3).map(tuple),
+        )
+    )
+)
+shapes = st.lists(st.integers(min_value=0), max_size=3).map(tuple)
+st.register_type_strategy(str, text)
+st.register_type_strategy(float, st.floats(allow_nan=False))
+for kind in (p.ArraySpec, p.KeySpec, p.ValueSpec, p.TreeSpec):
+    st.register_type_strategy(kind, specs.filter(lambda spec, kind=kind: isinstance(spec, kind)))
+
+messages = st.one_of([st.from_type(kind) for kind in get_args(p.ToTracer | p.FromTracer)])
+
+
+@given(messages)
+def test_every_message_arrives_equal(message: wire.Message) -> None:
+    assert wire.FrameReader().feed(wire.encode(message)) == [message]
+
+
+@given(st.lists(messages, max_size=4), st.data())
+def test_frames_arrive_whatever_the_pieces(sent: list[wire.Message], data: st.DataObject) -> None:
+    stream = b"".join(map(wire.encode, sent))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
+    reader = wire.FrameReader()
+    got = []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        got += reader.feed(stream[start:end])
+    assert got == sent
+
+
+@given(st.binary(max_size=200))
+def test_a_body_of_noise_is_an_error(body: bytes) -> None:
+    with pytest.raises(wire.WireError):
+        wire.FrameReader().feed(struct.pack(">I", len(body)) + body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"1e999999",
+        b"9" * 10_000,
+        b"[" * 200_000,
+        b'{"type": "Cancel"}',
+        b'{"type": "Cancel", "id": "1"}',
+        b'{"type": "Cancel", "id": true}',
+        b'{"type": "Cancel", "id": 1, "more": 2}',
+        b'{"type": "Span", "chunk": ""}',
+        b'{"type": ["Cancel"], "id": 1}',
+        b'{"type": "Shown", "id": 1, "text": "", "links": [[1, "", [1, 2]]]}',
+        b'{"type": "Shown", "id": 1, "text": "", "links": {}}',
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_almost_a_message_is_an_error(body: bytes) -> None:
+    with pytest.raises(wire.WireError):
+        wire.decode(body)
+
+
+def test_print_on_the_protocols_descriptor_is_an_error_at_once() -> None:
+    with pytest.raises(wire.WireError, match="limit"):
+        wire.FrameReader().feed(b"Hello, I am user code\n")
+
+
+def test_a_field_left_out_has_its_default() -> None:
+    assert wire.decode(b'{"type": "Stage", "id": 3, "stage": "trace"}') == p.Stage(3, "trace")
+
+
+def test_a_message_over_the_limit_is_not_sent() -> None:
+    with pytest.raises(wire.WireError, match="exceeds"):
+        wire.encode(p.Shown(1, "x" * wire.FRAME_LIMIT))
+
+
+def test_a_value_that_json_lacks_is_not_sent() -> None:
+    with pytest.raises(wire.WireError, match="Cancel"):
+        wire.encode(p.Cancel(object()))  # type: ignore[arg-type]
+
+
+def test_thousands_of_observations_arrive_equal_in_a_file() -> None:
+    span = [p.Span("0123456789abcdef", n, 4, n, 20) for n in range(2000)]
+    traced = p.Traced(
+        1, (("x", "f32[3]"),), "f32[3]", "", False, 1,
+        seen=(p.Seen("f32[3]", inside=("scan body",)),),
+        observations=tuple(p.Observation(each, "expression", (0,)) for each in span),
+    )  # fmt: skip
+    sink = io.BytesIO()
+    wire.write(sink, traced)
+    assert wire.FrameReader().feed(sink.getvalue()) == [traced]
+
+
+def test_a_message_goes_whole_through_a_pipe_smaller_than_it() -> None:
+    shown = p.Shown(1, "é" * 1_000_000)
+    read, write = os.pipe()
+    reader = wire.FrameReader()
+    got: list[wire.Message] = []
+
+    def drain() -> None:
+        while data := os.read(read, 65536):
+            got.extend(reader.feed(data))
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    wire.write(write, shown)
+    os.close(write)
+    thread.join()
+    os.close(read)
+    assert got == [shown]
