@@ -1,0 +1,83 @@
+# `make help` lists what there is. Environments live in .venv (the demo) and .venvs/ (all others).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+ANY_PYTHON = $(shell .ci/find-python 3.11 3.12 3.13 || echo python-3.11-or-newer-not-found)
+PIP = python -m pip --disable-pip-version-check --quiet
+WORKERS ?= 2
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: .venv/.installed ## Install into .venv and show functions of examples/
+	.venv/bin/jaxsight show examples/fusion.py:f_well_fused
+	.venv/bin/jaxsight show examples/fusion.py:f_sum_jax
+	.venv/bin/jaxsight show examples/fusion.py:f_for --what shapes
+	.venv/bin/jaxsight show examples/attention.py:attention --what shapes
+	.venv/bin/jaxsight check examples
+
+.PHONY: test
+test: ## Run every test on every Python and JAX that is found here
+	@.ci/test all
+
+.PHONY: test-fast
+test-fast: ## Run the quick tests on one Python (under three minutes)
+	@.ci/test fast
+
+.PHONY: lint
+lint: .venvs/lint/.installed ## Check format, style, types and the walls between layers
+	.venvs/lint/bin/ruff format --check .
+	.venvs/lint/bin/ruff check .
+	.venvs/lint/bin/mypy
+	PYTHONPATH=server .venvs/lint/bin/lint-imports --no-cache
+
+.PHONY: format
+format: .venvs/lint/.installed ## Format the code and fix what can be fixed
+	.venvs/lint/bin/ruff format .
+	.venvs/lint/bin/ruff check --fix .
+
+.PHONY: bench
+bench: .venvs/test-py311/.installed ## Measure speed and memory; a table, and reports/bench.json
+	mkdir -p reports
+	.venvs/test-py311/bin/python -m tests.perf --json reports/bench.json
+
+.PHONY: docs
+docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
+	.venvs/docs/bin/mkdocs build --strict --quiet
+
+.PHONY: lock
+lock: ## Pin all dependencies anew (needs uv)
+	requirements/lock
+
+.PHONY: clean
+clean: ## Remove what was built, environments included
+	rm -rf .venv .venvs site dist build reports .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.installed: requirements/demo.txt
+	$(ANY_PYTHON) -m venv --clear .venv
+	.venv/bin/$(PIP) install --requirement requirements/demo.txt
+	.venv/bin/$(PIP) install --no-deps --editable .
+	touch $@
+
+.venvs/lint/.installed .venvs/docs/.installed .venvs/neovim/.installed: .venvs/%/.installed: requirements/%.txt
+	$(ANY_PYTHON) -m venv --clear .venvs/$*
+	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt
+	touch $@
+
+.venvs/test-py311/.installed .venvs/oldest/.installed: .venvs/%/.installed: requirements/%.txt
+	$$(.ci/find-python 3.11) -m venv --clear .venvs/$*
+	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt
+	.venvs/$*/bin/$(PIP) install --no-deps --editable .
+	touch $@
+
+.venvs/test-py312/.installed: requirements/test-py312.txt
+	$$(.ci/find-python 3.12 3.13) -m venv --clear .venvs/test-py312
+	.venvs/test-py312/bin/$(PIP) install --requirement requirements/test-py312.txt
+	.venvs/test-py312/bin/$(PIP) install --no-deps --editable .
+	touch $@
