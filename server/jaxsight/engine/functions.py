@@ -60,3 +60,5 @@ class Function:
     """Parameters that a decorating `jax.jit` makes static, names and numbers resolved."""
     refused: str = ""
     body_indent: str = "    "
+    body_start: Position | None = None
+    """Where the body's first statement begins (a docstring is one), for edits that put something before it."""
