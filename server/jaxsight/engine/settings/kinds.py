@@ -1,0 +1,179 @@
+"""The kinds of values that settings take: what is expected, in words and as JSON schema, and how a raw value is read.
+
+A reader gets what TOML or JSON held, whatever that is, and never raises: it complains, with the path below the setting to the
+wrong part, and returns what could be kept, or `None` for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from jaxsight.findings.catalogue import CODES
+
+T = TypeVar("T")
+
+Path = tuple[str | int, ...]
+Complain = Callable[[Path, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """`expected` ends the sentence "expected …"; `schema` is the JSON schema of the raw value."""
+
+    expected: str
+    schema: Mapping[str, object]
+    read: Callable[[object, Complain], T | None]
+    table: bool = False
+    """Whether the editor's entries are added to the project's rather than put in their place."""
+
+
+def shown(value: object) -> str:
+    """`value` as TOML and JSON write it, shortened."""
+    match value:
+        case bool():
+            text = "true" if value else "false"
+        case str():
+            text = f'"{value}"'
+        case Mapping():
+            text = "a table"
+        case Sequence():
+            text = f"[{', '.join(shown(item) for item in value)}]"
+        case _:
+            text = str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """`; did you mean ...?` with the nearest of `known`, or nothing."""
+    found = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"; did you mean `{found[0]}`?" if found else ""
+
+
+def _scalar(
+    expected: str, schema: Mapping[str, object], keep: Callable[[object], T | None]
+) -> Kind[T]:
+    def read(value: object, complain: Complain) -> T | None:
+        kept = keep(value)
+        if kept is None:
+            complain((), f"expected {expected}, got {shown(value)}")
+        return kept
+
+    return Kind(expected, schema, read)
+
+
+def _positive_number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
+        return float(value)
+    return None
+
+
+def _positive_integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+TEXT: Kind[str] = _scalar(
+    "a string", {"type": "string"}, lambda value: value if isinstance(value, str) else None
+)
+FLAG: Kind[bool] = _scalar(
+    "true or false", {"type": "boolean"}, lambda value: value if isinstance(value, bool) else None
+)
+SECONDS: Kind[float] = _scalar(
+    "a number of seconds above 0", {"type": "number", "exclusiveMinimum": 0}, _positive_number
+)
+SIZE: Kind[int] = _scalar(
+    "a whole number above 0", {"type": "integer", "minimum": 1}, _positive_integer
+)
+
+
+def one_of(*choices: str) -> Kind[str]:
+    """One of a few words."""
+    expected = "one of " + ", ".join(shown(choice) for choice in choices)
+
+    def keep(value: object) -> str | None:
+        return value if isinstance(value, str) and value in choices else None
+
+    return _scalar(expected, {"type": "string", "enum": list(choices)}, keep)
+
+
+BYTES_PER_UNIT = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+
+
+def _bytes(value: object) -> int | None:
+    match value:
+        case str() if found := _AMOUNT.fullmatch(value):
+            unit = BYTES_PER_UNIT.get(found[2].upper())
+            return (int(float(found[1]) * unit) or None) if unit else None
+        case str():
+            return None
+        case _:
+            return _positive_integer(value)
+
+
+MEMORY: Kind[int] = _scalar(
+    'an amount of memory such as "4 GiB", or a number of bytes',
+    {"type": ["string", "integer"]},
+    _bytes,
+)
+
+
+CODE_LENGTH = len("JX401")
+
+
+def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
+    if not isinstance(value, list | tuple):
+        complain((), f'expected a list of codes such as ["JX4"], got {shown(value)}')
+        return None
+    kept = []
+    for index, item in enumerate(value):
+        if not isinstance(item, str):
+            complain((index,), f"expected a code or its beginning, got {shown(item)}")
+        elif item != "ALL" and not any(code.startswith(item) for code in CODES):
+            hint = nearest(item, list(CODES)) if len(item) >= CODE_LENGTH else ""
+            complain((index,), f'no code begins with "{item}"{hint}')
+        else:
+            kept.append(item)
+    return tuple(kept)
+
+
+CODE_LIST: Kind[tuple[str, ...]] = Kind(
+    "a list of codes or their beginnings",
+    {"type": "array", "items": {"type": "string"}},
+    _read_codes,
+)
+
+
+def table_of(kind: Kind[T], expected: str) -> Kind[Mapping[str, T]]:
+    """A table whose values are all of one kind; a wrong entry is left out, the others are kept."""
+
+    def read(value: object, complain: Complain) -> Mapping[str, T] | None:
+        if not isinstance(value, Mapping):
+            complain((), f"expected {expected}, got {shown(value)}")
+            return None
+        kept = {}
+        for name, item in value.items():
+
+            def complain_below(path: Path, message: str, name: str = str(name)) -> None:
+                complain((name, *path), message)
+
+            if (read := kind.read(item, complain_below)) is not None:
+                kept[str(name)] = read
+        return kept
+
+    schema = {"type": "object", "additionalProperties": dict(kind.schema)}
+    return Kind(expected, schema, read, table=True)

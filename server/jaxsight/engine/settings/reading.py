@@ -1,0 +1,196 @@
+"""From raw tables to settings: the project's `[tool.jaxsight]`, the editor's objects, and the two merged.
+
+A wrong value or an unknown key never raises: it is reported (on its line, for a project) and the next in rank takes its place:
+the editor's value wins over the project's, the project's over the default.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.settings.kinds import Path as Keys
+from jaxsight.engine.settings.kinds import nearest, shown
+from jaxsight.engine.settings.schema import SCHEMA, Settings, camel
+from jaxsight.engine.settings.toml_places import TomlPlace, places
+from jaxsight.engine.text import Position, Range
+from jaxsight.findings.catalogue import CODES
+
+GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
+CODE = "JX900"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """What one `pyproject.toml` sets: values by dotted key, and what is wrong with it, on its lines."""
+
+    path: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[Finding, ...] = ()
+    example_ranges: Mapping[str, Range] = field(default_factory=dict)
+    """Where the text of each entry of `examples` stands, quotes included."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    keys: Keys
+    """As written, so that its place can be found."""
+    message: str
+    on_key: bool
+    severity: Severity
+
+    def range(self, found: Mapping[Keys, TomlPlace]) -> Range:
+        place = _place(found, self.keys)
+        return place.key if self.on_key else place.value
+
+
+def read_project(root: str | Path) -> ProjectSettings:
+    """The settings of `root`'s `pyproject.toml`; none when there is no such file."""
+    path = Path(root) / "pyproject.toml"
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return ProjectSettings(str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        return ProjectSettings(
+            str(path), problems=(_finding(_at(0, 0), f"cannot be read: {error}"),)
+        )
+    return parse_project(text, str(path))
+
+
+def parse_project(text: str, path: str) -> ProjectSettings:
+    """The settings in the text of a `pyproject.toml`."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return ProjectSettings(path, problems=(_decode_finding(error, text),))
+    tool = document.get("tool")
+    table = tool.get("jaxsight") if isinstance(tool, dict) else None
+    if table is None:
+        return ProjectSettings(path)
+    found = places(text)
+    if not isinstance(table, dict):
+        range = _place(found, ()).value
+        message = f"expected a table of settings, got {shown(table)}"
+        return ProjectSettings(path, problems=(_finding(range, message),))
+    values, problems = _read(table, project=True)
+    findings = tuple(
+        _finding(problem.range(found), problem.message, problem.severity) for problem in problems
+    )
+    ranges = {
+        str(name): _place(found, ("examples", name)).value for name in values.get("examples", {})
+    }
+    return ProjectSettings(path, values, findings, ranges)
+
+
+def merge(project: ProjectSettings, editor: Mapping[str, Any]) -> Settings:
+    """The settings in force; `editor` is the raw object of the section `jaxsight` (or `initializationOptions`)."""
+    values, problems = _read(editor, project=False)
+    settings = Settings(
+        problems=tuple(
+            f"jaxsight.{'.'.join(map(str, problem.keys))}: {problem.message}"
+            for problem in problems
+        )
+    )
+    for key, setting in SCHEMA.items():
+        given = [ranked[key] for ranked in (project.values, values) if key in ranked]
+        if not given:
+            continue
+        value = {**given[0], **given[-1]} if setting.kind.table else given[-1]
+        settings = _with(settings, setting.attributes, value)
+    return settings
+
+
+def _with(settings: Any, attributes: tuple[str, ...], value: object) -> Any:
+    name, *below = attributes
+    if below:
+        value = _with(getattr(settings, name), tuple(below), value)
+    return replace(settings, **{name: value})
+
+
+def _read(table: Mapping[str, Any], *, project: bool) -> tuple[dict[str, Any], list[_Problem]]:
+    values: dict[str, Any] = {}
+    problems: list[_Problem] = []
+    for written, key, raw in _entries(table):
+        setting = SCHEMA.get(key)
+        if setting is None:
+            problems.append(_unknown(written, key, raw))
+            continue
+        if project and setting.editor_only:
+            message = f"`{key}` is read in the editor's settings only"
+            problems.append(_Problem(written, message, on_key=True, severity=Severity.WARNING))
+            continue
+        value = setting.kind.read(raw, _complaints(problems, written))
+        if value is not None:
+            values[key] = value
+    return values, problems
+
+
+def _complaints(problems: list[_Problem], written: Keys) -> Callable[[Keys, str], None]:
+    def complain(below: Keys, message: str) -> None:
+        problems.append(
+            _Problem((*written, *below), message, on_key=False, severity=Severity.ERROR)
+        )
+
+    return complain
+
+
+def _entries(table: Mapping[str, Any]) -> Iterator[tuple[Keys, str, object]]:
+    """Each setting of a table: its keys as written, its dotted key, its raw value. `null` is unset."""
+    for name, raw in table.items():
+        key = camel(str(name))
+        if raw is None:
+            continue
+        if key in GROUPS and isinstance(raw, Mapping):
+            for below, inner in raw.items():
+                if inner is not None:
+                    yield (name, below), f"{key}.{camel(str(below))}", inner
+        else:
+            yield (name,), key, raw
+
+
+def _unknown(written: Keys, key: str, raw: object) -> _Problem:
+    if key in GROUPS:
+        message = f"expected a table, got {shown(raw)}"
+        return _Problem(written, message, on_key=False, severity=Severity.ERROR)
+    group = key.rpartition(".")[0]
+    known = {
+        name.removeprefix(f"{group}." if group else "") for name in SCHEMA if name.startswith(group)
+    }
+    known = {name.partition(".")[0] for name in known}
+    message = f"unknown setting `{key}`{nearest(key.rpartition('.')[2], sorted(known))}"
+    return _Problem(written, message, on_key=True, severity=Severity.WARNING)
+
+
+def _place(found: Mapping[Keys, TomlPlace], keys: Keys) -> TomlPlace:
+    """The place of a key below `[tool.jaxsight]`, or of the nearest table above that has one."""
+    path: Keys = ("tool", "jaxsight", *keys)
+    while path and path not in found:
+        path = path[:-1]
+    return found.get(path) or TomlPlace(_at(0, 0), _at(0, 0))
+
+
+def _at(line: int, column: int) -> Range:
+    return Range(Position(line, column), Position(line, column))
+
+
+def _finding(range: Range, message: str, severity: Severity = Severity.ERROR) -> Finding:
+    return Finding(CODE, severity, range, message, CODES[CODE].url)
+
+
+_DECODE_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def _decode_finding(error: tomllib.TOMLDecodeError, text: str) -> Finding:
+    message = str(error)
+    line, column = text.count("\n"), len(text) - text.rfind("\n") - 1
+    if found := _DECODE_PLACE.search(message):
+        message = message[: found.start()]
+        if found[1]:
+            line, column = int(found[1]) - 1, int(found[2]) - 1
+    return _finding(_at(line, column), f"not valid TOML: {message}")
