@@ -1,0 +1,59 @@
+"""What JAX's abstract values say of themselves. Holds for JAX 0.8 to 0.12.
+
+Private API used: `AbstractValue.str_short`, `ShapedArray.sharding`, `dtypes.short_dtype_name`, the PRNG
+implementations. Nothing here initialises a backend.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core, dtypes
+from jax._src import random as random_internals
+
+
+def text(aval: Any) -> str:
+    """An abstract value as jaxprs print it: `f32[8,16]`, `key<fry>[]`, `Ref{f32[3]}`."""
+    short = getattr(aval, "str_short", None)
+    return str(short(short_dtypes=True)) if short is not None else str(aval)
+
+
+def weak(aval: Any) -> bool:
+    return bool(getattr(aval, "weak_type", False))
+
+
+def sharding(aval: Any) -> str:
+    """The partition spec of an aval that lives on a mesh, e.g. `P('x', None)`; empty when there is nothing to say."""
+    found = getattr(aval, "sharding", None)
+    mesh = getattr(found, "mesh", None)
+    if found is None or mesh is None or mesh.empty:
+        return ""
+    spec = found.spec
+    return "" if all(part is None for part in spec) else str(spec)
+
+
+def of(value: Any) -> Any:
+    """The abstract value of an array, a tracer or a `ShapeDtypeStruct`."""
+    if isinstance(value, jax.ShapeDtypeStruct):
+        weak_type = bool(getattr(value, "weak_type", False))
+        return core.ShapedArray(value.shape, value.dtype, weak_type=weak_type)
+    return jax.typeof(value)
+
+
+def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
+    """What a jaxpr would print for such an array; dtypes that JAX does not know keep their own name."""
+    try:
+        name = dtypes.short_dtype_name(np.dtype(dtype))
+    except TypeError:
+        name = str(dtype)
+    return f"{name}[{','.join(map(str, shape))}]"
+
+
+def key_struct(impl: str, shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
+    """An array of typed keys, by the implementation's name (`threefry2x32`) or tag (`fry`). Raises `ValueError`."""
+    name = {"fry": "threefry2x32", "urbg": "unsafe_rbg"}.get(impl, impl)
+    found = random_internals.resolve_prng_impl(name)
+    key: Any = jax.eval_shape(lambda: jax.random.key(0, impl=found.name))
+    return jax.ShapeDtypeStruct(shape, key.dtype)

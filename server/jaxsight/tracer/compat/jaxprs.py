@@ -1,0 +1,252 @@
+"""Walking and printing jaxprs, whichever class this version of JAX gives them. Holds for JAX 0.8 to 0.12.
+
+From 0.11 on `ClosedJaxpr` is merged into `Jaxpr`; everything here takes either. Private API used: `core.Jaxpr`,
+`debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`, `JaxprPpContext`), `source_info_util.user_frames`.
+
+An equation's path is its index among its jaxpr's equations, from 0, below the path of the equation around it and the name of the
+inner jaxpr: `3`, `3/body/1`, `4/branches1/0`. `body` is what loops and calls name `jaxpr`, `body_jaxpr` or `call_jaxpr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jax._src import core, source_info_util
+from jax._src import pretty_printer as pp
+
+from jaxsight.tracer.compat.traces import Staged
+
+_CLOSED: type | None = getattr(core, "ClosedJaxpr", None)
+
+_BODY = frozenset({"jaxpr", "body_jaxpr", "call_jaxpr"})
+
+_PAPER = 80
+"""Columns that a printed jaxpr aims at, as JAX's own printer does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A jaxpr among an equation's parameters."""
+
+    parameter: str
+    name: str
+    """The part of a path: `body`, `cond`, `branches1`."""
+    jaxpr: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where code of a user's file made an equation: Python's lines, UTF-8 columns."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+def open_jaxpr(jaxpr: Any) -> Any:
+    """The `core.Jaxpr` itself."""
+    if _CLOSED is not None and _CLOSED is not core.Jaxpr and isinstance(jaxpr, _CLOSED):
+        return jaxpr.jaxpr
+    return jaxpr
+
+
+def is_jaxpr(value: Any) -> bool:
+    return isinstance(value, core.Jaxpr) or (_CLOSED is not None and isinstance(value, _CLOSED))
+
+
+def inner(equation: Any) -> Iterator[Inner]:
+    """The jaxprs that an equation carries, in the order of its parameters."""
+    for parameter, value in equation.params.items():
+        if is_jaxpr(value):
+            yield Inner(parameter, _name(parameter), open_jaxpr(value))
+        elif type(value) in (tuple, list) or isinstance(value, tuple):
+            for index, part in enumerate(value):
+                if is_jaxpr(part):
+                    yield Inner(parameter, f"{_name(parameter)}{index}", open_jaxpr(part))
+
+
+def _name(parameter: str) -> str:
+    return "body" if parameter in _BODY else parameter.removesuffix("_jaxpr")
+
+
+def walk(jaxpr: Any) -> Iterator[Any]:
+    """`jaxpr` and all jaxprs within, each once."""
+    waiting = [open_jaxpr(jaxpr)]
+    known: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in known:
+            continue
+        known.add(id(found))
+        yield found
+        for equation in found.eqns:
+            if equation.params:
+                waiting += [part.jaxpr for part in inner(equation)]
+
+
+def count(jaxpr: Any) -> int:
+    """All equations, those of inner jaxprs too; a jaxpr that several equations share counts for each."""
+    known: dict[int, int] = {}
+
+    def counted(opened: Any) -> int:
+        total = known.get(id(opened))
+        if total is None:
+            total = len(opened.eqns) + sum(
+                counted(part.jaxpr)
+                for equation in opened.eqns
+                if equation.params
+                for part in inner(equation)
+            )
+            known[id(opened)] = total
+        return total
+
+    return counted(open_jaxpr(jaxpr))
+
+
+def staged(jaxpr: Any) -> Iterator[tuple[Staged, tuple[Any, ...]]]:
+    """What each jaxpr within was traced for, and the avals of its inputs."""
+    for found in walk(jaxpr):
+        info = found.debug_info
+        if info is not None:
+            inputs = tuple(var.aval for var in found.invars)
+            yield Staged(str(info.traced_for), str(info.func_src_info)), inputs
+
+
+def constants(jaxpr: Any) -> list[Any]:
+    """The arrays that the traced function captured."""
+    return list(jaxpr.consts)
+
+
+def locations(equation: Any) -> Iterator[Location]:
+    """The frames of the user's that made an equation, innermost first."""
+    for frame in source_info_util.user_frames(equation.source_info.traceback):
+        yield Location(
+            frame.file_name,
+            frame.start_line,
+            frame.start_column,
+            frame.end_line,
+            frame.end_column,
+        )
+
+
+class Printer:
+    """Prints equations as JAX does, with inner jaxprs given by the caller. Variables keep their names throughout."""
+
+    def __init__(self) -> None:
+        self.context: Any = core.JaxprPpContext()
+        self.settings: Any = core.JaxprPpSettings()
+
+    def variables(self, of: list[Any], *, binder: bool, separator: str = "") -> Any:
+        return pp.nest(2, pp.group(self._joined(of, binder, separator)))
+
+    def _joined(self, of: list[Any], binder: bool, separator: str) -> Any:
+        between = pp.text(separator) + pp.group(pp.brk())
+        return pp.join(between, [self._variable(var, binder) for var in of])
+
+    def _variable(self, var: Any, binder: bool) -> Any:
+        name = var.pretty_print(self.context, print_dtype=True)
+        typed = binder and not isinstance(var, core.Literal)
+        return pp.text(f"{name}:{var.aval.str_short(short_dtypes=True)}" if typed else name)
+
+    def equation(self, equation: Any, parameters: list[tuple[str, Any]]) -> Any:
+        """`c:f32[3] = add a b`, with the given parameters: texts, or documents for inner jaxprs."""
+        bound = self.variables(equation.outvars, binder=True)
+        rest: list[Any] = [pp.text(equation.primitive.name)]
+        if parameters:
+            listed = [pp.text(f"{key}=") + _document(value) for key, value in parameters]
+            rest.append(
+                pp.group(
+                    pp.concat(
+                        [
+                            pp.nest(
+                                2,
+                                pp.concat(
+                                    [pp.text("["), pp.brk(""), pp.join(pp.brk(), listed)]
+                                ),
+                            ),
+                            pp.brk(""),
+                            pp.text("]"),
+                        ]
+                    )
+                )
+            )
+        if equation.invars:
+            rest += [pp.text(" "), self.variables(equation.invars, binder=False)]
+        return pp.concat([bound, pp.text(" = "), *rest] if equation.outvars else rest)
+
+    def jaxpr(self, opened: Any, equations: Callable[[], list[Any]]) -> Any:
+        """The whole of a jaxpr around its equations' documents, which are asked for after its inputs have names."""
+        constants = self.variables(opened.constvars, binder=True)
+        inputs = self.variables(opened.invars, binder=True)
+        body = pp.join(pp.brk("; "), equations())
+        outputs = self._joined(opened.outvars, False, ",")
+        end = pp.text(",)" if len(opened.outvars) == 1 else ")")
+        inside = [
+            pp.text("{ lambda "), constants, pp.text("; "), inputs, pp.text(". let"),
+            pp.nest(2, pp.brk() + body), pp.brk(), pp.text("in ("), pp.nest(2, pp.group(outputs)), end,
+        ]  # fmt: skip
+        return pp.group(pp.nest(2, pp.concat(inside))) + pp.text(" }")
+
+    def same_names(self, equation: Any, opened: Any) -> None:
+        """A call's inner inputs and outputs take the outer variables' names, where JAX's printer does that too."""
+        self.context.suggest_same_var_names(opened.invars, equation.invars)
+        self.context.suggest_same_var_names(opened.outvars, equation.outvars)
+
+    def folded(self, opened: Any, equations: int) -> str:
+        """An inner jaxpr in one line."""
+        noun = "equation" if equations == 1 else "equations"
+        return f"{{ lambda … {equations} {noun} }}"
+
+
+def _document(value: Any) -> Any:
+    return pp.text(value) if isinstance(value, str) else value
+
+
+def mark(document: Any, source: Any) -> Any:
+    """Makes `render` tell which lines `document` takes."""
+    return pp.source_map(document, source)
+
+
+def render(document: Any) -> tuple[str, list[list[Any]]]:
+    """The text, and for each line the sources marked in it."""
+    regions: list[list[tuple[int, int, Any]]] = []
+    text = document.format(width=_PAPER, use_color=False, source_map=regions)
+    return text, [[source for _, _, source in line] for line in regions]
+
+
+def defaults(equation: Any) -> frozenset[str]:
+    """Parameters of an equation that say nothing: JAX's printer leaves them out too, in its rule for `jit`."""
+    return frozenset(
+        key for key, value in equation.params.items() if _says_nothing(key, value)
+    )
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    match value:
+        case None:
+            return key not in ("dimension",)
+        case _ if key in _JIT_DEFAULTS:
+            return _JIT_DEFAULTS[key](value)
+        case _:
+            return False
+
+
+def _none_given(values: Any) -> bool:
+    return all(value is None or type(value).__name__ == "UnspecifiedValue" for value in values)
+
+
+_JIT_DEFAULTS: dict[str, Callable[[Any], bool]] = {
+    "compiler_options_kvs": lambda value: not value,
+    "ctx_mesh": lambda value: bool(value.empty),
+    "donated_invars": lambda value: not any(value),
+    "in_layouts": _none_given,
+    "in_shardings": _none_given,
+    "inline": lambda value: True,
+    "keep_unused": lambda value: not value,
+    "out_layouts": _none_given,
+    "out_shardings": _none_given,
+}

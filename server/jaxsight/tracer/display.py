@@ -1,0 +1,170 @@
+"""Values as people read them: avals as jaxprs print them, pytrees as Python displays.
+
+`Linear(weight=f32[3,4], bias=f32[3])`, `{'w': f32[8], 'n': 3}`. Work is bounded: what would not fit is not visited. Must never
+run an operation on an array, nor keep a value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.tracer.compat import avals
+
+_LEAVES = 12
+"""How many leaves of a tree are shown at most in a hint or hover of one value."""
+
+_TEXT = 60
+"""How long the `repr` of one plain value may be."""
+
+
+@dataclasses.dataclass(slots=True)
+class Display:
+    """The text of one value. `arrays` counts the array leaves in it, `other` those that are neither arrays nor numbers."""
+
+    text: str
+    arrays: int = 0
+    other: int = 0
+    numbers: int = 0
+
+
+def display(value: Any, leaves: int = _LEAVES) -> Display:
+    """Describes a value, eliding what goes beyond `leaves` leaves as `…`."""
+    writer = _Writer(leaves)
+    parts: list[str] = []
+    writer.write(value, parts)
+    return Display("".join(parts), writer.arrays, writer.other, writer.numbers)
+
+
+def text(value: Any, leaves: int = _LEAVES) -> str:
+    return display(value, leaves).text
+
+
+def array(value: Any) -> str | None:
+    """The text of an array, tracer or abstract array; `None` when `value` is none. NumPy's say so: JAX will copy them."""
+    match value:
+        case jax.core.Tracer() | jax.Array() | jax.ShapeDtypeStruct():
+            return avals.text(avals.of(value))
+        case np.ndarray():
+            return avals.array_text(value.dtype, value.shape) + "(numpy)"
+        case np.generic():
+            return avals.array_text(value.dtype, ()) + "(numpy)"
+        case jax.core.ShapedArray():
+            return avals.text(value)
+        case _:
+            return None
+
+
+class _Writer:
+    def __init__(self, leaves: int) -> None:
+        self.left = leaves
+        self.depth = 0
+        self.arrays = 0
+        self.other = 0
+        self.numbers = 0
+
+    def write(self, value: Any, out: list[str]) -> None:
+        shown = array(value)
+        if shown is not None:
+            self.left -= 1
+            self.arrays += 1
+            out.append(shown)
+            return
+        match value:
+            case None:
+                out.append("None")
+            case bool() | int() | float() | complex():
+                self.left -= 1
+                self.numbers += 1
+                out.append(_plain(value))
+            case str() | bytes():
+                self.left -= 1
+                self.other += 1
+                out.append(_plain(value))
+            case _:
+                self.node(value, out)
+
+    def node(self, value: Any, out: list[str]) -> None:
+        children = _children(value) if self.depth < _DEEPEST else None
+        if children is None:
+            self.left -= 1
+            self.other += 1
+            out.append(_opaque(value))
+            return
+        opening, items, closing = children
+        out.append(opening)
+        self.depth += 1
+        first = True
+        for label, child in items:
+            if not first:
+                out.append(", ")
+            if self.left <= 0:
+                out.append("…")
+                break
+            out.append(label)
+            self.write(child, out)
+            first = False
+        self.depth -= 1
+        out.append(closing)
+
+
+_DEEPEST = 16
+
+Children = tuple[str, Iterator[tuple[str, Any]], str]
+
+
+def _children(value: Any) -> Children | None:
+    """How a container opens, its labelled parts, how it closes; `None` for what is no container."""
+    match value:
+        case tuple():
+            fields = getattr(type(value), "_fields", None)
+            if isinstance(fields, tuple):
+                pairs = ((f"{name}=", part) for name, part in zip(fields, value, strict=False))
+                return f"{type(value).__name__}(", pairs, ")"
+            return "(", (("", part) for part in value), ",)" if len(value) == 1 else ")"
+        case list():
+            return "[", (("", part) for part in value), "]"
+        case Mapping():
+            opening = "{" if type(value) is dict else f"{type(value).__name__}({{"
+            pairs = ((f"{_plain(key)}: ", value[key]) for key in value)
+            return opening, pairs, "}" if type(value) is dict else "})"
+        case type():
+            return None
+        case _ if dataclasses.is_dataclass(value):
+            shown = (field.name for field in dataclasses.fields(value))
+            pairs = ((f"{name}=", getattr(value, name, None)) for name in shown)
+            return f"{type(value).__name__}(", pairs, ")"
+        case _ if is_node(value):
+            return f"{type(value).__name__}(", _registered(value), ")"
+        case _:
+            return None
+
+
+def is_node(value: Any) -> bool:
+    """Whether JAX flattens values of this class."""
+    return not jax.tree_util.all_leaves([value])
+
+
+def _registered(value: Any) -> Iterator[tuple[str, Any]]:
+    pairs, _ = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda part: part is not value)
+    for path, part in pairs:
+        name = getattr(path[0], "name", None) if path else None
+        yield f"{name}=" if isinstance(name, str) else "", part
+
+
+def _plain(value: Any) -> str:
+    try:
+        shown = repr(value)
+    except Exception as error:  # a key's or literal subclass's own __repr__
+        return f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
+    return shown if len(shown) <= _TEXT else shown[: _TEXT - 1] + "…"
+
+
+def _opaque(value: Any) -> str:
+    """What is neither array nor container: functions by their name, classes too, the rest by its class's."""
+    name = getattr(value, "__name__", None)
+    return name if isinstance(name, str) else f"<{type(value).__name__}>"

@@ -1,0 +1,342 @@
+"""Rewrites a chunk so that running it tells what every expression was.
+
+Each expression that is read is wrapped in a call of the recording function, and names that a statement
+binds are recorded after it. Only the tree is rewritten: positions stay, so JAX's source columns, tracebacks and
+`__doc__` are those of the text. What this must never do is change what the program computes: what would
+need care (callees, decorators, defaults, annotations, patterns, f-strings, `super()`) is left as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Literal
+
+NAME = "__jaxsight_seen__"
+"""The global (or builtin) through which instrumented code calls `Recorder.record`. Ends in `__`: never mangled."""
+
+Kind = Literal["expression", "target", "parameter"]
+
+_DEEPEST = 60
+"""Nesting below which nothing more is observed: the rewriting and the compiler recurse, generated sums are deep."""
+
+_WRAPPED = (
+    ast.Attribute,
+    ast.Await,
+    ast.BinOp,
+    ast.BoolOp,
+    ast.Call,
+    ast.Compare,
+    ast.Dict,
+    ast.DictComp,
+    ast.IfExp,
+    ast.List,
+    ast.ListComp,
+    ast.Name,
+    ast.NamedExpr,
+    ast.Subscript,
+    ast.Tuple,
+    ast.UnaryOp,
+    ast.Yield,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a site's value stands: lines from 1 in the chunk, UTF-8 columns, the end exclusive."""
+
+    kind: Kind
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(slots=True)
+class Site:
+    """One recording call. The value of `y = x + 1` is that of the expression and that of the target: two places.
+
+    `scope` numbers the function around it within the chunk, -1 for the module's own statements.
+    """
+
+    scope: int
+    places: list[Place] = field(default_factory=list)
+
+
+def instrument(tree: ast.Module, first: int) -> list[Site]:
+    """Rewrites `tree` in place; the returned sites are numbered from `first` in its recording calls."""
+    rewriting = _Rewriting(first)
+    tree.body = rewriting.block(tree.body)
+    return rewriting.sites
+
+
+class _Rewriting(ast.NodeTransformer):
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.sites: list[Site] = []
+        self.scope: int | None = -1
+        self.scopes = 0
+        self.depth = 0
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if self.depth >= _DEEPEST:
+            return node
+        self.depth += 1
+        try:
+            visited: ast.AST = super().visit(node)
+        finally:
+            self.depth -= 1
+        if self.scope is None or not isinstance(visited, _WRAPPED) or visited is not node:
+            return visited
+        if not isinstance(getattr(node, "ctx", _LOAD), ast.Load) or _is_constant(node):
+            return node
+        assert isinstance(node, ast.expr)
+        return self.recorded(node, _place(node, "expression"))
+
+    def recorded(self, node: ast.expr, place: Place) -> ast.expr:
+        number = self.first + len(self.sites)
+        assert self.scope is not None
+        self.sites.append(Site(self.scope, [place]))
+        call = ast.Call(
+            func=ast.copy_location(ast.Name(NAME, _LOAD), node),
+            args=[ast.copy_location(ast.Constant(number), node), node],
+            keywords=[],
+        )
+        return ast.copy_location(call, node)
+
+    def also(self, value: ast.expr | None, target: ast.expr) -> None:
+        """Lets the site of `value`, where it has one, stand for `target` too."""
+        match value:
+            case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=int(number)), _]) if (
+                name == NAME
+            ):
+                self.sites[number - self.first].places.append(_place(target, "target"))
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """The statements rewritten, each followed by the recording of what it bound."""
+        out: list[ast.stmt] = []
+        for statement in statements:
+            visited = self.visit(statement)
+            assert isinstance(visited, ast.stmt)
+            out.append(visited)
+            if self.scope is None:
+                continue
+            match statement:
+                case ast.Assign(targets=targets):
+                    for target in targets:
+                        if isinstance(target, ast.Tuple | ast.List):
+                            out += self.bound(target)
+                case ast.AugAssign(target=ast.Name() as target):
+                    out += self.bound(target)
+                case _:
+                    pass
+        return out
+
+    def bound(self, target: ast.expr) -> list[ast.stmt]:
+        """Statements that record the names that `target` binds."""
+        out: list[ast.stmt] = []
+        for node in ast.walk(target):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                out.append(self.recording(node.id, node, _place(node, "target")))
+        return out
+
+    def recording(self, name: str, at: ast.expr | ast.arg, place: Place) -> ast.stmt:
+        read = ast.copy_location(ast.Name(name, _LOAD), at)
+        return ast.copy_location(ast.Expr(self.recorded(read, place)), at)
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        outer, self.scope = self.scope, self.scopes
+        self.scopes += 1
+        depth, self.depth = self.depth, min(self.depth, _DEEPEST // 2)
+        keep = 1 if ast.get_docstring(node, clean=False) is not None else 0
+        docstring, body = node.body[:keep], node.body[keep:]
+        parameters: list[ast.stmt] = []
+        for arg in _arguments(node.args):
+            end = arg.col_offset + len(arg.arg.encode())
+            place = Place("parameter", arg.lineno, arg.col_offset, arg.lineno, end)
+            parameters.append(self.recording(arg.arg, arg, place))
+        node.body = [*docstring, *parameters, *self.block(body)]
+        self.scope, self.depth = outer, depth
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self.function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self.function(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        outer, self.scope = self.scope, self.scopes
+        self.scopes += 1
+        node.body = self.expression(node.body)
+        self.scope = outer
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outer, self.scope = self.scope, None
+        node.body = self.block(node.body)
+        self.scope = outer
+        return node
+
+    def expression(self, node: ast.expr) -> ast.expr:
+        visited = self.visit(node)
+        assert isinstance(visited, ast.expr)
+        return visited
+
+    def part(self, node: ast.expr) -> ast.expr:
+        """Rewrites what is inside `node`, but does not record `node` itself."""
+        outer, self.depth = self.depth, self.depth + 1
+        if self.depth < _DEEPEST:
+            super().visit(node)
+        self.depth = outer
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node.func:
+            case ast.Name(id="super"):
+                return node
+            case ast.Name():
+                pass
+            case func:
+                self.part(func)
+        node.args = [self.expression(arg) for arg in node.args]
+        for keyword in node.keywords:
+            keyword.value = self.expression(keyword.value)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        node.value = self.expression(node.value)
+        if isinstance(node.slice, ast.Tuple):
+            self.part(node.slice)
+        else:
+            node.slice = self.expression(node.slice)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        node.targets = [self.expression(target) for target in node.targets]
+        node.value = self.expression(node.value)
+        for target in node.targets:
+            if isinstance(target, ast.Name | ast.Attribute):
+                self.also(node.value, target)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is not None:
+            node.value = self.expression(node.value)
+            if isinstance(node.target, ast.Name | ast.Attribute):
+                self.also(node.value, node.target)
+        return node
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        node.value = self.expression(node.value)
+        self.also(node.value, node.target)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        return self.loop(node)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
+        return self.loop(node)
+
+    def loop(self, node: ast.For | ast.AsyncFor) -> ast.AST:
+        node.iter = self.expression(node.iter)
+        bound = [] if self.scope is None else self.bound(node.target)
+        node.body = [*bound, *self.block(node.body)]
+        node.orelse = self.block(node.orelse)
+        return node
+
+    def visit_With(self, node: ast.With) -> ast.AST:
+        return self.context(node)
+
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST:
+        return self.context(node)
+
+    def context(self, node: ast.With | ast.AsyncWith) -> ast.AST:
+        bound: list[ast.stmt] = []
+        for item in node.items:
+            item.context_expr = self.expression(item.context_expr)
+            if item.optional_vars is not None and self.scope is not None:
+                bound += self.bound(item.optional_vars)
+        node.body = [*bound, *self.block(node.body)]
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        node.test = self.expression(node.test)
+        node.body = self.block(node.body)
+        node.orelse = self.block(node.orelse)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        node.test = self.expression(node.test)
+        node.body = self.block(node.body)
+        node.orelse = self.block(node.orelse)
+        return node
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        return self.attempt(node)
+
+    def visit_TryStar(self, node: ast.TryStar) -> ast.AST:
+        return self.attempt(node)
+
+    def attempt(self, node: ast.Try | ast.TryStar) -> ast.AST:
+        node.body = self.block(node.body)
+        for handler in node.handlers:
+            handler.body = self.block(handler.body)
+        node.orelse = self.block(node.orelse)
+        node.finalbody = self.block(node.finalbody)
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        if node.guard is not None:
+            node.guard = self.expression(node.guard)
+        node.body = self.block(node.body)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        node.iter = self.expression(node.iter)
+        node.ifs = [self.expression(test) for test in node.ifs]
+        return node
+
+    def untouched(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_Delete = untouched
+    visit_Global = untouched
+    visit_Import = untouched
+    visit_ImportFrom = untouched
+    visit_JoinedStr = untouched
+    visit_Nonlocal = untouched
+    visit_TemplateStr = untouched
+    visit_TypeAlias = untouched
+
+
+_LOAD = ast.Load()
+
+
+def _place(node: ast.expr, kind: Kind) -> Place:
+    end_line = node.end_lineno if node.end_lineno is not None else node.lineno
+    end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset
+    return Place(kind, node.lineno, node.col_offset, end_line, end_column)
+
+
+def _arguments(args: ast.arguments) -> list[ast.arg]:
+    rest = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *rest]
+
+
+def _is_constant(node: ast.AST) -> bool:
+    """Whether the compiler folds `node`: wrapping a part would undo that, and there is nothing to learn."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(operand=operand):
+            return _is_constant(operand)
+        case ast.BinOp(left=left, right=right):
+            return _is_constant(left) and _is_constant(right)
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+            return all(map(_is_constant, elements))
+        case ast.Dict(keys=keys, values=values):
+            parts = [*keys, *values]
+            return all(part is not None and _is_constant(part) for part in parts)
+        case _:
+            return False

@@ -1,0 +1,397 @@
+"""Keeps what instrumented code tells: which abstract values each expression took, and inside what.
+
+`Recorder.record` runs on every expression of user code, so it looks at little and returns early. It holds avals and texts,
+never a tracer, a trace or an array: a recorder cannot leak. It never changes nor replaces what it is given.
+
+JAX caches the jaxprs of inner functions (`jit` helpers, loop bodies at module level) and then does not run their code
+again. What was seen while such a jaxpr was made is kept, and found again by the jaxpr in the next result.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.tracer import display, observer, protocol
+from jaxsight.tracer.compat import avals, jaxprs, traces
+
+
+class CancelledByServer(BaseException):
+    """Unwinds user code whose answer nobody waits for. Not an `Exception`: user code must not catch it by accident."""
+
+
+_IGNORED, _ABSTRACT, _NUMBER, _ARRAY, _TREE = range(5)
+
+_KINDS: dict[type, int] = {
+    **dict.fromkeys(
+        (
+            str, bytes, type(None), type, types.ModuleType, types.FunctionType, types.MethodType,
+            types.BuiltinFunctionType, types.BuiltinMethodType, functools.partial, range, slice, super,
+            types.EllipsisType, types.GeneratorType, np.dtype, np.ufunc,
+        ),
+        _IGNORED,
+    ),
+    **dict.fromkeys((bool, int, float, complex), _NUMBER),
+    **dict.fromkeys((tuple, list, dict), _TREE),
+    np.ndarray: _ARRAY,
+}  # fmt: skip
+
+_DISTINCT = 256
+"""Distinct values counted per expression; a Python loop over numbers has no end of them."""
+
+_PATIENCE = 64
+"""A tree is described this often per expression without anything new; then only its class is looked at."""
+
+_KEPT = 4096
+"""How many jaxprs' observations are kept for when JAX reuses them."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Values:
+    """What one expression took in one context, by aval, number or text."""
+
+    last: Any = None
+    found: dict[Any, protocol.Seen] = dataclasses.field(default_factory=dict)
+    more: set[Any] = dataclasses.field(default_factory=set)
+    quiet: int = 0
+
+    def add(self, key: Any, seen: Callable[[], protocol.Seen]) -> None:
+        if key in self.found or key in self.more:
+            self.quiet += 1
+        elif len(self.found) < protocol.OBSERVED_VALUES:
+            self.found[key] = seen()
+            self.quiet = 0
+        elif len(self.more) < _DISTINCT:
+            self.more.add(key)
+            self.quiet = 0
+
+
+Sites = dict[int, _Values]
+
+
+@dataclasses.dataclass(slots=True)
+class _Context:
+    """One trace that user code ran in, and what was seen there."""
+
+    trace: Any
+    """A weak reference."""
+    situation: traces.Situation
+    values: Sites = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Instance:
+    """A chunk as instrumented for one execution: its sites are numbered from `first`."""
+
+    first: int
+    sites: tuple[observer.Site, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Observed:
+    """What `Recorder.collect` answers; fields as in `protocol.Traced`."""
+
+    seen: tuple[protocol.Seen, ...] = ()
+    observations: tuple[protocol.Observation, ...] = ()
+
+
+class Recorder:
+    """One per world (per file that is served). `record` goes into the namespace (or `builtins`) as `observer.NAME`."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        """Set from any thread to stop the running request at its next observed expression; the runner clears it."""
+        self._instances: dict[tuple[str, str], _Instance] = {}
+        self._next = 0
+        self._executed: dict[tuple[str, str], list[Sites]] = {}
+        self._kept: OrderedDict[traces.Staged, dict[tuple[Any, ...], list[Sites]]] = OrderedDict()
+        self._contexts: dict[int, _Context] = {}
+        self._current: _Context | None = None
+        self._trace: Callable[[], Any] = lambda: None
+
+    def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
+        """Rewrites the chunk's tree in place and registers its sites, replacing those of an earlier execution of it."""
+        self.forget(chunk, key)
+        sites = observer.instrument(tree, self._next)
+        self._instances[chunk, key] = _Instance(self._next, tuple(sites))
+        self._next += len(sites)
+        return tree
+
+    def forget(self, chunk: str, key: str) -> None:
+        """Drops a chunk that will not be asked for again, and all that was seen in it."""
+        instance = self._instances.pop((chunk, key), None)
+        self._executed.pop((chunk, key), None)
+        if instance is None:
+            return
+        dead = range(instance.first, instance.first + len(instance.sites))
+        for staged, variants in list(self._kept.items()):
+            for inputs, contexts in list(variants.items()):
+                for sites in contexts:
+                    for number in [number for number in sites if number in dead]:
+                        del sites[number]
+                if not any(contexts):
+                    del variants[inputs]
+            if not variants:
+                del self._kept[staged]
+
+    @contextlib.contextmanager
+    def executing(self, chunk: str, key: str) -> Iterator[None]:
+        """While a chunk's statements run: functions that they call are observed on its account."""
+        self._begin()
+        try:
+            yield
+        finally:
+            contexts = self._end()
+            self._executed[chunk, key] = [context.values for context in contexts]
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[list[Sites]]:
+        """While a function is traced. The list is filled at the end, for `collect`."""
+        self._begin()
+        found: list[Sites] = []
+        try:
+            yield found
+        finally:
+            found += [context.values for context in self._end()]
+
+    def _begin(self) -> None:
+        self._contexts = {}
+        self._current = None
+        self._trace = lambda: None
+
+    def _end(self) -> list[_Context]:
+        contexts = _last_passes(list(self._contexts.values()))
+        self._begin()
+        fresh: dict[tuple[traces.Staged, tuple[Any, ...]], list[Sites]] = {}
+        for context in contexts:
+            staged = context.situation.staged
+            if staged is not None:
+                fresh.setdefault((staged, context.situation.inputs), []).append(context.values)
+        for (staged, inputs), sites in fresh.items():
+            variants = self._kept.setdefault(staged, {})
+            variants.pop(inputs, None)
+            variants[inputs] = sites
+            if len(variants) > protocol.OBSERVED_VALUES:
+                del variants[next(iter(variants))]
+            self._kept.move_to_end(staged)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return contexts
+
+    def record(self, site: int, value: Any) -> Any:
+        """Returns `value`. Raises `CancelledByServer` once `cancelled` is set."""
+        if self.cancelled:
+            raise CancelledByServer
+        kind = _KINDS.get(type(value))
+        if kind is None:
+            kind = _classify(value)
+        if kind == _IGNORED:
+            return value
+        trace = traces.current()
+        if self._trace() is not trace:
+            self._enter(trace)
+        context = self._current
+        assert context is not None
+        values = context.values.get(site)
+        if values is None:
+            values = context.values[site] = _Values()
+        if kind == _ABSTRACT:
+            aval = value.aval
+            if aval is not values.last or context.situation.mapped:
+                values.last = aval
+                _add_abstract(values, value, aval, context.situation)
+        elif kind == _NUMBER:
+            key = (type(value), value)
+            if key != values.last:
+                values.last = key
+                values.add(key, lambda: protocol.Seen(repr(value), inside=context.situation.inside))
+        elif kind == _ARRAY:
+            key = (type(value), value.shape, value.dtype)
+            if key != values.last:
+                values.last = key
+                _add_array(values, key, value, context.situation)
+        elif values.quiet < _PATIENCE:
+            _add_tree(values, value, context.situation)
+        return value
+
+    def _enter(self, trace: Any) -> None:
+        context = self._contexts.get(id(trace))
+        if context is None or context.trace() is not trace:
+            if context is not None:
+                # Another trace had this address before: what was seen there stays.
+                self._contexts[-len(self._contexts)] = context
+            context = _Context(traces.reference(trace), traces.situation(trace))
+            self._contexts[id(trace)] = context
+        self._current = context
+        self._trace = context.trace
+
+    def collect(
+        self, chunks: Iterable[protocol.Chunk], found: list[Sites], result: Any = None
+    ) -> Observed:
+        """What was seen in `chunks`: while tracing (`found`), while JAX made the inner jaxprs of `result`
+        that it reused, and, in functions that neither reached, while the chunks were executed.
+        """
+        chosen = list(chunks)
+        contexts = list(found)
+        if result is not None:
+            contexts += self._reused(result, found)
+        table = _Table()
+        instances = {
+            (chunk.id, chunk.key): instance
+            for chunk in chosen
+            if (instance := self._instances.get((chunk.id, chunk.key))) is not None
+        }
+        traced = table.gather(contexts, instances)
+        executed = [sites for name in instances for sites in self._executed.get(name, ())]
+        table.gather(executed, instances, traced)
+        return table.observed()
+
+    def _reused(self, result: Any, found: list[Sites]) -> list[Sites]:
+        ran = {id(sites) for sites in found}
+        reused: list[Sites] = []
+        for staged, inputs in jaxprs.staged(result):
+            variants = self._kept.get(staged)
+            if not variants:
+                continue
+            contexts = variants.get(inputs)
+            if contexts is None:
+                # A transformation changed the inputs (`vmap` adds an axis); then the newest is the likeliest.
+                if any(id(sites) in ran for known in variants.values() for sites in known):
+                    continue
+                contexts = next(reversed(variants.values()))
+            reused += [sites for sites in contexts if id(sites) not in ran]
+            ran |= {id(sites) for sites in contexts}
+        return reused
+
+
+def _last_passes(contexts: list[_Context]) -> list[_Context]:
+    """Without what belongs to a loop body's earlier pass: JAX threw that jaxpr away."""
+    latest: dict[tuple[int, traces.Staged], int] = {}
+    for context in contexts:
+        for run in context.situation.passes:
+            known = latest.get((run.loop, run.staged), run.at)
+            latest[run.loop, run.staged] = max(known, run.at)
+    return [
+        context
+        for context in contexts
+        if all(latest[run.loop, run.staged] == run.at for run in context.situation.passes)
+    ]
+
+
+def _classify(value: Any) -> int:
+    """Looks at a class for the first time."""
+    match value:
+        case jax.core.Tracer() | jax.Array():
+            kind = _ABSTRACT
+        case np.ndarray() | np.generic() | jax.ShapeDtypeStruct():
+            kind = _ARRAY
+        case type() | types.ModuleType():
+            kind = _IGNORED
+        case bool() | int() | float() | complex():
+            kind = _NUMBER
+        case str():
+            kind = _IGNORED
+        case tuple() | list() | dict():
+            kind = _TREE
+        case _ if dataclasses.is_dataclass(value) or display.is_node(value):
+            kind = _TREE
+        case _:
+            kind = _IGNORED
+    if len(_KINDS) < _KEPT:
+        _KINDS[type(value)] = kind
+    return kind
+
+
+def _add_abstract(values: _Values, value: Any, aval: Any, situation: traces.Situation) -> None:
+    inside = situation.inside
+    key = aval
+    if situation.mapped and isinstance(value, jax.core.Tracer):
+        constant = [trace for trace in situation.mapped if not traces.is_mapped(value, trace)]
+        if constant:
+            inside = (*inside, *(f"not mapped over {trace.axis_data.size}" for trace in constant))
+            key = (aval, inside)
+    values.add(
+        key, lambda: protocol.Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside)
+    )
+
+
+def _add_array(values: _Values, key: Any, value: Any, situation: traces.Situation) -> None:
+    values.add(key, lambda: protocol.Seen(display.array(value) or "", inside=situation.inside))
+
+
+def _add_tree(values: _Values, value: Any, situation: traces.Situation) -> None:
+    shown = display.display(value)
+    plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.other
+    if shown.arrays or plain:
+        values.add(shown.text, lambda: protocol.Seen(shown.text, inside=situation.inside))
+    else:
+        values.quiet += 1
+
+
+class _Table:
+    """Observations under construction: values by site, texts shared."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[protocol.Seen, int] = {}
+        self.rows: dict[tuple[str, observer.Place], tuple[dict[int, None], int]] = {}
+
+    def gather(
+        self,
+        contexts: Iterable[Sites],
+        instances: dict[tuple[str, str], _Instance],
+        known: frozenset[tuple[str, str, int]] = frozenset(),
+    ) -> frozenset[tuple[str, str, int]]:
+        """Adds what was seen in functions that are not `known`; answers which functions (chunk, key, scope) there were."""
+        ranges = sorted((instance.first, name) for name, instance in instances.items())
+        owner = {
+            number: name
+            for first, name in ranges
+            for number in range(first, first + len(instances[name].sites))
+        }
+        scopes: set[tuple[str, str, int]] = set()
+        for sites in contexts:
+            for number, values in sites.items():
+                name = owner.get(number)
+                if name is None or not values.found:
+                    continue
+                instance = instances[name]
+                site = instance.sites[number - instance.first]
+                scope = (*name, site.scope)
+                if scope in known:
+                    continue
+                scopes.add(scope)
+                for place in site.places:
+                    self.add(name[0], place, values)
+        return frozenset(scopes)
+
+    def add(self, chunk: str, place: observer.Place, values: _Values) -> None:
+        row, more = self.rows.setdefault((chunk, place), ({}, 0))
+        for seen in values.found.values():
+            row[self.numbers.setdefault(seen, len(self.numbers))] = None
+        self.rows[chunk, place] = (row, more + len(values.more))
+
+    def observed(self) -> Observed:
+        observations = []
+        for (chunk, place), (row, more) in sorted(self.rows.items(), key=_where):
+            span = protocol.Span(
+                chunk, place.line, place.column, place.end_line, place.end_column
+            )
+            kept = tuple(row)[: protocol.OBSERVED_VALUES]
+            observations.append(
+                protocol.Observation(span, place.kind, kept, more + len(row) - len(kept))
+            )
+        return Observed(tuple(self.numbers), tuple(observations))
+
+
+def _where(item: tuple[tuple[str, observer.Place], Any]) -> tuple[str, int, int]:
+    (chunk, place), _ = item
+    return chunk, place.line, place.column
