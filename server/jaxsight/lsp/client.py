@@ -1,0 +1,81 @@
+"""What the client at the other end can do: read once from its capabilities, asked for by name everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lsprotocol import types
+from pygls.capabilities import get_capability
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Capabilities, by what they let the server do."""
+
+    name: str = ""
+    pulls_diagnostics: bool = False
+    """It asks for diagnostics *and* can be told to ask again. One without the other would show old ones for ever, as
+    a trace may end, or another file change, while nobody types; such a client gets them pushed."""
+    refreshes_hints: bool = False
+    refreshes_lenses: bool = False
+    hover_markdown: bool = False
+    completion_markdown: bool = False
+    resolves_tooltips: bool = False
+    takes_actions: bool = False
+    document_changes: bool = False
+    related_information: bool = False
+    code_descriptions: bool = False
+    answers_configuration: bool = False
+    registers_configuration: bool = False
+    registers_watched_files: bool = False
+    shows_documents: bool = False
+    shows_progress: bool = False
+    asks_content: bool = False
+    """It opens documents that the server makes, by `workspace/textDocumentContent`."""
+    knows_us: bool = False
+    """It understands the notifications of jaxsight's own (`experimental.jaxsight`)."""
+
+    @staticmethod
+    def of(capabilities: types.ClientCapabilities, info: types.ClientInfo | None) -> Client:
+        """Read a client's capabilities; what it does not mention it cannot do."""
+
+        def has(field: str) -> bool:
+            return bool(get_capability(capabilities, field))
+
+        def listed(field: str) -> Sequence[Any]:
+            return get_capability(capabilities, field) or ()
+
+        diagnostics = "text_document.publish_diagnostics"
+        if pulls := has("text_document.diagnostic") and has(
+            "workspace.diagnostics.refresh_support"
+        ):
+            diagnostics = "text_document.diagnostic"
+        experimental = capabilities.experimental
+        return Client(
+            name=f"{info.name} {info.version or ''}".rstrip() if info else "",
+            pulls_diagnostics=pulls,
+            refreshes_hints=has("workspace.inlay_hint.refresh_support"),
+            refreshes_lenses=has("workspace.code_lens.refresh_support"),
+            hover_markdown="markdown" in listed("text_document.hover.content_format"),
+            completion_markdown="markdown"
+            in listed("text_document.completion.completion_item.documentation_format"),
+            resolves_tooltips="tooltip"
+            in listed("text_document.inlay_hint.resolve_support.properties"),
+            takes_actions=has("text_document.code_action.code_action_literal_support"),
+            document_changes=has("workspace.workspace_edit.document_changes"),
+            # Clients that pull often describe this under the older `publishDiagnostics` only.
+            related_information=has(f"{diagnostics}.related_information")
+            or has("text_document.publish_diagnostics.related_information"),
+            code_descriptions=has(f"{diagnostics}.code_description_support")
+            or has("text_document.publish_diagnostics.code_description_support"),
+            answers_configuration=has("workspace.configuration"),
+            registers_configuration=has("workspace.did_change_configuration.dynamic_registration"),
+            registers_watched_files=has("workspace.did_change_watched_files.dynamic_registration"),
+            shows_documents=has("window.show_document.support"),
+            shows_progress=has("window.work_done_progress"),
+            asks_content=capabilities.workspace is not None
+            and capabilities.workspace.text_document_content is not None,
+            knows_us=isinstance(experimental, dict) and bool(experimental.get("jaxsight")),
+        )

@@ -1,0 +1,67 @@
+"""`textDocument/codeAction`: the engine's actions, with their edits, of the kinds that the client asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from jaxsight.engine.answers import Action
+from jaxsight.lsp.convert import text_edit
+from jaxsight.lsp.documents import View
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite)
+
+
+async def actions(
+    server: JaxsightServer, params: types.CodeActionParams
+) -> list[types.CodeAction] | None:
+    """Actions for a range. The client's `diagnostics` are not relied on: some clients send none."""
+    uri = params.text_document.uri
+    view = server.documents.view(uri)
+    if view is None or not server.client.takes_actions:
+        return None
+    found = await server.session.actions(view.path, view.range(params.range))
+    view = server.documents.view(uri)
+    if view is None:
+        return None
+    only = params.context.only
+    return [_action(server, view, action) for action in found if _asked_for(action.kind, only)]
+
+
+def _asked_for(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> bool:
+    """Whether one of the kinds asked for is this one or above it; the empty kind is above all."""
+    if only is None:
+        return True
+    wanted = [str(getattr(asked, "value", asked)) for asked in only]
+    return any(asked in ("", kind) or kind.startswith(asked + ".") for asked in wanted)
+
+
+def _action(server: JaxsightServer, view: View, action: Action) -> types.CodeAction:
+    edits = [text_edit(view, edit) for edit in action.edits]
+    return types.CodeAction(
+        title=action.title, kind=action.kind, edit=_workspace_edit(server, view, edits)
+    )
+
+
+def _workspace_edit(
+    server: JaxsightServer, view: View, edits: list[types.TextEdit]
+) -> types.WorkspaceEdit:
+    """Edits of one document; with its version where the client takes one, so that an old edit is refused."""
+    if not server.client.document_changes:
+        return types.WorkspaceEdit(changes={view.uri: edits})
+    document = types.OptionalVersionedTextDocumentIdentifier(
+        uri=view.uri, version=view.document.version
+    )
+    changes = [types.TextDocumentEdit(text_document=document, edits=edits)]
+    return types.WorkspaceEdit(document_changes=changes)
+
+
+def register(server: JaxsightServer) -> None:
+    """Serve code actions."""
+    options = types.CodeActionOptions(code_action_kinds=list(KINDS))
+    server.answers(types.TEXT_DOCUMENT_CODE_ACTION, actions, options)

@@ -1,0 +1,39 @@
+"""`textDocument/codeLens`: lines above functions; a click runs one of the commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+
+async def lenses(
+    server: JaxsightServer, params: types.CodeLensParams
+) -> list[types.CodeLens] | None:
+    """The engine's lenses that stand in this document."""
+    uri = params.text_document.uri
+    view = server.documents.view(uri)
+    if view is None:
+        return None
+    found = await server.session.lenses(view.path)
+    view = server.documents.view(uri)
+    if view is None:
+        return None
+    return [
+        types.CodeLens(
+            range=view.to_range(lens.range),
+            command=types.Command(
+                title=lens.title, command=lens.command, arguments=list(lens.arguments)
+            ),
+        )
+        for lens in found
+        if view.holds(lens.range)
+    ]
+
+
+def register(server: JaxsightServer) -> None:
+    """Serve lenses."""
+    server.answers(types.TEXT_DOCUMENT_CODE_LENS, lenses)

@@ -1,0 +1,138 @@
+"""`workspace/executeCommand`: what lenses run, and what people run by name.
+
+A file is given as its path or its URI. A command that cannot do what it should says so in a message; it is no error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+from jaxsight import __version__
+from jaxsight.lsp.uris import KINDS, Made
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+RESTART = "jaxsight.restart"
+CHOOSE_SET = "jaxsight.chooseSet"
+SHOW = "jaxsight.show"
+INFO = "jaxsight.info"
+
+_FIRST_SET = "the first one"
+"""What the set without a name is called when a person is asked."""
+
+
+async def restart(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
+    """`jaxsight.restart [ROOT]`: new tracers, for one root or for all."""
+    match arguments:
+        case ():
+            await server.session.restart()
+        case (str(root),):
+            await server.session.restart(_path(server, root))
+        case _:
+            raise JsonRpcInvalidParams(f"{RESTART} takes a root folder or nothing")
+
+
+async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
+    """`jaxsight.chooseSet FILE FUNCTION [SET]`: trace with other example inputs; without a set, a person is asked."""
+    match arguments:
+        case (str(file), str(function)):
+            chosen = None
+        case (str(file), str(function), str(chosen)):
+            pass
+        case _:
+            raise JsonRpcInvalidParams(f"{CHOOSE_SET} takes a file, a function and maybe a set")
+    path = _path(server, file)
+    if chosen is None:
+        chosen = await _asked(server, function, server.session.sets(path, function))
+    if chosen is not None:
+        server.session.choose_set(path, function, chosen)
+
+
+async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str | None:
+    """The set that a person picks; `None` when there is nothing to pick or they pick nothing."""
+    if len(sets) < 2:
+        return None
+    titles = {name or _FIRST_SET: name for name in sets}
+    answer = await server.window_show_message_request_async(
+        types.ShowMessageRequestParams(
+            type=types.MessageType.Info,
+            message=f"Trace {function} with which example inputs?",
+            actions=[types.MessageActionItem(title=title) for title in titles],
+        )
+    )
+    return titles.get(answer.title) if answer is not None else None
+
+
+async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
+    """`jaxsight.show FILE FUNCTION [KIND]`: a made document; the result is its URI and text.
+
+    Clients that open such documents by themselves are asked to.
+    """
+    match arguments:
+        case (str(file), str(function)):
+            kind = KINDS[0]
+        case (str(file), str(function), str(kind)) if kind in KINDS:
+            pass
+        case _:
+            raise JsonRpcInvalidParams(
+                f"{SHOW} takes a file, a function and one of {', '.join(KINDS)}"
+            )
+    made = Made(_path(server, file), function, kind)
+    shown = await server.session.show(made.path, function, kind)
+    uri = made.uri()
+    if server.client.asks_content and server.client.shows_documents:
+        await server.window_show_document_async(types.ShowDocumentParams(uri=uri, take_focus=True))
+    return {"uri": uri, "text": shown.text}
+
+
+async def info(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
+    """`jaxsight.info`: who serves what to whom, for bug reports and status pages."""
+    return {
+        "version": __version__,
+        "python": sys.version.split()[0],
+        "client": server.client.name,
+        "positionEncoding": server.documents.units.encoding,
+        "diagnostics": "pull" if server.client.pulls_diagnostics else "push",
+        "roots": server.configuration.roots,
+        "trusted": server.configuration.trusted,
+        "statuses": list(server.statuses.known.values()),
+    }
+
+
+def _path(server: JaxsightServer, file: str) -> str:
+    return (
+        server.documents.served(file) if "://" in file or file.startswith("untitled:") else None
+    ) or file
+
+
+Command = Callable[["JaxsightServer", tuple[object, ...]], Awaitable[Any]]
+_COMMANDS: dict[str, Command] = {
+    RESTART: restart,
+    CHOOSE_SET: choose_set,
+    SHOW: show,
+    INFO: info,
+}
+
+
+def register(server: JaxsightServer) -> None:
+    """Serve the commands."""
+    for name, command in _COMMANDS.items():
+        server.command(name)(_handler(server, command))
+
+
+def _handler(server: JaxsightServer, command: Command) -> Callable[..., Awaitable[Any]]:
+    async def run(*arguments: Any) -> Any:
+        try:
+            return await command(server, arguments)
+        except LookupError as error:
+            params = types.ShowMessageParams(type=types.MessageType.Warning, message=str(error))
+            server.window_show_message(params)
+            return None
+
+    return run

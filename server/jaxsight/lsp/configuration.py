@@ -1,0 +1,145 @@
+"""Which folders, settings and interpreters the client gives, from all the ways in which clients give them.
+
+Settings come with `initialize` (`initializationOptions`, alone or under `jaxsight`), by `workspace/didChangeConfiguration`
+and by our asking `workspace/configuration`, once for the whole and once for each folder. Later ones win over earlier ones, key
+by key, because clients also send empty ones. Nothing is checked here: the engine knows the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jaxsight.lsp.uris import path_of
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.service import Service
+
+SECTION = "jaxsight"
+PYTHON_SECTION = "python"
+"""The settings of the Python extensions of VS Code and its kin; read for the interpreter that they name."""
+
+_NOT_SETTINGS = frozenset({"trusted", "interpreters"})
+"""Options that are the client's state, not a person's wish."""
+
+
+class Configuration:
+    """What the client has told so far."""
+
+    def __init__(self, initialize: Mapping[str, Any]) -> None:
+        """Take in the parameters of `initialize`, as JSON has them."""
+        options = _mapping(initialize.get("initializationOptions"))
+        self.trusted = options.get("trusted") is not False
+        self.interpreters: dict[str, str] = {}
+        """By folder, as the client's own chooser of interpreters has it."""
+        self.roots: list[str] = _roots(initialize)
+        process = initialize.get("processId")
+        self.client_process: int | None = process if isinstance(process, int) else None
+        own = options.get(SECTION)
+        self._initial = (
+            _mapping(own)
+            if own is not None
+            else {key: value for key, value in options.items() if key not in _NOT_SETTINGS}
+        )
+        self._pushed: Mapping[str, Any] = {}
+        self._asked: Mapping[str, Any] = {}
+        self._asked_by_root: dict[str, Mapping[str, Any]] = {}
+        self._pythons: dict[str, str] = {}
+        self.choose_interpreters(options.get("interpreters"))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the whole workspace, unchecked."""
+        return _merged(self._initial, self._pushed, self._asked)
+
+    @property
+    def settings_by_root(self) -> dict[str, dict[str, Any]]:
+        """The settings of each folder for which the client has some of its own, unchecked."""
+        base = self.settings
+        return {
+            root: merged
+            for root, own in self._asked_by_root.items()
+            if (merged := _merged(base, own)) != base
+        }
+
+    @property
+    def pythons(self) -> dict[str, str]:
+        """The editor's interpreter by folder: the one chosen there, else the one in its Python settings."""
+        return {**self._pythons, **self.interpreters}
+
+    def apply(self, session: Service) -> None:
+        """Tell the engine."""
+        session.configure(
+            self.roots, self.settings, trusted=self.trusted, editor_python=self.pythons
+        )
+
+    def push(self, settings: object) -> None:
+        """`workspace/didChangeConfiguration` came, with all settings or with none."""
+        own = _mapping(settings).get(SECTION)
+        if isinstance(own, Mapping):
+            self._pushed = own
+
+    @property
+    def questions(self) -> list[tuple[str, str | None]]:
+        """What to ask by `workspace/configuration`: sections, and the folder that each is for."""
+        folders: list[str | None] = [None, *self.roots]
+        return [(name, folder) for folder in folders for name in (SECTION, PYTHON_SECTION)]
+
+    def answered(
+        self, questions: Sequence[tuple[str, str | None]], answers: Sequence[object]
+    ) -> None:
+        """The client answered `questions`; too few answers leave the rest as it was."""
+        for (section, root), answer in zip(questions, answers, strict=False):
+            given = _mapping(answer)
+            if section == PYTHON_SECTION:
+                python = given.get("pythonPath") or given.get("defaultInterpreterPath")
+                if root is not None and isinstance(python, str) and python != "python":
+                    self._pythons[root] = python
+            elif root is None:
+                self._asked = given
+            else:
+                self._asked_by_root[root] = given
+
+    def choose_interpreters(self, interpreters: object) -> None:
+        """The client's chooser of interpreters tells: a mapping of folder URIs to paths."""
+        given = _mapping(interpreters).items()
+        self.interpreters = {
+            root: python
+            for uri, python in given
+            if isinstance(python, str) and (root := path_of(uri)) is not None
+        }
+
+    def move(self, added: Sequence[str], removed: Sequence[str]) -> None:
+        """Folders (URIs) came and went."""
+        gone = {path_of(uri) for uri in removed}
+        kept = [root for root in self.roots if root not in gone]
+        new = [path for uri in added if (path := path_of(uri)) is not None]
+        self.roots = list(dict.fromkeys(kept + new))
+        self._asked_by_root = {r: s for r, s in self._asked_by_root.items() if r not in gone}
+        self._pythons = {r: p for r, p in self._pythons.items() if r not in gone}
+
+
+def _roots(initialize: Mapping[str, Any]) -> list[str]:
+    folders = initialize.get("workspaceFolders") or ()
+    uris = [_mapping(folder).get("uri") for folder in folders] or [initialize.get("rootUri")]
+    roots = [path for uri in uris if isinstance(uri, str) and (path := path_of(uri)) is not None]
+    if not roots and isinstance(path := initialize.get("rootPath"), str) and path:
+        roots = [path.rstrip("/") or "/"]
+    return list(dict.fromkeys(roots))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    """A JSON object; anything else counts as an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            if isinstance(value, Mapping):
+                below = result.get(key)
+                result[key] = _merged(below if isinstance(below, Mapping) else {}, value)
+            elif value is not None:
+                result[key] = value
+    return result

@@ -1,0 +1,63 @@
+"""The engine's answers as LSP has them. Pure: a view and an answer go in, an lsprotocol value comes out."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from jaxsight.engine.answers import Completion, Hint, Severity
+from jaxsight.engine.text import Edit
+from jaxsight.lsp.documents import View
+from jaxsight.lsp.markup import plain
+
+SEVERITIES = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.INFORMATION: types.DiagnosticSeverity.Information,
+    Severity.HINT: types.DiagnosticSeverity.Hint,
+}
+
+_COMPLETION_KINDS = {
+    "argument": types.CompletionItemKind.Variable,
+    "dtype": types.CompletionItemKind.TypeParameter,
+    "size": types.CompletionItemKind.Constant,
+    "keyword": types.CompletionItemKind.Keyword,
+}
+
+
+def markup(text: str, *, markdown: bool) -> types.MarkupContent:
+    """Text for people, in the form that the client shows."""
+    if markdown:
+        return types.MarkupContent(kind=types.MarkupKind.Markdown, value=text)
+    return types.MarkupContent(kind=types.MarkupKind.PlainText, value=plain(text))
+
+
+def text_edit(view: View, edit: Edit) -> types.TextEdit:
+    """An edit of the engine's document as one of the client's."""
+    return types.TextEdit(range=view.to_range(edit.range), new_text=edit.text)
+
+
+def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
+    """A hint without its tooltip."""
+    return types.InlayHint(
+        position=view.to_position(hint.range.end),
+        label=hint.label,
+        kind=types.InlayHintKind.Type,
+        padding_left=not hint.label.startswith(":"),
+    )
+
+
+def completion_item(
+    view: View, completion: Completion, order: int, *, markdown: bool
+) -> types.CompletionItem:
+    """A proposal that keeps its place in the engine's order."""
+    return types.CompletionItem(
+        label=completion.label,
+        kind=_COMPLETION_KINDS.get(completion.kind, types.CompletionItemKind.Value),
+        detail=completion.detail or None,
+        documentation=markup(completion.documentation, markdown=markdown)
+        if completion.documentation
+        else None,
+        sort_text=f"{order:04}",
+        filter_text=completion.edit.text.strip() or completion.label,
+        text_edit=text_edit(view, completion.edit),
+    )

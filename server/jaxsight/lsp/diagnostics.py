@@ -1,0 +1,172 @@
+"""Findings as diagnostics: pulled by clients that can, pushed to the others, the same either way.
+
+Pulled ones carry the digest of what was answered, so that nothing is sent twice; pushed ones the version that they speak of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from jaxsight.engine.answers import Finding, Place
+from jaxsight.lsp.convert import SEVERITIES
+from jaxsight.lsp.documents import Document, View
+from jaxsight.lsp.uris import uri_of
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+log = logging.getLogger(__name__)
+
+SOURCE = "jaxsight"
+_STALE = " (before the last edits)"
+
+
+async def pull(
+    server: JaxsightServer, params: types.DocumentDiagnosticParams
+) -> types.DocumentDiagnosticReport:
+    """The diagnostics of a document, or that they are those that the client has."""
+    uri = params.text_document.uri
+    items: list[types.Diagnostic] = []
+    if (view := server.documents.view(uri)) is not None:
+        findings = await server.session.findings(view.path)
+        elsewhere = await _elsewhere(server, findings)
+        view = server.documents.view(uri)
+        if view is not None:
+            items = [
+                _diagnostic(server, view, finding, elsewhere)
+                for finding in findings
+                if view.holds(finding.range)
+            ]
+    result_id = hashlib.blake2b(repr(items).encode(errors="replace"), digest_size=8).hexdigest()
+    if params.previous_result_id == result_id:
+        return types.RelatedUnchangedDocumentDiagnosticReport(result_id=result_id)
+    return types.RelatedFullDocumentDiagnosticReport(items=items, result_id=result_id)
+
+
+class Publisher:
+    """Pushes diagnostics of a file whenever they may have changed; one push per file at a time, the newest wins."""
+
+    def __init__(self, server: JaxsightServer) -> None:
+        self._server = server
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    def schedule(self, path: str) -> None:
+        """Push soon, if this client does not pull."""
+        if self._server.client.pulls_diagnostics:
+            return
+        self._cancel(path)
+        self._running[path] = self._server.background(
+            self._push(path), f"publishing diagnostics of {path}"
+        )
+
+    def clear(self, path: str, uris: Iterable[str]) -> None:
+        """The documents are closed: nothing is shown of them any more."""
+        if self._server.client.pulls_diagnostics:
+            return
+        if not self._server.documents.views(path):
+            self._cancel(path)
+        for uri in uris:
+            self._publish(uri, None, [])
+
+    def _cancel(self, path: str) -> None:
+        if (task := self._running.pop(path, None)) is not None:
+            task.cancel()
+
+    async def _push(self, path: str) -> None:
+        server = self._server
+        findings = await server.session.findings(path)
+        elsewhere = await _elsewhere(server, findings)
+        for view in server.documents.views(path):
+            items = [
+                _diagnostic(server, view, finding, elsewhere)
+                for finding in findings
+                if view.holds(finding.range)
+            ]
+            self._publish(view.uri, view.document.version, items)
+
+    def _publish(self, uri: str, version: int | None, items: list[types.Diagnostic]) -> None:
+        self._server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=items)
+        )
+
+
+async def _elsewhere(server: JaxsightServer, findings: Iterable[Finding]) -> dict[str, Document]:
+    """Texts of the files that findings speak of and that are not open, to count columns in."""
+    if not server.client.related_information:
+        return {}
+    paths = {place.path for finding in findings for place in finding.related}
+    closed = [path for path in paths if not server.documents.views(path)]
+    texts = await asyncio.gather(*(asyncio.to_thread(_read, path) for path in closed))
+    return {
+        path: Document(uri_of(path), path, 0, text)
+        for path, text in zip(closed, texts, strict=True)
+    }
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        log.info("a finding speaks of %s, which cannot be read: %s", path, error)
+        return ""
+
+
+def _diagnostic(
+    server: JaxsightServer, view: View, finding: Finding, elsewhere: dict[str, Document]
+) -> types.Diagnostic:
+    client = server.client
+    related = None
+    if client.related_information and finding.related:
+        related = [_related(server, place, elsewhere) for place in finding.related]
+    return types.Diagnostic(
+        range=view.to_range(finding.range),
+        message=finding.message + (_STALE if finding.stale else ""),
+        severity=SEVERITIES[finding.severity],
+        code=finding.code,
+        code_description=types.CodeDescription(href=finding.url)
+        if finding.url and client.code_descriptions
+        else None,
+        source=SOURCE,
+        related_information=related,
+    )
+
+
+def _related(
+    server: JaxsightServer, place: Place, elsewhere: dict[str, Document]
+) -> types.DiagnosticRelatedInformation:
+    view = server.documents.window(place.path, place.range)
+    if view is None:
+        document = elsewhere.get(place.path) or Document(uri_of(place.path), place.path, 0, "")
+        view = View(document, server.documents.units)
+    location = types.Location(uri=view.uri, range=view.to_range(place.range))
+    return types.DiagnosticRelatedInformation(location=location, message=place.message)
+
+
+def register(server: JaxsightServer) -> None:
+    """Serve pulls. A fault must not look like a file without findings: it is answered as cancelled."""
+
+    async def answer(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
+        try:
+            return await pull(server, params)
+        except Exception as error:
+            log.exception("diagnostics of %s", params.text_document.uri)
+            raise JsonRpcException(
+                code=types.LSPErrorCodes.ServerCancelled,
+                message="the diagnostics could not be computed; the log has the details",
+                data={"retriggerRequest": False},
+            ) from error
+
+    server.feature(
+        types.TEXT_DOCUMENT_DIAGNOSTIC,
+        types.DiagnosticOptions(
+            inter_file_dependencies=True, workspace_diagnostics=False, identifier=SOURCE
+        ),
+    )(answer)

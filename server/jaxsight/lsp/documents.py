@@ -1,0 +1,154 @@
+"""The documents that the client has open, as the client sees them, and where each stands in the engine's texts.
+
+A text document is the whole of an engine document; a notebook's cell is some lines of one. Features know neither: they ask
+for the `View` of a URI and convert through it. Lines end at LF, CRLF and CR and nowhere else (Python's `splitlines`, which
+pygls uses, also splits at form feeds and U+2028, so its edits land on wrong lines).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from jaxsight.engine.text import Position, Range
+from jaxsight.lsp.units import Units
+
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text with their ends; a text that ends with a line end has no empty line after it."""
+    return _LINES.findall(text)
+
+
+class Document:
+    """One open text: its lines, kept up to date edit by edit."""
+
+    __slots__ = ("_text", "lines", "path", "uri", "version")
+
+    def __init__(self, uri: str, path: str, version: int, text: str) -> None:
+        self.uri = uri
+        self.path = path
+        """Where the engine knows it: a file's path, or the notebook's for a cell."""
+        self.version = version
+        self.lines = split_lines(text)
+        self._text: str | None = text
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        if self._text is None:
+            self._text = "".join(self.lines)
+        return self._text
+
+    def line(self, number: int) -> str:
+        """A line without its end; empty when there is none of that number."""
+        return self.lines[number].rstrip("\r\n") if number < len(self.lines) else ""
+
+    @property
+    def last_line(self) -> int:
+        """The number of the line that an editor shows last: after a final line end there is an empty one."""
+        if not self.lines:
+            return 0
+        return len(self.lines) - (not self.lines[-1].endswith(("\n", "\r")))
+
+    def apply(
+        self,
+        changes: Sequence[types.TextDocumentContentChangeEvent],
+        version: int,
+        units: Units,
+    ) -> None:
+        """Take in the client's edits, in order; positions beyond a line or the text mean its end."""
+        for change in changes:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                self._splice(change.range, change.text, units)
+            else:
+                self.lines = split_lines(change.text)
+        self._text = None
+        self.version = version
+
+    def _splice(self, where: types.Range, text: str, units: Units) -> None:
+        first, before = self._locate(where.start, units)
+        last, after = self._locate(where.end, units)
+        head = self.lines[first][:before] if first < len(self.lines) else ""
+        tail = self.lines[last][after:] if last < len(self.lines) else ""
+        # A line end may now be joined from two halves, or a last line without an end may go on.
+        if first > 0 and (first == len(self.lines) or (head + text + tail).startswith("\n")):
+            first -= 1
+            head = self.lines[first] + head
+        new = head + text + tail
+        while last + 1 < len(self.lines) and (
+            not new.endswith(("\n", "\r"))
+            or (new.endswith("\r") and self.lines[last + 1].startswith("\n"))
+        ):
+            last += 1
+            new += self.lines[last]
+        self.lines[first : last + 1] = split_lines(new)
+
+    def _locate(self, position: types.Position, units: Units) -> tuple[int, int]:
+        if position.line >= len(self.lines):
+            return len(self.lines), 0
+        return position.line, units.column(self.line(position.line), position.character)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A client's document as a window on the engine's document `path`, from its line `first` on.
+
+    Good until the next await: after one, ask for the view again.
+    """
+
+    document: Document
+    units: Units
+    first: int = 0
+    whole: bool = True
+    """The window is all of the engine's document: nothing of it lies outside."""
+
+    @property
+    def uri(self) -> str:
+        return self.document.uri
+
+    @property
+    def path(self) -> str:
+        return self.document.path
+
+    def position(self, position: types.Position) -> Position:
+        """Where a client's position is in the engine's document."""
+        column = self.units.column(self.document.line(position.line), position.character)
+        return Position(position.line + self.first, column)
+
+    def range(self, where: types.Range) -> Range:
+        """A client's range in the engine's document."""
+        return Range(self.position(where.start), self.position(where.end))
+
+    @property
+    def extent(self) -> Range:
+        """All lines of this window, in the engine's document."""
+        last = self.document.last_line
+        end = Position(self.first + last, len(self.document.line(last)))
+        return Range(Position(self.first, 0), end)
+
+    def holds(self, where: Range) -> bool:
+        """Whether a range of the engine's document begins in this window."""
+        return self.whole or (
+            self.first <= where.start.line <= self.first + self.document.last_line
+        )
+
+    def to_position(self, position: Position) -> types.Position:
+        """An engine's position for the client; what lies outside the window is moved to its edge."""
+        line = position.line - self.first
+        if line < 0:
+            return types.Position(line=0, character=0)
+        if line > (last := self.document.last_line):
+            line, column = last, len(self.document.line(last))
+        else:
+            column = position.column
+        text = self.document.line(line)
+        return types.Position(line=line, character=self.units.units(text, column))
+
+    def to_range(self, where: Range) -> types.Range:
+        """An engine's range for the client."""
+        return types.Range(start=self.to_position(where.start), end=self.to_position(where.end))

@@ -1,0 +1,71 @@
+"""`textDocument/inlayHint` and `inlayHint/resolve`: shapes after names; the tooltip follows when a person looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from jaxsight.engine.answers import Hint
+from jaxsight.lsp.convert import inlay_hint, markup
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+
+async def hints(
+    server: JaxsightServer, params: types.InlayHintParams
+) -> list[types.InlayHint] | None:
+    """The hints of a range; with tooltips for clients that do not ask for them later."""
+    uri = params.text_document.uri
+    view = server.documents.view(uri)
+    if view is None:
+        return None
+    found = await server.session.hints(view.path, view.range(params.range))
+    view = server.documents.view(uri)
+    if view is None:
+        return None
+    results = []
+    for hint in found:
+        if not view.holds(hint.range):
+            continue
+        result = inlay_hint(view, hint)
+        if hint.tooltip and server.client.resolves_tooltips:
+            result.data = {"uri": uri}
+        elif hint.tooltip:
+            result.tooltip = _tooltip(server, hint)
+        results.append(result)
+    return results
+
+
+async def resolve(server: JaxsightServer, hint: types.InlayHint) -> types.InlayHint:
+    """The hint with its tooltip, if it still stands there."""
+    uri = hint.data.get("uri") if isinstance(hint.data, dict) else None
+    view = server.documents.view(uri) if isinstance(uri, str) else None
+    if view is None:
+        return hint
+    line = types.Range(
+        start=types.Position(line=hint.position.line, character=0), end=hint.position
+    )
+    there = view.position(hint.position)
+    for known in await server.session.hints(view.path, view.range(line)):
+        if known.range.end == there and known.label == hint.label:
+            hint.tooltip = _tooltip(server, known)
+    return hint
+
+
+def _tooltip(server: JaxsightServer, hint: Hint) -> types.MarkupContent:
+    text = hint.tooltip
+    if hint.stale:
+        text += "\n\n*stale: this was the shape before the last edits*"
+    return markup(text, markdown=server.client.hover_markdown)
+
+
+def register(server: JaxsightServer) -> None:
+    """Serve hints."""
+    server.answers(types.TEXT_DOCUMENT_INLAY_HINT, hints)
+
+    async def answer(hint: types.InlayHint) -> types.InlayHint:
+        return await resolve(server, hint)
+
+    server.feature(types.INLAY_HINT_RESOLVE)(answer)

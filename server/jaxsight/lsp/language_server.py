@@ -1,0 +1,235 @@
+"""The language server: what it holds, how documents reach the engine, and which module serves which request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from threading import Event as ThreadEvent
+from typing import Any, TypeVar
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from jaxsight import __version__
+from jaxsight.lsp import (
+    code_actions,
+    code_lens,
+    commands,
+    completion,
+    diagnostics,
+    events,
+    hover,
+    inlay_hints,
+    text_documents,
+    workspace,
+)
+from jaxsight.lsp.client import Client
+from jaxsight.lsp.configuration import Configuration
+from jaxsight.lsp.notebooks import Notebook
+from jaxsight.lsp.open_documents import OpenDocuments
+from jaxsight.lsp.progress import ProgressBars
+from jaxsight.lsp.protocol import JaxsightProtocol, converter
+from jaxsight.lsp.refresh import Refresher
+from jaxsight.lsp.service import Service
+from jaxsight.lsp.units import Units
+
+log = logging.getLogger(__name__)
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+NAME = "jaxsight"
+
+_NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[
+        types.NotebookDocumentFilterWithCells(
+            notebook=types.NotebookDocumentFilterNotebookType(notebook_type="jupyter-notebook"),
+            cells=[types.NotebookCellLanguage(language="python")],
+        )
+    ]
+)
+
+
+class JaxsightServer(LanguageServer):
+    """One connection to a client, and the engine behind it."""
+
+    protocol: JaxsightProtocol
+
+    def __init__(self, session: Service, configuration: Configuration) -> None:
+        self.converter = converter()
+        super().__init__(
+            NAME,
+            __version__,
+            notebook_document_sync=_NOTEBOOKS,
+            protocol_cls=JaxsightProtocol,
+            converter_factory=lambda: self.converter,
+        )
+        self.session = session
+        self.configuration = configuration
+        self.client = Client()
+        self.documents = OpenDocuments(Units())
+        self.refresher = Refresher(self)
+        self.progress_bars = ProgressBars(self)
+        self.publisher = diagnostics.Publisher(self)
+        self.contents = text_documents.Contents(self)
+        self.statuses = events.Statuses(self)
+        self.stopped = ThreadEvent()
+        self.exit_code = 1
+        self._tasks: set[asyncio.Task[None]] = set()
+        for feature in (
+            hover,
+            inlay_hints,
+            diagnostics,
+            completion,
+            code_lens,
+            code_actions,
+            text_documents,
+            commands,
+            workspace,
+        ):
+            feature.register(self)
+
+    def answers(
+        self,
+        method: str,
+        handler: Callable[[JaxsightServer, P], Awaitable[R]],
+        options: object = None,
+    ) -> None:
+        """Serve a request or a notification.
+
+        A fault of ours is logged and answered with nothing: clients show errors of requests, and these come with each
+        movement of the mouse.
+        """
+
+        async def answer(params: P) -> R | None:
+            try:
+                return await handler(self, params)
+            except JsonRpcException:
+                raise  # meant as an answer
+            except Exception:
+                log.exception("%s failed", method)
+                self.tell_log(types.MessageType.Error, f"{method} failed; the log has the details")
+                return None
+
+        self.feature(method, options)(answer)
+
+    def background(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+        """Do something that nobody waits for; a fault is logged."""
+
+        async def run() -> None:
+            try:
+                await work
+            except Exception:
+                log.exception("%s failed", what)
+
+        task = asyncio.get_running_loop().create_task(run(), name=what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def tell_log(self, kind: types.MessageType, message: str) -> None:
+        """A line for the client's log of this server."""
+        self.window_log_message(types.LogMessageParams(type=kind, message=message))
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Errors outside of requests go to the log; they never pop up."""
+        log.error("%s", getattr(source, "__name__", source), exc_info=error)
+
+    def meet(self, params: types.InitializeParams) -> None:
+        """The client introduced itself."""
+        self.client = Client.of(params.capabilities, params.client_info)
+
+    def begin(self, encoding: str) -> None:
+        """Both sides know each other: positions have their units, events of the engine are passed on."""
+        self.documents.units = Units(encoding.rpartition(".")[2])
+        self.documents.home = (self.configuration.roots or [""])[0]
+        self.background(events.pump(self), "passing on events")
+
+    def configured(self) -> None:
+        """Folders, settings, trust or interpreters changed."""
+        self.documents.home = (self.configuration.roots or [""])[0]
+        self.configuration.apply(self.session)
+
+    def stop(self, exit_code: int) -> None:
+        """Read no further; what is under way is dropped."""
+        self.exit_code = exit_code
+        self.stopped.set()
+
+    def end_background(self) -> None:
+        """The connection is gone."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    def opened(self, uri: str, language: str, version: int, text: str) -> None:
+        """A text document was opened."""
+        document = self.documents.open(uri, language, version, text)
+        if document is not None:
+            self.session.open(document.path, text)
+            self.publisher.schedule(document.path)
+
+    def changed(
+        self,
+        identifier: types.VersionedTextDocumentIdentifier,
+        changes: Sequence[types.TextDocumentContentChangeEvent],
+    ) -> None:
+        """A text document was edited."""
+        document = self.documents.get(identifier.uri)
+        if document is None:
+            return
+        document.apply(changes, identifier.version, self.documents.units)
+        self.session.change(document.path, document.text)
+        self.publisher.schedule(document.path)
+
+    def closed(self, uri: str) -> None:
+        """A text document was closed."""
+        document = self.documents.close(uri)
+        if document is not None:
+            self.session.close(document.path)
+            self.publisher.clear(document.path, [document.uri])
+
+    def notebook_opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        """A notebook was opened."""
+        notebook = self.documents.open_notebook(params.notebook_document.uri)
+        if notebook is None:
+            return
+        notebook.splice(0, 0, params.notebook_document.cells)
+        for item in params.cell_text_documents:
+            notebook.open(item)
+        self.documents.recount(notebook)
+        self.session.open(notebook.path, notebook.text)
+        self.publisher.schedule(notebook.path)
+
+    def notebook_changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """Cells were edited, added, moved or removed."""
+        notebook = self.documents.notebook(params.notebook_document.uri)
+        cells = params.change.cells
+        if notebook is None or cells is None:
+            return
+        if (structure := cells.structure) is not None:
+            self._restructure(notebook, structure)
+        for content in cells.text_content or ():
+            notebook.edit(content.document, content.changes, self.documents.units)
+        self.session.change(notebook.path, notebook.text)
+        self.publisher.schedule(notebook.path)
+
+    def _restructure(
+        self, notebook: Notebook, structure: types.NotebookDocumentCellChangeStructure
+    ) -> None:
+        array = structure.array
+        notebook.splice(array.start, array.delete_count, array.cells or ())
+        for gone in structure.did_close or ():
+            notebook.close(gone.uri)
+            self.publisher.clear(notebook.path, [gone.uri])
+        for item in structure.did_open or ():
+            notebook.open(item)
+        self.documents.recount(notebook)
+
+    def notebook_closed(self, uri: str) -> None:
+        """A notebook was closed."""
+        notebook = self.documents.close_notebook(uri)
+        if notebook is not None:
+            self.session.close(notebook.path)
+            cells = [view.uri for view in notebook.views(self.documents.units)]
+            self.publisher.clear(notebook.path, cells)

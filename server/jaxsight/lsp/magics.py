@@ -1,0 +1,105 @@
+"""IPython's extensions to Python, taken out of a notebook's cell so that the rest keeps its place.
+
+`%line` magics, `!commands` and `help?` become blank lines (or `pass`, where a block would be left empty), `x = !ls` becomes
+`x = None`, and a cell that starts with `%%` is Python only for the magics that run Python. Nothing moves: lines stay lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_PYTHON_CELLS = frozenset({"capture", "prun", "time", "timeit"})
+"""The `%%` magics of IPython whose cell is Python, run in the notebook's own process."""
+
+_CELL_MAGIC = re.compile(r"%%(\w*)")
+_LINE_MAGIC = re.compile(r"(\s*)(?:[%!?]|[^#'\"]*\w\?{1,2}\s*(?:#.*)?$)")
+_ASSIGNED_MAGIC = re.compile(r"(\s*[\w.,\[\]'\" ]*?\w[\w.\]]*\s*=\s*)[%!](?=\S)")
+_TOKEN = re.compile(
+    r"""\#[^\n]*                                       # a comment
+    | (?P<open>[(\[{]) | (?P<close>[)\]}])
+    | (?P<quote>'''|\"\"\"|'|\")
+    | \\\n | \\.
+    """,
+    re.VERBOSE,
+)
+
+
+def without_magics(text: str) -> str:
+    """The cell as Python, line for line."""
+    if not any(sign in text for sign in "%!?"):
+        return text
+    magic = _CELL_MAGIC.match(text)
+    if magic:
+        lines = text.split("\n")
+        if magic[1] not in _PYTHON_CELLS:
+            return "\n" * (len(lines) - 1)
+        return "\n" + without_magics("\n".join(lines[1:])) if len(lines) > 1 else ""
+    return "\n".join(_cleaned(text.split("\n")))
+
+
+def _cleaned(lines: list[str]) -> Iterator[str]:
+    state = _State()
+    continued = False
+    for line in lines:
+        if continued:
+            continued = line.endswith("\\")
+            yield ""
+        elif state.between_statements and (magic := _LINE_MAGIC.match(line)):
+            continued = line.endswith("\\")
+            yield magic[1] + "pass" if magic[1] else ""
+        elif state.between_statements and (magic := _ASSIGNED_MAGIC.match(line)):
+            continued = line.endswith("\\")
+            yield magic[1] + "None"
+        else:
+            state.pass_over(line)
+            yield line
+
+
+class _State:
+    """What a line may begin inside of: brackets, a long string, a line that goes on."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._quote = ""
+        self._goes_on = False
+
+    @property
+    def between_statements(self) -> bool:
+        return not (self._depth or self._quote or self._goes_on)
+
+    def pass_over(self, line: str) -> None:
+        """Read a line of Python."""
+        at = 0
+        self._goes_on = False
+        while at < len(line):
+            if self._quote:
+                at = self._end_of_string(line, at)
+                continue
+            token = _TOKEN.search(line, at)
+            if token is None:
+                break
+            at = token.end()
+            if token["open"]:
+                self._depth += 1
+            elif token["close"]:
+                self._depth = max(0, self._depth - 1)
+            elif token["quote"]:
+                self._quote = token["quote"]
+            elif token[0].startswith("#"):
+                return
+        if len(self._quote) == 1 and not line.endswith("\\"):
+            self._quote = ""  # an unfinished string ends with its line
+        self._goes_on = line.endswith("\\") and not self._quote
+
+    def _end_of_string(self, line: str, at: int) -> int:
+        while at < len(line):
+            if line[at] == "\\":
+                at += 2
+            elif line.startswith(self._quote, at):
+                at += len(self._quote)
+                self._quote = ""
+                return at
+            else:
+                at += 1
+        return at

@@ -1,0 +1,63 @@
+"""`$/progress`: the engine's long work as bars in the client, one per key, from its first event to its last."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from jaxsight.engine.events import Progress
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+log = logging.getLogger(__name__)
+
+
+class ProgressBars:
+    """The bars that are open."""
+
+    def __init__(self, server: JaxsightServer) -> None:
+        self._server = server
+        self._numbers = itertools.count(1)
+        self._open: dict[str, asyncio.Queue[Progress]] = {}
+
+    def show(self, event: Progress) -> None:
+        """Open, move or end the bar of the event's key; nothing for clients that show none."""
+        if not self._server.client.shows_progress:
+            return
+        steps = self._open.get(event.key)
+        if steps is None:
+            if event.done:
+                return
+            steps = self._open[event.key] = asyncio.Queue()
+            token = f"jaxsight/{next(self._numbers)}"
+            self._server.background(
+                self._run(token, event.title, steps), f"progress of {event.key}"
+            )
+        steps.put_nowait(event)
+        if event.done:
+            del self._open[event.key]
+
+    async def _run(self, token: str, title: str, steps: asyncio.Queue[Progress]) -> None:
+        bar = self._server.work_done_progress
+        try:
+            await bar.create_async(token)
+        except JsonRpcException as error:
+            log.info("the client would not show progress: %s", error)
+            return
+        step = await steps.get()
+        begin = types.WorkDoneProgressBegin(
+            title=title, message=step.detail or None, cancellable=False
+        )
+        bar.begin(token, begin)
+        while not step.done:
+            step = await steps.get()
+            if not step.done:
+                bar.report(token, types.WorkDoneProgressReport(message=step.detail or None))
+        bar.end(token, types.WorkDoneProgressEnd(message=step.detail or None))
+        bar.tokens.pop(token, None)

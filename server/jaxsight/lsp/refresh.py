@@ -1,0 +1,55 @@
+"""Asking the client to ask again: hints, lenses and diagnostics, after a trace brought something new.
+
+These requests speak of all open documents, and traces end in bursts: while the client has not answered one, further ones
+of its kind are held and become one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from pygls.exceptions import JsonRpcException
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+log = logging.getLogger(__name__)
+
+
+class Refresher:
+    """See the module's docstring."""
+
+    def __init__(self, server: JaxsightServer) -> None:
+        self._server = server
+        self._asking: set[str] = set()
+        self._again: set[str] = set()
+
+    def refresh(self) -> None:
+        """Something that was shown is out of date."""
+        server, client = self._server, self._server.client
+        if client.refreshes_hints:
+            self._ask("inlay hints", lambda: server.workspace_inlay_hint_refresh_async(None))
+        if client.refreshes_lenses:
+            self._ask("code lenses", lambda: server.workspace_code_lens_refresh_async(None))
+        if client.pulls_diagnostics:
+            self._ask("diagnostics", lambda: server.workspace_diagnostic_refresh_async(None))
+
+    def _ask(self, what: str, request: Callable[[], Awaitable[None]]) -> None:
+        if what in self._asking:
+            self._again.add(what)
+            return
+        self._asking.add(what)
+        self._server.background(self._run(what, request), f"refreshing {what}")
+
+    async def _run(self, what: str, request: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await request()
+            while what in self._again:
+                self._again.discard(what)
+                await request()
+        except JsonRpcException as error:
+            log.info("the client would not refresh its %s: %s", what, error)
+        finally:
+            self._asking.discard(what)

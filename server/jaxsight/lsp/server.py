@@ -1,0 +1,184 @@
+"""The process `jaxsight server`: its streams, its start and its end.
+
+The first message says which folders and interpreters there are. It is read before pygls and lsprotocol are imported, which take
+most of the start: the tracer starts meanwhile. The process ends when the client says so, when its stream ends or when its
+process is gone, and never leaves a tracer behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jaxsight.lsp.transport import ByteSource, Inbox, Outbox, claim_stdio, read_descriptor
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.service import Service
+
+log = logging.getLogger(__name__)
+
+SessionFactory = Callable[[], "Service"]
+
+_WATCH_INTERVAL = 2.0
+"""Seconds between looks at whether the client's process is alive. Most clients close our stream when they end; this is for
+those that were killed while another process holds the stream open."""
+
+
+def main(argv: Sequence[str] | None = None, session_factory: SessionFactory | None = None) -> int:
+    """Run the server until its client is done; returns the exit status."""
+    options = _parser().parse_args(argv)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    factory = session_factory or _session
+    if options.tcp is not None:
+        host, port = options.tcp
+        return asyncio.run(_serve_tcp(host, port, factory))
+    incoming, outgoing = claim_stdio()
+    status = asyncio.run(_serve_stdio(incoming, outgoing, factory))
+    # The thread that reads may wait for input for ever; the interpreter would not wait for it, but C libraries might.
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jaxsight server", description="The language server, on standard input and output."
+    )
+    parser.add_argument("--stdio", action="store_true", help="the default; some editors add it")
+    parser.add_argument(
+        "--tcp", metavar="HOST:PORT", type=_address, help="wait for one client at this address"
+    )
+    return parser
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no address: expected HOST:PORT")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _session() -> Service:
+    from jaxsight.engine.session import Session
+
+    return Session()
+
+
+async def serve(
+    source: ByteSource,
+    outbox: Outbox | asyncio.StreamWriter,
+    session_factory: SessionFactory,
+) -> int:
+    """Serve one client over a pair of streams; returns the exit status that the protocol asks for."""
+    inbox = Inbox(source)
+    first = await inbox.peek()
+    from jaxsight.lsp.configuration import Configuration
+
+    params = first.get("params")
+    configuration = Configuration(params if isinstance(params, Mapping) else {})
+    session = session_factory()
+    try:
+        configuration.apply(session)
+        await asyncio.to_thread(importlib.import_module, "jaxsight.lsp.language_server")
+        return await _converse(inbox, outbox, session, configuration)
+    finally:
+        await session.aclose()
+
+
+async def _converse(inbox: Inbox, outbox: Any, session: Service, configuration: Any) -> int:
+    from pygls.io_ import run_async
+
+    from jaxsight.lsp.language_server import JaxsightServer
+
+    server = JaxsightServer(session, configuration)
+    server.protocol.set_writer(outbox)
+    reading = asyncio.ensure_future(
+        run_async(
+            stop_event=server.stopped,
+            reader=inbox,
+            protocol=server.protocol,
+            logger=logging.getLogger("pygls"),
+            error_handler=server.report_server_error,
+        )
+    )
+    watching = asyncio.ensure_future(_client_gone(configuration.client_process))
+    try:
+        await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            reading.result()
+        return server.exit_code
+    finally:
+        for task in (reading, watching):
+            task.cancel()
+        server.end_background()
+
+
+async def _client_gone(process: int | None) -> None:
+    """Return when the client's process has ended; never, when there is none to be seen from here."""
+    if process is None or os.name == "nt" or not _alive(process):
+        await asyncio.Event().wait()
+        return
+    while _alive(process):  # noqa: ASYNC110  # only asking tells: the process is no child of ours
+        await asyncio.sleep(_WATCH_INTERVAL)
+    log.warning("the client's process %d is gone", process)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+async def _serve_stdio(incoming: int, outgoing: int, session_factory: SessionFactory) -> int:
+    loop = asyncio.get_running_loop()
+    stream = read_descriptor(incoming, loop)
+
+    def failed() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the end is under way anyway
+            loop.call_soon_threadsafe(stream.feed_eof)
+
+    outbox = Outbox(outgoing, failed)
+    try:
+        return await serve(stream, outbox, session_factory)
+    finally:
+        outbox.close()
+
+
+async def _serve_tcp(host: str, port: int, session_factory: SessionFactory) -> int:
+    """Serve the first client that connects, then end."""
+    first: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
+    first = asyncio.get_running_loop().create_future()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if first.done():
+            writer.close()
+        else:
+            first.set_result((reader, writer))
+
+    server = await asyncio.start_server(connected, host, port)
+    async with server:
+        address = server.sockets[0].getsockname()
+        print(f"jaxsight listens on {address[0]}:{address[1]}", file=sys.stderr, flush=True)
+        reader, writer = await first
+        try:
+            return await serve(reader, writer, session_factory)
+        finally:
+            writer.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""What the protocol asks of the engine: `jaxsight.engine.session.Session` is one, tests bring their own.
+
+Ranges and positions in answers are those of the text as it stands when the answer is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from jaxsight.engine.answers import Action, Completion, Finding, Hint, Hover, Lens, Shown
+from jaxsight.engine.events import Event
+from jaxsight.engine.text import Position, Range
+
+
+class Service(Protocol):
+    """The engine, as seen from the protocol: told of texts and settings, asked for answers, heard for events."""
+
+    events: asyncio.Queue[Event]
+
+    def open(self, path: str, text: str) -> None: ...
+
+    def change(self, path: str, text: str) -> None: ...
+
+    def close(self, path: str) -> None: ...
+
+    def files_changed(self, paths: Sequence[str]) -> None: ...
+
+    def configure(
+        self,
+        roots: Sequence[str],
+        editor: Mapping[str, object],
+        *,
+        trusted: bool,
+        editor_python: Mapping[str, str],
+    ) -> None: ...
+
+    async def hover(self, path: str, position: Position) -> Hover | None: ...
+
+    async def hints(self, path: str, range: Range | None) -> list[Hint]: ...
+
+    async def findings(self, path: str) -> list[Finding]: ...
+
+    async def lenses(self, path: str) -> list[Lens]: ...
+
+    async def actions(self, path: str, range: Range) -> list[Action]: ...
+
+    async def completions(self, path: str, position: Position) -> list[Completion]: ...
+
+    async def show(self, path: str, function: str, what: str) -> Shown: ...
+
+    def sets(self, path: str, function: str) -> list[str]: ...
+
+    def choose_set(self, path: str, function: str, name: str) -> None: ...
+
+    async def restart(self, root: str | None = None) -> None: ...
+
+    async def aclose(self) -> None: ...

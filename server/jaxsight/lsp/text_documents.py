@@ -1,0 +1,105 @@
+"""Documents that the server makes: the whole jaxpr of a function, as text that an editor can open.
+
+Clients of LSP 3.18 open their URIs by themselves (`workspace/textDocumentContent`). For the others there is the request
+`jaxsight/textDocumentContent` with `{"uri"}`, answered by `{"text", "title", "stale", "links": [{"line", "path", "uri", "range"}]}`:
+a link leads from a line of the text, which stands for the equation `path`, to a range of a source document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from jaxsight.engine.answers import Shown
+from jaxsight.lsp.uris import Made
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+REQUEST = "jaxsight/textDocumentContent"
+REFRESH = "jaxsight/textDocumentContentRefresh"
+_REMEMBERED = 32
+"""How many documents are refreshed; clients do not tell when they close one."""
+
+
+async def content(
+    server: JaxsightServer, params: types.TextDocumentContentParams
+) -> types.TextDocumentContentResult:
+    """The text of a made document, by the standard's request."""
+    shown = await _shown(server, params.uri)
+    return types.TextDocumentContentResult(text=shown.text)
+
+
+async def content_with_links(server: JaxsightServer, params: object) -> dict[str, Any]:
+    """The text and its links, by our own request."""
+    uri = params.get("uri") if isinstance(params, Mapping) else None
+    if not isinstance(uri, str):
+        raise JsonRpcInvalidParams(f"{REQUEST} takes an object with a uri")
+    shown = await _shown(server, uri)
+    made = _made(uri)
+    links = []
+    for link in shown.links:
+        view = server.documents.window(made.path, link.range) if link.range else None
+        if view is not None and link.range is not None:
+            where = server.converter.unstructure(view.to_range(link.range))
+            links.append({"line": link.line, "path": link.path, "uri": view.uri, "range": where})
+    return {"text": shown.text, "title": shown.title, "stale": shown.stale, "links": links}
+
+
+async def _shown(server: JaxsightServer, uri: str) -> Shown:
+    made = _made(uri)
+    server.contents.asked(made)
+    try:
+        return await server.session.show(made.path, made.function, made.kind)
+    except LookupError as error:
+        # A document that says why is better than an editor's "could not be opened".
+        return Shown(
+            title=f"{made.function}.{made.kind}",
+            text=f"# {error}\n".replace("\n", "\n# ").removesuffix("# "),
+        )
+
+
+def _made(uri: str) -> Made:
+    made = Made.parse(uri)
+    if made is None:
+        raise JsonRpcInvalidParams(f"{uri} is no document of jaxsight's")
+    return made
+
+
+class Contents:
+    """The made documents that the client has asked for, to tell it when they changed."""
+
+    def __init__(self, server: JaxsightServer) -> None:
+        self._server = server
+        self._asked: dict[Made, None] = {}
+
+    def asked(self, made: Made) -> None:
+        """The client shows this document, as far as we know."""
+        self._asked.pop(made, None)
+        self._asked[made] = None
+        while len(self._asked) > _REMEMBERED:
+            del self._asked[next(iter(self._asked))]
+
+    def refresh(self, path: str) -> None:
+        """There are new answers about a file."""
+        for made in [made for made in self._asked if made.path == path]:
+            if self._server.client.asks_content:
+                self._server.background(self._refresh(made), f"refreshing {made.uri()}")
+            elif self._server.client.knows_us:
+                self._server.protocol.notify(REFRESH, {"uri": made.uri()})
+
+    async def _refresh(self, made: Made) -> None:
+        params = types.TextDocumentContentRefreshParams(uri=made.uri())
+        try:
+            await self._server.workspace_text_document_content_refresh_async(params)
+        except JsonRpcException:
+            self._asked.pop(made, None)
+
+
+def register(server: JaxsightServer) -> None:
+    """Serve made documents, both ways."""
+    server.answers(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, content)
+    server.answers(REQUEST, content_with_links)

@@ -1,0 +1,91 @@
+"""URIs as paths and back, and the URIs of documents that the server makes up.
+
+A made-up document is named by a path too, `jaxsight-jaxpr:/folder/model.py/attention.jaxpr`: clients encode and decode
+URIs as they please, and only a path survives that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote, urlsplit
+
+_DRIVE = re.compile(r"/[A-Za-z]:")
+_JUPYTER_FOLDER = "/.virtual_documents/"
+_SCHEME_START = "jaxsight-"
+
+WINDOWS = os.name == "nt"
+
+KINDS = ("jaxpr",)
+"""What a made-up document can show of a function; each is a scheme of its own."""
+
+SCHEMES = tuple(_SCHEME_START + kind for kind in KINDS)
+
+
+def path_of(uri: str, *, windows: bool = WINDOWS) -> str | None:
+    """The file that a `file:` URI names, drive letters in lower case; `None` for every other scheme.
+
+    jupyterlab-lsp opens notebooks in a folder `.virtual_documents` that does not exist: the path is where they really are.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return None
+    path = unquote(parts.path)
+    if parts.netloc and parts.netloc != "localhost":
+        path = f"//{parts.netloc}{path}"
+    elif _DRIVE.match(path):
+        path = path[1].lower() + path[2:]
+    path = path.replace(_JUPYTER_FOLDER, "/").removesuffix(_JUPYTER_FOLDER.rstrip("/"))
+    return path.replace("/", "\\") if windows else path
+
+
+def uri_of(path: str, *, windows: bool = WINDOWS) -> str:
+    """The `file:` URI of an absolute path."""
+    if windows:
+        path = path.replace("\\", "/")
+    if path.startswith("//"):
+        host, _, rest = path[2:].partition("/")
+        return f"file://{quote(host)}/{quote(rest)}"
+    if re.match(r"[A-Za-z]:", path):
+        return f"file:///{path[0].lower()}:{quote(path[2:])}"
+    return "file://" + quote(path)
+
+
+def same(uri: str) -> str:
+    """A key under which differently encoded spellings of one URI meet."""
+    return unquote(uri)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A document that the server makes: what `kind` of text of which function of which file."""
+
+    path: str
+    function: str
+    kind: str
+
+    def uri(self, *, windows: bool = WINDOWS) -> str:
+        """Its URI; the last part is what editors show as the title."""
+        path = self.path.replace("\\", "/") if windows else self.path
+        if not path.startswith("/"):
+            path = "/" + path
+        return f"{_SCHEME_START}{self.kind}:{quote(path)}/{quote(self.function)}.{self.kind}"
+
+    @staticmethod
+    def parse(uri: str, *, windows: bool = WINDOWS) -> Made | None:
+        """What `uri` asks for; `None` when it is not one of ours."""
+        scheme, _, rest = uri.partition(":")
+        if scheme not in SCHEMES:
+            return None
+        kind = scheme.removeprefix(_SCHEME_START)
+        # VS Code writes an empty authority (`jaxsight-jaxpr:///…`) or none, as it likes.
+        path = unquote(re.sub(r"^//(?=/)", "", rest.partition("?")[0]))
+        file, _, function = path.rpartition("/")
+        if not file or not function.endswith("." + kind):
+            return None
+        if _DRIVE.match(file):
+            file = file[1].lower() + file[2:]
+        if windows:
+            file = file.replace("/", "\\")
+        return Made(file, function.removesuffix("." + kind), kind)
