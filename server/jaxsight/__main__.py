@@ -1,0 +1,26 @@
+"""The command `jaxsight`. What an editor starts (`server`) and `--version` must not wait for the terminal's libraries."""
+
+from __future__ import annotations
+
+import sys
+
+from jaxsight import __version__
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    match sys.argv[1:]:
+        case ["--version"]:
+            print(f"jaxsight {__version__}")
+        case ["server", *options] if "--help" not in options:
+            from jaxsight.lsp.server import main as serve
+
+            sys.exit(serve(options))
+        case _:
+            from jaxsight.cli.app import app
+
+            app()
+
+
+if __name__ == "__main__":
+    main()

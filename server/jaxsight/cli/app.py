@@ -1,0 +1,180 @@
+"""The commands and their options: parsed here, done in the modules beside."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from jaxsight import __version__
+from jaxsight.cli.check import Format, check
+from jaxsight.cli.errors import UNUSABLE, CommandError
+from jaxsight.cli.show import What, show
+from jaxsight.cli.sources import parse_address
+
+app = typer.Typer(
+    name="jaxsight",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+INTERRUPTED = 130
+
+Python = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PYTHON",
+        help="The interpreter with your JAX; found as in the editor when not given.",
+    ),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"jaxsight {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """See what JAX makes of your functions: jaxprs, shapes, errors where they happen.
+
+    A function is traced with the example inputs that its docstring declares:
+
+        [cyan]def f(x):[/cyan]
+            [cyan]\"\"\"Twice the sine.[/cyan]
+
+            [cyan]    Example inputs:[/cyan]
+            [cyan]        x: f32[8, 128][/cyan]
+            [cyan]\"\"\"[/cyan]
+    """
+
+
+@app.command("show")
+def show_command(
+    function: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE:FUNCTION", help="Methods are written [cyan]Class.method[/cyan]."
+        ),
+    ],
+    set_name: Annotated[
+        str | None,
+        typer.Option(
+            "--set", metavar="NAME", help="Which example inputs, when there are several sets."
+        ),
+    ] = None,
+    what: Annotated[
+        What,
+        typer.Option(
+            help="[cyan]hover[/cyan]: signature and jaxpr, as in the editor; [cyan]jaxpr[/cyan]: all of it; "
+            "[cyan]shapes[/cyan]: the source with the shapes of what it assigns."
+        ),
+    ] = What.HOVER,
+    python: Python = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the jaxpr and the shapes of a function.
+
+    [bold]Examples[/bold]
+
+        jaxsight show model.py:loss
+        jaxsight show model.py:Attention.__call__ --what shapes
+        jaxsight show model.py:attention --set decode --what jaxpr
+    """
+    _run(_show(function, set_name, what, python, as_json))
+
+
+async def _show(
+    function: str, set_name: str | None, what: What, python: str | None, as_json: bool
+) -> int:
+    address = parse_address(function)
+    return await show(address, set_name=set_name, what=what, python=python, as_json=as_json)
+
+
+@app.command("check")
+def check_command(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Files and folders; this folder when none is given."
+        ),
+    ] = None,
+    output: Annotated[
+        Format, typer.Option("--output-format", help="How findings are written.")
+    ] = Format.TEXT,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODE", help="Report only these codes or beginnings (JX4); repeat for more."
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Leave these codes or beginnings out; repeat for more."),
+    ] = None,
+    python: Python = None,
+) -> None:
+    """Trace every function that has example inputs and report what goes wrong.
+
+    Exits with 0 when there is nothing to report, 1 when there is, 2 when the check could not be done.
+
+    [bold]Examples[/bold]
+
+        jaxsight check
+        jaxsight check src tests/test_model.py --ignore JX404
+        jaxsight check --output-format github
+    """
+    _run(
+        check(
+            paths or [Path()],
+            output=output,
+            select=_codes(select),
+            ignore=_codes(ignore),
+            python=python,
+        )
+    )
+
+
+@app.command("server")
+def server_command(
+    tcp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Listen there for one client instead of stdin and stdout."
+        ),
+    ] = None,
+) -> None:
+    """Start the language server on stdin and stdout; your editor runs this."""
+    from jaxsight.lsp.server import main as serve
+
+    sys.exit(serve(["--tcp", tcp] if tcp else []))
+
+
+def _codes(given: list[str] | None) -> list[str]:
+    """The codes of an option; several may be parted by commas."""
+    return [code for one in given or [] for code in one.split(",") if code]
+
+
+def _run(command: Coroutine[Any, Any, int]) -> None:
+    try:
+        status = asyncio.run(command)
+    except CommandError as error:
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        console.print(Text.assemble(("error: ", "bold red"), str(error)))
+        status = UNUSABLE
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    sys.exit(status)

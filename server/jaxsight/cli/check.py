@@ -1,0 +1,114 @@
+"""`jaxsight check PATH…`: every function with example inputs, traced; what is wrong, in the format asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from jaxsight.cli.errors import FOUND
+from jaxsight.cli.reports import Reported, machine, text
+from jaxsight.cli.running import Running, running
+from jaxsight.cli.sources import python_files, read_source
+from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.module import Module
+
+SYNTAX = "invalid-syntax"
+"""As ruff names it: no rule of ours, so it can neither be selected nor ignored."""
+
+
+class Format(StrEnum):
+    """How findings are written."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+    SARIF = "sarif"
+
+
+async def check(
+    paths: Sequence[Path],
+    *,
+    output: Format,
+    select: Sequence[str],
+    ignore: Sequence[str],
+    python: str | None,
+) -> int:
+    """Print the findings of all files; the exit status.
+
+    Raises:
+        CommandError: a path does not exist or cannot be read, or no tracer can be had.
+    """
+    files = list(python_files(paths))
+    editor: dict[str, object] = {}
+    if select:
+        editor["select"] = list(select)
+    if ignore:
+        editor["ignore"] = list(ignore)
+    if python:
+        editor["python"] = python
+    reported: list[Reported] = []
+    functions = 0
+    async with running([], editor) as run:
+        for number, file in enumerate(files, 1):
+            run.say(f"{number}/{len(files)} {text.shown_path(str(file))}")
+            found, traced = await _check_file(run, file)
+            reported += found
+            functions += traced
+        reported += _settings_problems(run, files)
+    _write(reported, output, functions=functions, files=len(files))
+    return FOUND if reported else 0
+
+
+async def _check_file(run: Running, file: Path) -> tuple[list[Reported], int]:
+    """The findings of one file, and how many functions it has that are traced."""
+    path, source = str(file), read_source(file)
+    run.session.open(path, source)
+    functions = len(run.session.functions(path))
+    found = await run.get(run.session.findings(path))
+    run.session.close(path)
+    problem = Module.parse(source).syntax_problem
+    if problem is not None:
+        found.append(Finding(SYNTAX, Severity.ERROR, problem.range, problem.message))
+    return [Reported(path, source, finding) for finding in found], functions
+
+
+def _settings_problems(run: Running, files: Sequence[Path]) -> list[Reported]:
+    """The findings of the settings files that were in force for `files`."""
+    return [
+        Reported(path, Path(path).read_text(encoding="utf-8", errors="replace"), finding)
+        for path, findings in run.session.settings_findings([str(file) for file in files]).items()
+        for finding in findings
+    ]
+
+
+def _write(reported: Sequence[Reported], output: Format, *, functions: int, files: int) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    match output:
+        case Format.TEXT:
+            for one in reported:
+                console.print(text.report(one))
+                console.print()
+            console.print(Text(_summary(reported, functions, files)))
+        case Format.JSON:
+            print(machine.as_json(reported))
+        case Format.SARIF:
+            print(machine.as_sarif(reported))
+        case Format.GITHUB if reported:
+            print(machine.as_github(reported))
+        case Format.GITHUB:
+            pass
+
+
+def _summary(reported: Sequence[Reported], functions: int, files: int) -> str:
+    where = f"{_count(functions, 'function')} with example inputs in {_count(files, 'file')}"
+    if not reported:
+        return f"No findings: {where}."
+    return f"{_count(len(reported), 'finding')}: {where}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

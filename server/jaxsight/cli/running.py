@@ -1,0 +1,93 @@
+"""A session for one command: its events become a spinner, lines on stderr, or the error that ends the command.
+
+Only what the user asked for goes to stdout; what user code prints goes to stderr, after the file's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from typing import TypeVar
+
+from rich.console import Console
+from rich.status import Status as Spinner
+from rich.text import Text
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.engine.events import Event, Message, Output, Progress, Status
+from jaxsight.engine.session import Session
+
+T = TypeVar("T")
+
+
+class Running:
+    """A session whose tracer may fail to start: every wait on it ends with that failure's words."""
+
+    def __init__(self, session: Session, errors: Console, spinner: Spinner | None) -> None:
+        self.session = session
+        self._errors = errors
+        self._spinner = spinner
+        self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def get(self, answer: Awaitable[T]) -> T:
+        """What the session answers.
+
+        Raises:
+            CommandError: no tracer can be had.
+        """
+        task = asyncio.ensure_future(answer)
+        await asyncio.wait({task, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+        if self._failed.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            raise CommandError(self._failed.result())
+        return await task
+
+    def say(self, text: str) -> None:
+        """What is being done, beside the spinner."""
+        if self._spinner is not None:
+            self._spinner.update(text)
+
+    async def follow(self) -> None:
+        """Take the session's events until cancelled."""
+        while True:
+            self._take(await self.session.events.get())
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Status(state="failed", detail=detail):
+                if not self._failed.done():
+                    self._failed.set_result(detail)
+            case Status(state="starting", python=python):
+                self.say(f"starting JAX in {python}" if python else "starting JAX")
+            case Progress(title=title, detail=detail, done=False):
+                self.say(f"{title} {detail}".rstrip())
+            case Output(path=path, text=text):
+                for line in text.splitlines():
+                    self._errors.print(Text.assemble((f"{path}: ", "dim"), line))
+            case Message(level="error" | "warning" as level, text=text):
+                style = "bold red" if level == "error" else "bold yellow"
+                self._errors.print(Text.assemble((f"{level}: ", style), text))
+            case _:
+                pass
+
+
+@asynccontextmanager
+async def running(roots: list[str], editor: Mapping[str, object]) -> AsyncIterator[Running]:
+    """A session over `roots`, with `editor` as the settings that win; ended with all its processes."""
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    waiting: AbstractContextManager[Spinner | None] = nullcontext()
+    if errors.is_terminal:
+        waiting = errors.status("starting JAX")
+    with waiting as spinner:
+        session = Session()
+        run = Running(session, errors, spinner)
+        following = asyncio.create_task(run.follow())
+        try:
+            session.configure(roots, editor, trusted=True)
+            yield run
+        finally:
+            following.cancel()
+            await session.aclose()

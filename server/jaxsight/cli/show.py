@@ -1,0 +1,173 @@
+"""`jaxsight show FILE:FUNCTION`: what the editor shows on a function, in the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from jaxsight.cli.errors import FOUND, CommandError, or_nearest
+from jaxsight.cli.prose import print_markdown
+from jaxsight.cli.reports import Reported
+from jaxsight.cli.reports.text import report
+from jaxsight.cli.running import Running, running
+from jaxsight.cli.sources import Address, read_source
+from jaxsight.engine import failures
+from jaxsight.engine.answers import Shown
+from jaxsight.engine.hints import shape_hints
+from jaxsight.engine.hover import function_hover
+from jaxsight.engine.module import Module
+from jaxsight.engine.views import View
+from jaxsight.tracer.protocol import Traced
+
+LINE_END = re.compile(r"\r\n|\r|\n")
+HINT_GAP = 2
+"""Spaces between the longest line of the source and the shapes behind it."""
+
+
+class What(StrEnum):
+    """What to show of a function."""
+
+    HOVER = "hover"
+    JAXPR = "jaxpr"
+    SHAPES = "shapes"
+
+
+@dataclass(frozen=True, slots=True)
+class LineShapes:
+    """The shapes of what one line of the source (from 0) binds, by name."""
+
+    line: int
+    shapes: tuple[tuple[str, str], ...]
+
+
+async def show(
+    address: Address, *, set_name: str | None, what: What, python: str | None, as_json: bool
+) -> int:
+    """Print what is known of a function; the exit status.
+
+    Raises:
+        CommandError: there is no such function, it has no example inputs, or no tracer can be had.
+    """
+    source = read_source(address.path)
+    path = str(address.path)
+    console = Console(highlight=False, soft_wrap=True)
+    async with running([], {"python": python} if python else {}) as run:
+        run.session.open(path, source)
+        _check_function(run, address, source)
+        try:
+            view = await run.get(run.session.view(path, address.function, set_name))
+        except LookupError as error:
+            problems = await run.get(run.session.findings(path, patience=0))
+            for finding in problems:
+                console.print(report(Reported(path, source, finding)))
+            raise CommandError(str(error.args[0])) from error
+        if not isinstance(view.answer.reply, Traced):
+            found = [Reported(path, source, finding) for finding in failures.findings(view)]
+            for one in found:
+                console.print(report(one))
+            return FOUND
+        whole = None
+        if what is What.JAXPR:
+            whole = await run.get(run.session.show(path, address.function, "jaxpr"))
+    if as_json:
+        console.print(Text(json.dumps(_object(view, view.answer.reply, what, whole), indent=2)))
+        return 0
+    match what:
+        case What.HOVER:
+            print_markdown(console, function_hover(view.subject, view).markdown)
+        case What.JAXPR if whole is not None:
+            console.print(Text(whole.text.rstrip("\n")))
+        case What.SHAPES:
+            _print_shapes(console, view, view.answer.reply)
+    return 0
+
+
+def _check_function(run: Running, address: Address, source: str) -> None:
+    """Complain in words that help when there is no such function to show."""
+    path = str(address.path)
+    ready = run.session.functions(path)
+    if address.function in ready:
+        return
+    name = address.path.name
+    if not address.function:
+        names = ", ".join(ready) or "none yet"
+        raise CommandError(
+            f"name a function, as in {name}:FUNCTION; with example inputs there are: {names}"
+        )
+    everything = [function.qualname for _, function in Module.parse(source).functions]
+    if address.function not in everything:
+        raise CommandError(
+            f"there is no function {address.function} in {name}{or_nearest(address.function, everything)}"
+        )
+    raise CommandError(
+        f"{address.function} has no example inputs: say in its docstring what to trace it with, e.g.\n"
+        "\n"
+        "    Example inputs:\n"
+        "        x: f32[8, 128]"
+    )
+
+
+def _line_shapes(view: View) -> Iterator[LineShapes]:
+    """The shapes of the parameters and assignments of the function, line by line."""
+    inside = view.subject.range
+    targets = [
+        (range, observation)
+        for range, observation in sorted(view.observed.items(), key=lambda item: item[0])
+        if observation.kind in ("target", "parameter") and range.start in inside
+    ]
+    by_line: dict[int, list[tuple[str, str]]] = {}
+    for hint in shape_hints(targets, view):
+        name = view.module.slice_text(hint.range)
+        by_line.setdefault(hint.range.end.line, []).append((name, hint.label.removeprefix(": ")))
+    for line, shapes in by_line.items():
+        yield LineShapes(line, tuple(shapes))
+
+
+def _print_shapes(console: Console, view: View, traced: Traced) -> None:
+    inside = view.subject.range
+    last = inside.end.line + (1 if inside.end.column else 0)
+    lines = LINE_END.split(view.module.text)[inside.start.line : last]
+    shapes = {one.line - inside.start.line: one.shapes for one in _line_shapes(view)}
+    expanded = [line.expandtabs(4) for line in lines]
+    column = max((cell_len(expanded[at]) for at in shapes), default=0) + HINT_GAP
+    for at, line in enumerate(expanded):
+        text = Text(line)
+        if at in shapes:
+            said = ", ".join(f"{name}: {shape}" for name, shape in shapes[at])
+            text.append(" " * (column - cell_len(line)))
+            text.append(f"# {said}", "cyan")
+        console.print(text)
+    console.print(Text(f"-> {traced.outputs}", "cyan"))
+
+
+def _object(view: View, traced: Traced, what: What, whole: Shown | None) -> dict[str, Any]:
+    """What `--json` prints: the same for every `what`, and its own part besides."""
+    shown: dict[str, Any] = {
+        "filename": view.answer.question.path,
+        "function": view.subject.name,
+        "set": view.answer.question.set.name,
+        "parameters": [{"name": name, "value": value} for name, value in traced.parameters],
+        "outputs": traced.outputs,
+        "equations": traced.equations,
+        "constants": [{"type": text, "bytes": size} for text, size in traced.constants],
+    }
+    match what:
+        case What.HOVER:
+            shown["markdown"] = function_hover(view.subject, view).markdown
+        case What.JAXPR if whole is not None:
+            shown["jaxpr"] = whole.text
+        case What.SHAPES:
+            shown["shapes"] = [
+                {"row": one.line + 1, "name": name, "value": value}
+                for one in _line_shapes(view)
+                for name, value in one.shapes
+            ]
+    return shown

@@ -1,0 +1,89 @@
+"""Files and functions as they are named on a command line: `FILE:FUNCTION`, paths to check, the text of a file."""
+
+from __future__ import annotations
+
+import os
+import tokenize
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from jaxsight.cli.errors import CommandError, or_nearest
+
+SKIPPED = frozenset(
+    {"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"}
+)
+"""Folders that hold no code of the project's own; those that begin with a dot are skipped as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A function in a file. `function` is a qualified name, empty when only the file was named."""
+
+    path: Path
+    function: str
+
+
+def parse_address(text: str) -> Address:
+    """Read `FILE:FUNCTION`.
+
+    Raises:
+        CommandError: there is no such file.
+    """
+    file, colon, function = text.rpartition(":")
+    if not colon or Path(text).is_file() or os.sep in function:
+        file, function = text, ""
+    path = Path(file).absolute()
+    if path.is_dir():
+        raise CommandError(
+            f"{file} is a folder: name a file and a function, as in {file}/model.py:loss"
+        )
+    if not path.is_file():
+        beside = path.parent.glob("*.py") if path.parent.is_dir() else ()
+        raise CommandError(
+            f"there is no file {file}{or_nearest(path.name, (p.name for p in beside))}"
+        )
+    return Address(path, function)
+
+
+def read_source(path: Path) -> str:
+    """The text of a Python file, decoded as Python would, line ends as they are.
+
+    Raises:
+        CommandError: it cannot be read or decoded.
+    """
+    try:
+        data = path.read_bytes()
+        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+        return data.decode(encoding)
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        raise CommandError(f"cannot read {path}: {error}") from error
+
+
+def python_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files named, and the Python files below the folders named, sorted within each folder.
+
+    Raises:
+        CommandError: a path does not exist.
+    """
+    seen: set[Path] = set()
+    for path in paths:
+        if not path.exists():
+            raise CommandError(f"there is no file or folder {path}")
+        for file in _below(path.absolute()) if path.is_dir() else [path.absolute()]:
+            if file not in seen:
+                seen.add(file)
+                yield file
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in SKIPPED
+            and not Path(parent, name, "pyvenv.cfg").is_file()
+        )
+        yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py"))
