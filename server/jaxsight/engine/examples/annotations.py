@@ -1,0 +1,124 @@
+"""Examples from jaxtyping annotations: `Float[Array, "b d"]` with sizes for `b` and `d` is an array.
+
+Axes that may be any number of axes (`...`, `*batch`) become none; an axis of any size (`_`, `_name`) becomes
+1. An annotation that is not understood gives no example and no complaint.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from jaxsight.engine.examples.notation import Array, Key, Node, Number, Size
+from jaxsight.engine.examples.problems import Malformed
+from jaxsight.engine.examples.reader import Reader
+from jaxsight.engine.examples.source import Source
+
+_KINDS = {
+    "Float": "float32",
+    "Inexact": "float32",
+    "Real": "float32",
+    "Num": "float32",
+    "Shaped": "float32",
+    "Int": "int32",
+    "Integer": "int32",
+    "UInt": "uint32",
+    "Complex": "complex64",
+    "Bool": "bool",
+    "BFloat16": "bfloat16",
+    **{f"Float{n}": f"float{n}" for n in (16, 32, 64)},
+    **{f"Int{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"UInt{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"Complex{n}": f"complex{n}" for n in (64, 128)},
+    "Float4e2m1fn": "float4_e2m1fn",
+    **{
+        f"Float8{kind}": f"float8_{kind}"
+        for kind in (
+            "e3m4",
+            "e4m3",
+            "e4m3b11fnuz",
+            "e4m3fn",
+            "e4m3fnuz",
+            "e5m2",
+            "e5m2fnuz",
+            "e8m0fnu",
+        )
+    },
+}
+"""jaxtyping's dtype names to the dtype that stands for them."""
+
+_MODIFIERS = "#*?"
+_DOCUMENTED = re.compile(r"[^\W\d]\w*=(?=.)")
+"""`rows=4`: the name is for people."""
+
+
+def example_of(annotation: str | None) -> Node | None:
+    """The example that an annotation describes, its sizes by name."""
+    if annotation is None:
+        return None
+    try:
+        tree = ast.parse(annotation.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return _example(tree)
+
+
+def _example(tree: ast.expr) -> Node | None:
+    match tree:
+        case ast.Constant(value=str(quoted)):
+            return example_of(quoted)
+        case ast.Name(id="PRNGKeyArray") | ast.Attribute(attr="PRNGKeyArray"):
+            return Key("fry", ())
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _example(left) or _example(right)
+        case ast.Subscript(
+            value=value, slice=ast.Tuple(elts=[array, ast.Constant(value=str(axes))])
+        ):
+            shape = shape_of(axes)
+            name = _last_name(value)
+            if shape is None or name is None:
+                return None
+            inner = _example(array)
+            if isinstance(inner, Array):
+                shape += inner.shape
+            if name == "Key":
+                return Key("fry", shape)
+            return Array(_KINDS[name], shape) if name in _KINDS else None
+        case ast.Subscript(value=value, slice=inside) if _last_name(value) in (
+            "Optional",
+            "Union",
+            "Annotated",
+        ):
+            options = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+            return next((found for option in options if (found := _example(option))), None)
+        case _:
+            return None
+
+
+def _last_name(tree: ast.expr) -> str | None:
+    match tree:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return None
+
+
+def shape_of(axes: str) -> tuple[Size, ...] | None:
+    """jaxtyping's axes as sizes; nothing when one of them is not a size (`{n}` of an f-string)."""
+    shape: list[Size] = []
+    for axis in axes.split():
+        name = axis.lstrip(_MODIFIERS)
+        if name == "..." or "*" in axis[: len(axis) - len(name)]:
+            continue
+        name = _DOCUMENTED.sub("", name)
+        if name.startswith("_"):
+            shape.append(Number(1))
+            continue
+        reader = Reader(Source(name))
+        try:
+            size = reader.size()
+            reader.finish()
+        except Malformed:
+            return None
+        shape.append(size)
+    return tuple(shape)

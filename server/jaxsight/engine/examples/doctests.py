@@ -1,0 +1,141 @@
+"""Examples from doctests: the calls of a function in its own docstring.
+
+What the calls' arguments were assigned before, in the same docstring, is put in their place, so that a call stands
+alone. Nothing is run, and a doctest that cannot be understood is no problem of anybody's.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.engine.examples.expressions import free_names
+from jaxsight.engine.examples.source import Source
+from jaxsight.engine.functions import Docstring, Function
+from jaxsight.engine.text import Range
+
+_PROMPT = re.compile(r"[ \t]*>>> (?P<code>.*)")
+_CONTINUED = re.compile(r"[ \t]*\.\.\.(?: (?P<code>.*))?")
+LONGEST = 2000
+"""Characters of a call with everything put in: beyond that nobody meant an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the function, its arguments freed from the doctest's own names; `names` are those that remain."""
+
+    source: str
+    names: tuple[str, ...]
+    range: Range
+
+
+def calls_in(function: Function) -> tuple[Call, ...]:
+    """The distinct calls of a function in the doctests of its docstring, in order.
+
+    Methods have none: what they are called on is not among the arguments.
+    """
+    if function.docstring is None or ">>>" not in function.docstring.text:
+        return ()
+    if function.kind not in ("function", "staticmethod"):
+        return ()
+    name = function.qualname.rpartition(".")[2]
+    known: dict[str, ast.expr | None] = {}
+    calls: dict[str, Call] = {}
+    for statement, range in _statements(function.docstring):
+        for call in _calls_of(name, statement):
+            inlined = _inline(call, known)
+            if inlined is None or not isinstance(inlined, ast.Call):
+                continue
+            alone = ast.Call(ast.Name(name, ast.Load()), inlined.args, inlined.keywords)
+            source = ast.unparse(alone)
+            names = tuple(n for n in free_names(source) if n != name)
+            calls.setdefault(source, Call(source, names, range))
+        _remember(statement, known)
+    return tuple(calls.values())
+
+
+def _statements(docstring: Docstring) -> Iterator[tuple[ast.stmt, Range]]:
+    source = Source(docstring.text, docstring.start)
+    line = 0
+    while line < source.line_count:
+        prompt = _PROMPT.fullmatch(source.line(line))
+        first = line
+        line += 1
+        if prompt is None:
+            continue
+        code = [prompt["code"]]
+        while line < source.line_count and (more := _CONTINUED.fullmatch(source.line(line))):
+            code.append(more["code"] or "")
+            line += 1
+        start = source.line_bounds(first)[0] + prompt.start("code")
+        range = source.range(start, source.line_bounds(line - 1)[1])
+        try:
+            body = ast.parse("\n".join(code)).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for statement in body:
+            yield statement, range
+
+
+def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
+    """Calls of `name` or `something.name` in a statement, where its arguments are no loop's or lambda's variables."""
+    if not isinstance(
+        statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Assert
+    ):
+        return
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop(0)
+        match node:
+            case (
+                ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp()
+            ):
+                continue
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called == name:
+                yield node
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
+    """What a name stands for after a statement; `None` when that cannot be written as an expression."""
+    match statement:
+        case ast.Import() | ast.ImportFrom():
+            # Taken to be what the module imports by the same name.
+            for alias in statement.names:
+                known.pop(alias.asname or alias.name.partition(".")[0], None)
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            known[name] = _inline(value, known)
+        case _:
+            for node in ast.walk(statement):
+                match node:
+                    case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                        known[name] = None
+                    case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                        known[name] = None
+                    case _:
+                        pass
+
+
+def _inline(value: ast.expr, known: dict[str, ast.expr | None]) -> ast.expr | None:
+    """A copy with the known names put in; nothing when one of them has no expression or it grows too long."""
+    replacer = _Replacer(known)
+    copy = ast.parse(ast.unparse(value), mode="eval").body
+    inlined: ast.expr = replacer.visit(copy)
+    if replacer.lost or len(ast.unparse(inlined)) > LONGEST:
+        return None
+    return inlined
+
+
+class _Replacer(ast.NodeTransformer):
+    def __init__(self, known: dict[str, ast.expr | None]) -> None:
+        self.known = known
+        self.lost = False
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self.known or not isinstance(node.ctx, ast.Load):
+            return node
+        value = self.known[node.id]
+        self.lost = self.lost or value is None
+        return node if value is None else value

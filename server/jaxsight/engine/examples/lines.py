@@ -1,0 +1,269 @@
+"""What the lines of a section say: examples for arguments, sizes, and what to expect.
+
+A line that cannot be read is a problem at its wrong token; the lines after it are read all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jaxsight.engine.examples.expect import Expect, read_conditions
+from jaxsight.engine.examples.expressions import Expression, read_expression
+from jaxsight.engine.examples.notation import Node, Size
+from jaxsight.engine.examples.problems import (
+    CONFLICT,
+    MALFORMED_EXPECT,
+    Malformed,
+    Problem,
+    problem,
+)
+from jaxsight.engine.examples.reader import Reader
+from jaxsight.engine.examples.sections import (
+    LogicalLine,
+    Section,
+    find_sections,
+    logical_lines,
+    whole,
+)
+from jaxsight.engine.examples.source import Source
+from jaxsight.engine.functions import Docstring
+from jaxsight.engine.text import Range
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An example for one name. `stars` is 1 for `*args`, 2 for `**kwargs`; `range` is the name's, stars included."""
+
+    name: str
+    stars: int
+    value: Node | Expression
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A size that a `where` defines."""
+
+    name: str
+    size: Size
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSet:
+    """One section as written. `spoiled` are the names whose line could not be read."""
+
+    name: str
+    heading: Range
+    given: tuple[Given, ...] = ()
+    sizes: tuple[Definition, ...] = ()
+    expects: tuple[Expect, ...] = ()
+    spoiled: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """All that a docstring (or a project example) declares. `expects` stand before the first set, or without one."""
+
+    sets: tuple[DeclaredSet, ...] = ()
+    expects: tuple[Expect, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def read_docstring(docstring: Docstring | None) -> Declared:
+    """The sections of a docstring; nothing when there are none."""
+    if docstring is None:
+        return Declared()
+    return read_source(Source(docstring.text, docstring.start))
+
+
+def read_project(text: str) -> Declared:
+    """A project example: sections with headings, or just the lines of one."""
+    source = Source(text)
+    declared = read_source(source)
+    if declared.sets or declared.problems:
+        return declared
+    return Declared((_read_set(source, whole(source)),))
+
+
+def read_source(source: Source) -> Declared:
+    """The sections in a text, with the problems of their headings."""
+    found = find_sections(source)
+    problems = list(found.problems)
+    sets: list[DeclaredSet] = []
+    loose: list[Expect] = []
+    for section in found.sections:
+        if section.topic == "inputs":
+            if any(section.name == other.name for other in sets):
+                name = f"a set named `{section.name}`" if section.name else "an unnamed set"
+                problems.append(
+                    problem(
+                        CONFLICT,
+                        section.heading,
+                        f"there is {name} already: name this one differently",
+                    )
+                )
+            sets.append(_read_set(source, section))
+            continue
+        start = section.inline
+        if start is None:
+            start = (
+                source.line_bounds(section.lines[0])[0]
+                if section.lines[0] < section.lines[1]
+                else None
+            )
+        end = source.line_bounds(max(section.line, section.lines[1] - 1))[1]
+        expect, wrong = _expect(
+            source, section.name, section.heading, end if start is None else start, end
+        )
+        problems += wrong
+        if sets:
+            last = sets[-1]
+            sets[-1] = DeclaredSet(
+                last.name,
+                last.heading,
+                last.given,
+                last.sizes,
+                (*last.expects, expect),
+                last.spoiled,
+                last.problems,
+            )
+        else:
+            loose.append(expect)
+    return Declared(tuple(sets), tuple(loose), tuple(problems))
+
+
+def _expect(
+    source: Source, target: str, range: Range, start: int, end: int
+) -> tuple[Expect, list[Problem]]:
+    conditions, problems = read_conditions(source, start, end)
+    return Expect(target, tuple(conditions), range), problems
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The set that is being read."""
+
+    source: Source
+    given: list[Given] = field(default_factory=list)
+    sizes: list[Definition] = field(default_factory=list)
+    expects: list[Expect] = field(default_factory=list)
+    spoiled: set[str] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def _read_set(source: Source, section: Section) -> DeclaredSet:
+    lines = _Lines(source)
+    for line in logical_lines(source, section):
+        reader = Reader(source, line.start, line.end)
+        try:
+            _read_line(lines, reader, line)
+        except Malformed as malformed:
+            lines.problems.append(malformed.problem)
+    return DeclaredSet(
+        section.name,
+        section.heading,
+        tuple(lines.given),
+        tuple(lines.sizes),
+        tuple(lines.expects),
+        frozenset(lines.spoiled),
+        tuple(lines.problems),
+    )
+
+
+def _read_line(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+    first, after = reader.token, reader.peek()
+    if first.kind == "name" and not after.is_(":", "=", ","):
+        if first.text == "where" and (after.kind in ("name", "end")):
+            return _read_sizes(lines, reader)
+        if first.text == "Expect":
+            return _read_expect(lines, reader, line)
+    return _read_given(lines, reader, line)
+
+
+def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+    names: list[tuple[str, int, Range]] = []
+    try:
+        while True:
+            names.append(_name(reader))
+            if not reader.token.is_(","):
+                break
+            reader.advance()
+        name = names[0][0]
+        if reader.token.is_("="):
+            equals = reader.advance()
+            value: Node | Expression = read_expression(reader.source, equals.end, line.end, name)
+        elif reader.token.is_(":"):
+            reader.advance()
+            reader.subject = name
+            value = reader.value()
+            reader.finish()
+        else:
+            raise reader.expected(
+                f"`:` and an example after `{name}`, or `=` and a Python expression"
+            )
+    except Malformed:
+        lines.spoiled.update(name for name, _, _ in names)
+        raise
+    known = {(given.name, given.stars) for given in lines.given}
+    for name, stars, range in names:
+        if (name, stars) in known:
+            lines.problems.append(problem(CONFLICT, range, f"`{name}` has an example already"))
+            continue
+        known.add((name, stars))
+        lines.given.append(Given(name, stars, value, range))
+
+
+def _name(reader: Reader) -> tuple[str, int, Range]:
+    start = reader.token.start
+    stars = 0
+    if reader.token.is_("*", "**"):
+        stars = len(reader.advance().text)
+    if reader.token.kind != "name":
+        raise reader.expected("the name of an argument")
+    name = reader.advance().text
+    return name, stars, reader.range_from(start)
+
+
+def _read_sizes(lines: _Lines, reader: Reader) -> None:
+    reader.advance()
+    while True:
+        name = reader.token
+        if name.kind != "name":
+            raise reader.expected("a size such as `B=32` after `where`")
+        reader.advance()
+        reader.take("=", f"`=` and a number after `{name.text}`")
+        size = reader.size()
+        range = reader.token_range(name)
+        if any(name.text == other.name for other in lines.sizes):
+            lines.problems.append(
+                problem(CONFLICT, range, f"size `{name.text}` is defined already")
+            )
+        else:
+            lines.sizes.append(Definition(name.text, size, range))
+        if reader.token.kind == "end":
+            return
+        reader.take(",", "`,` or the end of the line")
+
+
+def _read_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+    start = reader.advance().start
+    try:
+        opening = reader.take("(", "`(` and a target after `Expect`, as in `Expect (h100):`")
+        while not reader.token.is_(")"):
+            if reader.token.kind == "end":
+                raise reader.fail("`(` is not closed: expected `)`", opening)
+            reader.advance()
+        closing = reader.advance()
+        target = reader.source.text[opening.end : closing.start].strip()
+        if not target:
+            raise reader.fail("expected a target between the brackets", closing)
+        range = reader.range_from(start)
+        colon = reader.take(":")
+    except Malformed as malformed:
+        wrong = malformed.problem
+        raise Malformed(problem(MALFORMED_EXPECT, wrong.range, wrong.message)) from malformed
+    expect, problems = _expect(reader.source, target, range, colon.end, line.end)
+    lines.expects.append(expect)
+    lines.problems += problems

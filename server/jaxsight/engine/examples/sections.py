@@ -1,0 +1,235 @@
+"""Finds the example-input sections of a docstring, in Google, numpydoc and reST style, and their logical lines.
+
+Only where things stand is decided here; what a line says is read by `lines`. Text that is no section is never
+complained about: a docstring is prose first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from jaxsight.engine.examples.problems import MALFORMED, Problem, problem
+from jaxsight.engine.examples.reader import BLANK, STRING
+from jaxsight.engine.examples.source import Source
+from jaxsight.engine.text import Range
+
+Style = OneOf["google", "numpydoc", "rest"]
+Topic = OneOf["inputs", "expect"]
+
+_HEADING = re.compile(
+    r"""
+    (?P<blank>[ \t]*)
+    (?P<mark>\.\.[ \t]+rubric::[ \t]*|:)?
+    (?P<heading>(?P<title>(?i:example[ \t]+inputs)|Expect)
+      (?:[ \t]*\((?P<name>[^()\r\n]*)\))?)
+    [ \t]*(?P<colon>::?)?
+    (?P<rest>.*)
+    """,
+    re.VERBOSE,
+)
+_UNDERLINE = re.compile(r"[ \t]*([-=~^\"'*+])\1{2,}[ \t]*")
+_UNCLOSED = re.compile(r"[ \t]*:?(?i:example[ \t]+inputs)[ \t]*(?P<open>\()[^()]*:[ \t]*")
+_ITEM = re.compile(
+    r"[ \t]*(?:where[ \t]+\w+[ \t]*=|Expect[ \t]*\(|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*[^\W\d]\w*)*[ \t]*:)"
+)
+_INLINE = re.compile(
+    r"[ \t]*(?:where[ \t]+\w+[ \t]*=|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*\w+)*[ \t]*[:=])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and the stretch of lines under it.
+
+    `name` is the set's name, or the target of an `Expect`. `lines` are the first line of the body and the one after
+    its last; `inline` is where text on the heading's own line begins, when there is some. `indent` is the heading's.
+    """
+
+    topic: Topic
+    style: Style
+    name: str
+    heading: Range
+    line: int
+    indent: int
+    lines: tuple[int, int]
+    inline: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    sections: tuple[Section, ...]
+    problems: tuple[Problem, ...]
+
+
+def find_sections(source: Source) -> Sections:
+    """The sections of a docstring, in order; a heading that is not closed is a problem."""
+    sections: list[Section] = []
+    problems: list[Problem] = []
+    if "xample" not in source.text and "EXAMPLE" not in source.text and "Expect" not in source.text:
+        return Sections((), ())
+    line = 0
+    while line < source.line_count:
+        section = _section_at(source, line)
+        if section is None:
+            if unclosed := _UNCLOSED.fullmatch(source.line(line)):
+                start = source.line_bounds(line)[0] + unclosed.start("open")
+                problems.append(
+                    problem(
+                        MALFORMED,
+                        source.range(start, start + 1),
+                        "`(` is not closed: a named set is `Example inputs (name):`",
+                    )
+                )
+            line += 1
+            continue
+        if not section.name and "(" in _text(source, section.heading):
+            what = "a name for the set" if section.topic == "inputs" else "a target"
+            problems.append(
+                problem(MALFORMED, section.heading, f"expected {what} between the brackets")
+            )
+        sections.append(section)
+        line = max(section.lines[1], line + 1)
+    return Sections(tuple(sections), tuple(problems))
+
+
+def _text(source: Source, range: Range) -> str:
+    start, end = source.offset(range.start), source.offset(range.end)
+    return source.text[start:end]
+
+
+def _section_at(source: Source, line: int) -> Section | None:
+    """The section whose heading stands on this line, if one does."""
+    text = source.line(line)
+    match = _HEADING.fullmatch(text)
+    if match is None:
+        return None
+    topic: Topic = "expect" if match["title"] == "Expect" else "inputs"
+    name = (match["name"] or "").strip()
+    if topic == "expect" and match["name"] is None:
+        return None
+    start = source.line_bounds(line)[0]
+    heading = source.range(start + match.start("heading"), start + match.end("heading"))
+    indent = source.indent(line)
+    rest = match["rest"].strip()
+    says_nothing = not rest or rest.startswith("#")
+    if match["colon"] is None:
+        if not says_nothing:
+            return None
+        if match["mark"] is not None and match["mark"].startswith(".."):
+            end = _deeper_until(source, line + 1, indent)
+            return Section(topic, "rest", name, heading, line, indent, (line + 1, end))
+        if match["mark"] is None and _underlined(source, line):
+            end = _numpydoc_until(source, line + 2, source.indent(line + 1))
+            return Section(topic, "numpydoc", name, heading, line, indent, (line + 2, end))
+        return None
+    inline = None
+    if not says_nothing:
+        if topic == "inputs" and not _INLINE.match(match["rest"]):
+            return None
+        inline = start + match.start("rest")
+    style: Style = "rest" if match["mark"] is not None or match["colon"] == "::" else "google"
+    end = _deeper_until(source, line + 1, indent)
+    return Section(topic, style, name, heading, line, indent, (line + 1, end), inline)
+
+
+def _underlined(source: Source, line: int) -> bool:
+    return line + 1 < source.line_count and _UNDERLINE.fullmatch(source.line(line + 1)) is not None
+
+
+def _deeper_until(source: Source, first: int, indent: int) -> int:
+    """The line after the last one that is indented more than a heading."""
+    end = first
+    for line in range(first, source.line_count):
+        if not source.line(line).strip():
+            continue
+        if source.indent(line) <= indent:
+            break
+        end = line + 1
+    return end
+
+
+def _numpydoc_until(source: Source, first: int, indent: int) -> int:
+    """The line after the last one before the next underlined heading, or before less indentation."""
+    end = first
+    for line in range(first, source.line_count):
+        text = source.line(line)
+        if not text.strip():
+            continue
+        if source.indent(line) < indent or _is_heading(source, line):
+            break
+        end = line + 1
+    return end
+
+
+def _is_heading(source: Source, line: int) -> bool:
+    return _underlined(source, line) or (
+        (match := _HEADING.fullmatch(source.line(line))) is not None
+        and match["title"] != "Expect"
+        and match["colon"] is not None
+    )
+
+
+def whole(source: Source) -> Section:
+    """A text that is the body of a section, without a heading of its own."""
+    return Section(
+        "inputs",
+        "google",
+        "",
+        source.range(0, source.line_bounds(0)[1]),
+        0,
+        -1,
+        (0, source.line_count),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalLine:
+    """Offsets of an item: a line with those that continue it (indented more, or inside its open brackets)."""
+
+    start: int
+    end: int
+
+
+def logical_lines(source: Source, section: Section) -> Iterator[LogicalLine]:
+    """The items of a section's body, blank lines and comments left out."""
+    if section.inline is not None:
+        yield LogicalLine(section.inline, source.line_bounds(section.line)[1])
+    start: int | None = None
+    end = indent = depth = 0
+    for line in range(*section.lines):
+        first, last = source.line_bounds(line)
+        blank = BLANK.match(source.text, first, last)
+        if blank is not None and blank.end() == last:
+            continue
+        continues = start is not None and (
+            source.indent(line) > indent or (depth > 0 and not _ITEM.match(source.line(line)))
+        )
+        if not continues:
+            if start is not None:
+                yield LogicalLine(start, end)
+            start, indent, depth = first + len(_blanks(source.line(line))), source.indent(line), 0
+        depth = max(0, depth + _opened(source.text, first, last))
+        end = last
+    if start is not None:
+        yield LogicalLine(start, end)
+
+
+def _blanks(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _opened(text: str, start: int, end: int) -> int:
+    """How many more brackets a stretch opens than it closes; those in strings and comments do not count."""
+    depth = 0
+    while start < end:
+        if text[start] == "#":
+            break
+        if (string := STRING.match(text, start, end)) and string.end() > start:
+            start = string.end()
+            continue
+        depth += (text[start] in "([{") - (text[start] in ")]}")
+        start += 1
+    return depth
