@@ -143,7 +143,7 @@ class JaxsightServer(LanguageServer):
 
     def begin(self, encoding: str) -> None:
         """Both sides know each other: positions have their units, events of the engine are passed on."""
-        self.documents.units = Units(encoding.rpartition(".")[2])
+        self.documents.units = Units(encoding)
         self.documents.home = (self.configuration.roots or [""])[0]
         self.background(events.pump(self), "passing on events")
 

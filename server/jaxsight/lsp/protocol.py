@@ -68,7 +68,8 @@ class JaxsightProtocol(LanguageServerProtocol):
             capabilities.workspace.text_document_content = types.TextDocumentContentOptions(
                 schemes=list(uris.SCHEMES)
             )
-        self._server.begin(str(capabilities.position_encoding or "utf-16"))
+        # pygls picks the first that the client names and we know, else its own default.
+        self._server.begin(types.PositionEncodingKind(capabilities.position_encoding).value)
         return result
 
     @lsp_method(types.EXIT)

@@ -1,0 +1,22 @@
+"""Fixtures of the protocol's tests: a server around the fake engine, for one recorded client or another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.lsp.client import Client, connected
+from tests.lsp.fake_session import FakeSession
+
+
+@pytest.fixture
+async def session() -> FakeSession:
+    return FakeSession()
+
+
+@pytest.fixture
+async def client(session: FakeSession) -> AsyncIterator[Client]:
+    """Connected, not yet introduced."""
+    async with connected(session) as client:
+        yield client

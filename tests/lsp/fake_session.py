@@ -1,0 +1,155 @@
+"""An engine that knows words instead of JAX: enough to see what the protocol makes of answers.
+
+`bad` is a finding (with `good` as related), each `name = ` gets a hint, hovers tell the word, `def` has a lens and an action. All
+of it is computed from the text that the protocol gave, in the engine's own positions, so a wrong conversion shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.engine.answers import (
+    Action,
+    Completion,
+    Finding,
+    Hint,
+    Hover,
+    Lens,
+    Linked,
+    Place,
+    Severity,
+    Shown,
+)
+from jaxsight.engine.events import Event
+from jaxsight.engine.text import Edit, Position, Range
+
+
+@dataclass(frozen=True)
+class Configured:
+    roots: tuple[str, ...]
+    editor: Mapping[str, object]
+    trusted: bool
+    python: Mapping[str, str]
+
+
+@dataclass
+class FakeSession:
+    texts: dict[str, str] = field(default_factory=dict)
+    configured: list[Configured] = field(default_factory=list)
+    changed_files: list[str] = field(default_factory=list)
+    chosen: dict[tuple[str, str], str] = field(default_factory=dict)
+    restarted: list[str | None] = field(default_factory=list)
+    closed: bool = False
+    cancelled: list[str] = field(default_factory=list)
+    slow: asyncio.Event | None = None
+    """While it is set up and not set, hovers wait for it."""
+    fault: Exception | None = None
+    """What hovers and findings raise."""
+
+    def __post_init__(self) -> None:
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+
+    def configure(
+        self,
+        roots: Sequence[str],
+        editor: Mapping[str, object],
+        *,
+        trusted: bool = True,
+        editor_python: Mapping[str, str] | None = None,
+    ) -> None:
+        self.configured.append(
+            Configured(tuple(roots), editor, trusted, dict(editor_python or {}))
+        )
+
+    def open(self, path: str, text: str) -> None:
+        self.texts[path] = text
+
+    def change(self, path: str, text: str) -> None:
+        assert path in self.texts
+        self.texts[path] = text
+
+    def close(self, path: str) -> None:
+        del self.texts[path]
+
+    def files_changed(self, paths: Sequence[str]) -> None:
+        self.changed_files += paths
+
+    async def hover(self, path: str, position: Position) -> Hover | None:
+        if self.fault is not None:
+            raise self.fault
+        if self.slow is not None:
+            try:
+                await self.slow.wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(path)
+                raise
+        for range, word in self.words(path, r"\w+"):
+            if position in range:
+                return Hover(range, f"**{word}** is `f32[8]`")
+        return None
+
+    async def hints(self, path: str, range: Range | None = None) -> list[Hint]:
+        found = self.words(path, r"\b\w+(?= = )")
+        return [
+            Hint(place, f": {word}", f"tooltip of `{word}`")
+            for place, word in found
+            if range is None or place.end in range
+        ]
+
+    async def findings(self, path: str) -> list[Finding]:
+        if self.fault is not None:
+            raise self.fault
+        related = tuple(Place(path, place, "see here") for place, _ in self.words(path, r"\bgood"))
+        return [
+            Finding("JX1", Severity.WARNING, place, "bad", "https://example.org/JX1", related)
+            for place, _ in self.words(path, r"\bbad\b")
+        ]
+
+    async def lenses(self, path: str) -> list[Lens]:
+        return [
+            Lens(place, "sets", "jaxsight.chooseSet", (path, word))
+            for place, word in self.words(path, r"(?<=def )\w+")
+        ]
+
+    async def actions(self, path: str, range: Range) -> list[Action]:
+        line = Position(range.start.line, 0)
+        edit = Edit(Range(line, line), "# added\n")
+        return [Action("Add", "refactor.rewrite.jaxsight", (edit,))]
+
+    async def completions(self, path: str, position: Position) -> list[Completion]:
+        start = Position(position.line, max(0, position.column - 1))
+        edit = Edit(Range(start, position), "f32")
+        return [Completion("f32", "dtype", edit, "float32", "of *four* bytes")]
+
+    async def show(self, path: str, function: str, what: str = "jaxpr") -> Shown:
+        if path not in self.texts:
+            raise LookupError(f"{path} is not open")
+        places = self.words(path, rf"(?<=def ){function}\b")
+        if not places:
+            raise LookupError(f"there is no function {function}")
+        return Shown(f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),))
+
+    def sets(self, path: str, function: str) -> list[str]:
+        if function == "nothing":
+            raise LookupError("there is no function nothing")
+        return ["", "decode", "long"]
+
+    def choose_set(self, path: str, function: str, name: str) -> None:
+        self.chosen[path, function] = name
+
+    async def restart(self, root: str | None = None) -> None:
+        self.restarted.append(root)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    def words(self, path: str, pattern: str) -> list[tuple[Range, str]]:
+        lines = re.split("\r\n|\r|\n", self.texts.get(path, ""))
+        return [
+            (Range(Position(number, m.start()), Position(number, m.end())), m[0])
+            for number, line in enumerate(lines)
+            for m in re.finditer(pattern, line)
+        ]
