@@ -133,3 +133,10 @@ def test_a_message_goes_whole_through_a_pipe_smaller_than_it() -> None:
     thread.join()
     os.close(read)
     assert got == [shown]
+
+
+def test_messages_before_the_first_error_arrive() -> None:
+    reader = wire.FrameReader()
+    assert reader.feed(wire.encode(p.Cancel(1)) + b"noise") == [p.Cancel(1)]
+    with pytest.raises(wire.WireError):
+        reader.feed(b"")

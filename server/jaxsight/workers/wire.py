@@ -102,22 +102,36 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[Message]:
-        """The messages that `data` completes. `WireError` as soon as the stream cannot be the protocol's."""
+        """The messages that `data` completes.
+
+        Raises:
+            WireError: the next frame is none of the protocol's. Those before it were given by the calls before, so
+                whoever must not miss the error calls until nothing is given.
+        """
         buffer = self._buffer
         buffer += data
         messages: list[Message] = []
         start = 0
-        while len(buffer) - start >= HEADER.size:
-            (length,) = HEADER.unpack_from(buffer, start)
-            if length > FRAME_LIMIT:
-                raise WireError(f"a frame of {length} bytes exceeds the limit of {FRAME_LIMIT}")
-            end = start + HEADER.size + length
-            if len(buffer) < end:
-                break
-            messages.append(decode(buffer[start + HEADER.size : end]))
-            start = end
-        del buffer[:start]
+        try:
+            while (body := self._body(start)) is not None:
+                messages.append(decode(body))
+                start += HEADER.size + len(body)
+        except WireError:
+            if not messages:
+                raise
+        finally:
+            del buffer[:start]
         return messages
+
+    def _body(self, start: int) -> bytearray | None:
+        """The body of the frame at `start`, if all of it is there."""
+        if len(self._buffer) - start < HEADER.size:
+            return None
+        (length,) = HEADER.unpack_from(self._buffer, start)
+        if length > FRAME_LIMIT:
+            raise WireError(f"a frame of {length} bytes exceeds the limit of {FRAME_LIMIT}")
+        start += HEADER.size
+        return self._buffer[start : start + length] if len(self._buffer) >= start + length else None
 
 
 Plan = tuple[tuple[str, ...], tuple[Pack | None, ...], tuple[Unpack, ...], frozenset[str]]

@@ -1,0 +1,275 @@
+"""Starts one tracer, and sees to it that nothing of it outlives the server or the tracer itself.
+
+Run as a script by the server's own Python: `guardian.py CONTROL COMMAND…`, with the tracer's stdin, stdout and stderr as its
+own (it hands them on and keeps none) and a socket to the server under the descriptor CONTROL. It is the tracer's parent and
+adopts every orphan below it (Linux), so that a fork bomb, a daemon and a grandchild in a session of its own are found and
+killed: when the tracer ends, when the server asks, and when the server is gone, which closes the socket even on SIGKILL.
+It runs no code of the user, has no threads, and imports next to nothing: starting it must cost milliseconds.
+
+Lines from the server: `busy MEMORY PROCESSES` (limits, from here on watched closely), `idle` (answered by `rss BYTES`), `kill`.
+Lines to the server: `started PID`, `error TEXT` (the command cannot be run), `rss BYTES`, `memory USED LIMIT` and
+`processes COUNT LIMIT` (it was killed for this), `exit CODE SIGNAL` (the tracer ended; SIGNAL is 0 when it exited by itself).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+WATCH_BUSY = 0.1
+WATCH_IDLE = 2.0
+"""Seconds between two looks at the memory, while a request runs and while none does (threads may stay behind)."""
+
+SWEEP_PAUSE = 0.002
+SWEEP_LIMIT = 10.0
+"""Seconds after which processes that cannot be killed (stuck in the kernel) are left to themselves."""
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Gone(Exception):
+    """The server closed its end, or ended."""
+
+
+class Guardian:
+    """The tracer's parent: `run` returns when nothing is left to guard."""
+
+    def __init__(self, control: socket.socket, command: list[str]) -> None:
+        self._control = control
+        self._command = command
+        self._tracer = 0
+        self._lines = b""
+        self._memory = 0
+        self._processes = 0
+        self._pause = WATCH_IDLE
+
+    def run(self) -> None:
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(ending, self._asked_to_end)
+        try:
+            self._start()
+            _adopt_orphans()
+            poll = select.poll()
+            poll.register(self._control, select.POLLIN)
+            poll.register(wake_read, select.POLLIN)
+            while True:
+                for descriptor, _ in poll.poll(self._pause * 1000):
+                    if descriptor == wake_read:
+                        os.read(wake_read, 4096)
+                    else:
+                        self._obey()
+                if self._reap():
+                    return
+                self._watch()
+        except Gone:
+            pass
+        finally:
+            self._end_everything()
+
+    def _asked_to_end(self, *_: object) -> None:
+        raise Gone
+
+    def _start(self) -> None:
+        """Fork, and become the command in a session of its own. This process has one thread, so forking is safe."""
+        problem_read, problem_write = os.pipe()
+        self._tracer = os.fork()
+        if self._tracer == 0:
+            try:
+                os.setsid()
+                for each in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    signal.signal(each, signal.SIG_DFL)
+                signal.set_wakeup_fd(-1)
+                _be_the_first_to_go()
+                os.execvp(self._command[0], self._command)
+            except OSError as error:
+                os.write(problem_write, str(error).encode()[:1000])
+            finally:
+                os._exit(127)  # a forked child must not return
+        os.close(problem_write)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        self._tell(f"started {self._tracer}")
+        problem = os.read(problem_read, 1000)
+        os.close(problem_read)
+        if problem:
+            self._tell("error " + problem.decode(errors="replace").replace("\n", " "))
+
+    def _tell(self, line: str) -> None:
+        try:
+            self._control.sendall(line.encode() + b"\n")
+        except OSError as error:
+            raise Gone from error
+
+    def _obey(self) -> None:
+        try:
+            data = self._control.recv(4096)
+        except OSError as error:
+            raise Gone from error
+        if not data:
+            raise Gone
+        *lines, self._lines = (self._lines + data).split(b"\n")
+        for line in lines:
+            match line.split():
+                case [b"busy", memory, processes]:
+                    self._memory, self._processes = int(memory), int(processes)
+                    self._pause = WATCH_BUSY
+                case [b"idle"]:
+                    self._pause = WATCH_IDLE
+                    self._tell(f"rss {resident(self._tree())}")
+                case [b"kill"]:
+                    self._kill_tracer()
+
+    def _tree(self) -> list[int]:
+        return descendants(os.getpid())
+
+    def _kill_tracer(self) -> None:
+        # The group at once, so that nothing in it can fork away; leaders of other groups follow in `_end_everything`.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._tracer, signal.SIGKILL)
+
+    def _watch(self) -> None:
+        if not self._memory:
+            return
+        tree = self._tree()
+        if len(tree) > self._processes:
+            self._kill_tracer()
+            self._tell(f"processes {len(tree)} {self._processes}")
+        elif (used := resident(tree)) > self._memory and (
+            len(tree) == 1 or (used := proportional(tree)) > self._memory
+        ):
+            self._kill_tracer()
+            self._tell(f"memory {used} {self._memory}")
+
+    def _reap(self) -> bool:
+        """Collect the dead; true when the tracer is among them."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if pid == self._tracer:
+                code = os.waitstatus_to_exitcode(status)
+                self._tell(f"exit {max(code, 0)} {max(-code, 0)}")
+                return True
+
+    def _end_everything(self) -> None:
+        """Kill whatever is left below; returns when nothing is."""
+        known = set(self._tree())
+        self._kill_tracer()
+        own_group = os.getpgrp()
+        give_up = time.monotonic() + SWEEP_LIMIT
+        while time.monotonic() < give_up:
+            for pid in known:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    if (group := os.getpgid(pid)) != own_group:
+                        os.killpg(group, signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            known = set(self._tree())
+            if not known:
+                return
+            time.sleep(SWEEP_PAUSE)
+
+
+def descendants(root: int) -> list[int]:
+    """The processes below `root`, itself left out."""
+    if not sys.platform.startswith("linux"):
+        return _descendants_by_ps(root)
+    found: list[int] = []
+    frontier = [root]
+    while frontier:
+        pid = frontier.pop()
+        # Processes come and go while one looks: what is no longer there has no children.
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+                with (
+                    contextlib.suppress(OSError),
+                    open(f"/proc/{pid}/task/{thread}/children", "rb") as file,  # noqa: PTH123
+                ):
+                    children = [int(child) for child in file.read().split()]
+                    found += children
+                    frontier += children
+    return found
+
+
+def _descendants_by_ps(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    with os.popen("ps -axo pid=,ppid=,pgid=") as table:
+        for line in table:
+            pid, parent, group = map(int, line.split())
+            if group != os.getpgrp():  # `ps` itself, and the shell that runs it
+                children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    frontier = [root]
+    while frontier:
+        below = children.get(frontier.pop(), [])
+        found += below
+        frontier += below
+    return found
+
+
+def resident(pids: list[int]) -> int:
+    """Bytes of memory that these processes hold, each counted by itself: pages they share count more than once."""
+    if not sys.platform.startswith("linux"):
+        if not pids:
+            return 0
+        with os.popen(f"ps -o rss= -p {','.join(map(str, pids))}") as table:
+            return sum(1024 * int(line) for line in table)
+    total = 0
+    for pid in pids:
+        with (
+            contextlib.suppress(OSError, IndexError),
+            open(f"/proc/{pid}/statm", "rb") as file,  # noqa: PTH123
+        ):
+            total += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
+def proportional(pids: list[int]) -> int:
+    """Bytes of memory that these processes hold together: a page shared by n of them counts 1/n in each."""
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
+                total += sum(
+                    1024 * int(line.split()[1]) for line in file if line.startswith(b"Pss:")
+                )
+        except (OSError, ValueError):
+            total += resident([pid])
+    return total
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of whatever loses its own below this process. Linux only: elsewhere the group must do."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes  # after the tracer has started: importing takes as long as all else here
+
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _be_the_first_to_go() -> None:
+    """Called in the tracer-to-be: no core dumps, and when memory runs out the kernel takes it before the editor."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("800")
+
+
+if __name__ == "__main__":
+    Guardian(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:]).run()

@@ -1,0 +1,151 @@
+"""What becomes of a request beside the tracer's own answers, and what a supervisor has to tell. Plain data."""
+
+from __future__ import annotations
+
+import signal as signals
+from dataclasses import dataclass
+from enum import Enum
+
+from jaxsight.tracer.protocol import Cancelled, Failed, Hello, Shown, Traced
+from jaxsight.workers.limits import GIB, MIB
+
+SENT_BY_OTHERS = (9, 15)
+"""SIGKILL and SIGTERM: a person, or the kernel that ran out of memory."""
+
+
+class Reason(Enum):
+    """Why a tracer died."""
+
+    EXITED = "exited"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    PROCESSES = "processes"
+    PROTOCOL = "protocol"
+    """It closed its line to the server or wrote something else on it."""
+    STOPPED = "stopped"
+    """The server ended it: a restart, a shutdown, a cancelled request that did not end."""
+    UNAVAILABLE = "unavailable"
+    """None could be started; the last words say why, and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a tracer's process. `signal` is 0 when it exited by itself; `used` and `limit` are bytes, a count or seconds."""
+
+    reason: Reason
+    code: int = 0
+    signal: int = 0
+    used: float = 0
+    limit: float = 0
+    last_words: str = ""
+    """The end of what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """Request `id` has no answer: its tracer died in `stage` (`""` before the first), and the next one took over.
+
+    `repeated`: this is what happened before; it was not run again, because the same keeps happening.
+    """
+
+    id: int
+    stage: str
+    death: Death
+    repeated: bool = False
+
+    @property
+    def external(self) -> bool:
+        """Whether the cause may lie outside the request, so that asking the same again may go well."""
+        killed = self.death.signal in SENT_BY_OTHERS
+        return killed or self.death.reason in (Reason.STOPPED, Reason.UNAVAILABLE)
+
+    @property
+    def message(self) -> str:
+        """What happened, in a sentence for people."""
+        doing = {
+            "execute": "executing the module",
+            "inputs": "making the example inputs",
+            "trace": "tracing the function",
+        }.get(self.stage, "answering")
+        death = self.death
+        match death.reason:
+            case Reason.EXITED:
+                what = f"{doing.capitalize()} ended the process with exit status {death.code}"
+            case Reason.CRASHED:
+                what = f"{doing.capitalize()} crashed the process ({signal_name(death.signal)})"
+            case Reason.TIMEOUT:
+                setting = self.stage if self.stage in ("execute", "inputs") else "trace"
+                what = (
+                    f"{doing.capitalize()} took longer than {death.limit:g} s "
+                    f"(setting `timeouts.{setting}`)"
+                )
+            case Reason.MEMORY:
+                what = (
+                    f"{doing.capitalize()} used {size(death.used)} of memory, "
+                    f"limit {size(death.limit)} (setting `memoryLimit`)"
+                )
+            case Reason.PROCESSES:
+                what = (
+                    f"{doing.capitalize()} started {death.used:g} processes, limit {death.limit:g}"
+                )
+            case Reason.PROTOCOL:
+                what = f"{doing.capitalize()} cut the process off from the server"
+            case Reason.STOPPED:
+                what = f"{doing.capitalize()} was stopped"
+            case Reason.UNAVAILABLE:
+                return death.last_words
+        return f"{what}. Not run again until it changes." if self.repeated else f"{what}."
+
+
+Answer = Traced | Failed | Cancelled | Shown
+Outcome = Answer | Died
+
+
+class State(Enum):
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "busy"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`message` says what it is at or, when it failed, why, and what helps; `hello` is the greeting of the tracer in use."""
+
+    state: State
+    message: str = ""
+    hello: Hello | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What user code printed while `file` was run (`""`: none was, a thread that stayed behind printed)."""
+
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A tracer died and the next one took over. `file` is what it was at, if it was at one."""
+
+    death: Death
+    file: str = ""
+
+
+Event = Status | Output | Replaced
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV, segmentation fault`."""
+    try:
+        name = signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+    return f"{name}, {(signals.strsignal(number) or 'unknown').lower()}"
+
+
+def size(count: float) -> str:
+    """Bytes for people: `4.1 GiB`, `512 MiB`."""
+    return f"{count / GIB:.3g} GiB" if count >= GIB else f"{count / MIB:.3g} MiB"

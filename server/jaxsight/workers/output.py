@@ -1,0 +1,90 @@
+"""What user code prints, on its way to the editor's output channel: bounded, decoded, with the names of real files.
+
+It must never hold more than a line or the limit, however much comes: the pipe is always emptied, so user code never waits
+for a reader.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import deque
+from collections.abc import Callable
+
+from jaxsight.tracer.protocol import CHUNK_FILE
+
+Locate = Callable[[str, str], int | None]
+"""Path and chunk id → the line from 1 in the file where the chunk begins now; `None` when it is no longer there."""
+
+LONGEST_TAIL = 8 * 1024
+"""An unfinished line is kept until its end comes, up to this many characters."""
+
+LAST_WORDS = 4 * 1024
+
+_IN_TRACEBACK = re.compile(rf'{CHUNK_FILE.pattern}(?P<middle>", line |:)(?P<line>\d+)')
+
+
+def real_places(text: str, locate: Locate) -> str:
+    """Replace the names under which chunks are compiled by the file's, and their lines by the file's lines."""
+    if "§" not in text:
+        return text
+
+    def place(match: re.Match[str]) -> str:
+        first = locate(match["path"], match["chunk"])
+        line = "?" if first is None else str(first + int(match["line"]) - 1)
+        return match["path"] + match["middle"] + line
+
+    text = _IN_TRACEBACK.sub(place, text)
+    return CHUNK_FILE.sub(lambda match: match["path"], text)
+
+
+class OutputMeter:
+    """Turns the bytes of one tracer's output pipe into text for people, at most `limit` bytes for each request."""
+
+    def __init__(self, limit: int, locate: Locate) -> None:
+        self._limit = limit
+        self._left = limit
+        self._locate = locate
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._tail = ""
+        self._last: deque[bytes] = deque()
+        self._last_size = 0
+
+    def feed(self, data: bytes) -> str:
+        """The whole lines that `data` completes; `""` once the limit is reached, which is said once."""
+        self._remember(data)
+        if self._left <= 0:
+            return ""
+        kept = data[: self._left]
+        self._left -= len(data)
+        text = self._tail + self._decoder.decode(kept)
+        if self._left <= 0:
+            self._tail = ""
+            self._decoder.reset()
+            return (
+                f"{real_places(text, self._locate)}\n… output truncated after {self._limit} bytes\n"
+            )
+        end = text.rfind("\n") + 1
+        if len(text) - end > LONGEST_TAIL:
+            end = len(text)
+        self._tail = text[end:]
+        return real_places(text[:end], self._locate)
+
+    def finish(self) -> str:
+        """The unfinished line of a request that ended; the next one has the whole limit again."""
+        self._left = self._limit
+        text, self._tail = self._tail, ""
+        return real_places(text, self._locate)
+
+    @property
+    def last_words(self) -> str:
+        """The end of all that was ever printed."""
+        joined = b"".join(self._last)[-LAST_WORDS:]
+        return real_places(joined.decode("utf-8", "replace").strip(), self._locate)
+
+    def _remember(self, data: bytes) -> None:
+        piece = data[-LAST_WORDS:]
+        self._last.append(piece)
+        self._last_size += len(piece)
+        while self._last_size - len(self._last[0]) >= LAST_WORDS:
+            self._last_size -= len(self._last.popleft())

@@ -1,0 +1,327 @@
+"""One tracer's process, seen from the server: messages go in, messages come out, and it ends exactly once.
+
+On POSIX a guardian stands between (see `guardian`): it kills all that the tracer started, watches memory, and outlives the
+server by moments. Nothing here waits for the tracer: the owner awaits `ready`, `receive` and `death`, which always comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from jaxsight.tracer.protocol import VERSION, Hello, ToTracer
+from jaxsight.workers.limits import Limits
+from jaxsight.workers.outcomes import Death, Reason
+from jaxsight.workers.output import Locate, OutputMeter
+from jaxsight.workers.wire import FrameReader, Message, WireError, encode
+
+log = logging.getLogger(__name__)
+
+GUARDIAN = Path(__file__).with_name("guardian.py")
+
+KILLED = 9
+
+EXIT_GRACE = 0.2
+"""Seconds between the closing of the protocol's pipe and the news of the exit, before it counts as cut off and is killed."""
+
+END_GRACE = 12.0
+"""Seconds to wait for a killed tree to be gone; the guardian itself gives up on stuck processes before."""
+
+
+class TracerProcess:
+    """A tracer, from its spawn to its death. Made by `start`."""
+
+    def __init__(
+        self, limits: Limits, locate: Locate, on_output: Callable[[TracerProcess, str], None]
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[Hello | None] = loop.create_future()
+        """The greeting; `None` when the tracer died before it."""
+        self.death: asyncio.Future[Death] = loop.create_future()
+        self.output = OutputMeter(limits.output, locate)
+        self.resident = 0
+        """Bytes of memory that it held when it last became idle."""
+        self.pid = 0
+        self.file = ""
+        """The file of the request that it is at."""
+        self._limits = limits
+        self._on_output = on_output
+        self._received: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._reader = FrameReader()
+        self._killed_for: Death | None = None
+        self._exit: tuple[int, int] | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._control: asyncio.Transport | None = None
+        self._launch: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._timers: list[asyncio.TimerHandle] = []
+
+    @classmethod
+    def start(
+        cls,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: str,
+        limits: Limits,
+        locate: Locate,
+        on_output: Callable[[TracerProcess, str], None],
+    ) -> TracerProcess:
+        """Spawn `command`, a tracer's, in `folder`. Answers at once; what goes wrong shows as its death."""
+        process = cls(limits, locate, on_output)
+        process._launch = asyncio.get_running_loop().create_task(
+            process._spawn(command, environment, folder)
+        )
+        return process
+
+    @property
+    def alive(self) -> bool:
+        """Neither dead nor about to be."""
+        return not self.death.done() and self._killed_for is None
+
+    def send(self, message: ToTracer) -> None:
+        """Queue a message for the tracer. `WireError` when it cannot be sent; a dead tracer just does not get it."""
+        frame = encode(message)
+        if self._transport is not None and self.alive:
+            pipe = cast(asyncio.WriteTransport | None, self._transport.get_pipe_transport(0))
+            if pipe is not None and not pipe.is_closing():
+                pipe.write(frame)
+
+    async def receive(self) -> Message | None:
+        """The next message after the greeting; `None` when no more comes because the tracer is dead."""
+        message = await self._received.get()
+        if message is None:
+            self._received.put_nowait(None)
+        return message
+
+    def busy(self) -> None:
+        """A request begins: watch closely."""
+        self._tell(f"busy {self._limits.memory} {self._limits.processes}")
+
+    def idle(self) -> None:
+        """A request ended: `resident` will be brought up to date."""
+        self._tell("idle")
+
+    def kill(self, death: Death) -> None:
+        """End it, and all that it started, for the reason given. Its death follows within milliseconds."""
+        if not self.alive:
+            return
+        self._killed_for = death
+        if self._control is not None:
+            self._tell("kill")
+        elif self._transport is not None:
+            self._transport.kill()
+        self._after(EXIT_GRACE, self._kill_directly)
+
+    async def aclose(self) -> None:
+        """Kill it and wait until all of it is gone."""
+        self.kill(Death(Reason.STOPPED))
+        if self._launch is not None:
+            await asyncio.wait([self._launch])
+        try:
+            async with asyncio.timeout(END_GRACE):
+                await self._ended.wait()
+        except TimeoutError:
+            log.warning("tracer %d does not end", self.pid)
+            self._close()
+
+    async def _spawn(
+        self, command: Sequence[str], environment: Mapping[str, str], folder: str
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        own, its = socket.socketpair() if os.name == "posix" else (None, None)
+        try:
+            if own is not None and its is not None:
+                guard = [sys.executable, "-I", "-S", str(GUARDIAN), str(its.fileno())]
+                transport, _ = await loop.subprocess_exec(
+                    lambda: _Pipes(self),
+                    *guard,
+                    *command,
+                    env=environment,
+                    cwd=folder,
+                    start_new_session=True,
+                    pass_fds=(its.fileno(),),
+                )
+            else:
+                transport, _ = await loop.subprocess_exec(
+                    lambda: _Pipes(self), *command, env=environment, cwd=folder
+                )
+        except OSError as error:
+            if own is not None:
+                own.close()
+            self._die(Death(Reason.EXITED, code=127, last_words=str(error)))
+            self._ended.set()
+            return
+        finally:
+            if its is not None:
+                its.close()
+        self._transport = transport
+        if own is not None:
+            own.setblocking(False)
+            control, _ = await loop.create_connection(lambda: _Control(self), sock=own)
+            self._control = control
+            self._tell(f"busy {self._limits.memory} {self._limits.processes}")
+        if self._killed_for is not None:
+            self._tell("kill")
+            if self._control is None:
+                transport.kill()
+        self._after(self._limits.start, self._start_expired)
+
+    def _start_expired(self) -> None:
+        if not self.ready.done():
+            self.kill(Death(Reason.TIMEOUT, limit=self._limits.start))
+
+    def _kill_directly(self) -> None:
+        """The guardian did not act: it was stopped or killed itself."""
+        if not self.death.done():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if self.pid and os.name == "posix":
+                    os.killpg(self.pid, signal.SIGKILL)
+            if self._transport is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._transport.kill()
+
+    def _tell(self, line: str) -> None:
+        if self._control is not None and not self._control.is_closing():
+            self._control.write(line.encode() + b"\n")
+
+    def _after(self, seconds: float, action: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
+
+    def heard(self, line: bytes) -> None:
+        """The guardian said something."""
+        match line.split():
+            case [b"started", pid]:
+                self.pid = int(pid)
+            case [b"rss", count]:
+                self.resident = int(count)
+            case [b"memory", used, limit]:
+                self._blame(Death(Reason.MEMORY, used=int(used), limit=int(limit)))
+            case [b"processes", count, limit]:
+                self._blame(Death(Reason.PROCESSES, used=int(count), limit=int(limit)))
+            case [b"error", *_]:
+                text = line.removeprefix(b"error ").decode("utf-8", "replace")
+                self._blame(Death(Reason.EXITED, code=127, last_words=text))
+            case [b"exit", code, number]:
+                self._exit = int(code), int(number)
+                # What it wrote before it died is in the pipes: let the loop read them first.
+                asyncio.get_running_loop().call_soon(
+                    asyncio.get_running_loop().call_soon, self._exited
+                )
+
+    def _blame(self, death: Death) -> None:
+        if self._killed_for is None:
+            self._killed_for = death
+
+    def got_data(self, descriptor: int, data: bytes) -> None:
+        """The tracer wrote: messages on 1, output on 2."""
+        if descriptor == 2:
+            if text := self.output.feed(data):
+                self._on_output(self, text)
+            return
+        if not self.alive:
+            return
+        try:
+            while messages := self._reader.feed(data):
+                data = b""
+                for message in messages:
+                    self._got(message)
+        except WireError as error:
+            log.warning("tracer %d broke the protocol: %s", self.pid, error)
+            self.kill(Death(Reason.PROTOCOL, last_words=str(error)))
+
+    def _got(self, message: Message) -> None:
+        if self.ready.done():
+            self._received.put_nowait(message)
+        elif isinstance(message, Hello):
+            self._greeted(message)
+        else:
+            self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
+
+    def _greeted(self, hello: Hello) -> None:
+        if hello.version != VERSION:
+            versions = f"it speaks version {hello.version} of the protocol, not {VERSION}"
+            self.kill(Death(Reason.PROTOCOL, last_words=versions))
+            return
+        self.ready.set_result(hello)
+        self.idle()
+
+    def pipe_lost(self, descriptor: int) -> None:
+        """A pipe was closed: on the protocol's, the exit must be near."""
+        if descriptor == 1:
+            self._after(EXIT_GRACE, lambda: self.kill(Death(Reason.PROTOCOL)))
+
+    def guardian_exited(self) -> None:
+        """The process that the server started is over: on POSIX the guardian, after all below it; else the tracer."""
+        if not self.death.done() and self._exit is None:
+            code = self._transport.get_returncode() if self._transport is not None else None
+            if self._control is None and code is not None:
+                self._exit = max(code, 0), max(-code, 0)
+            elif self.pid:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
+        self._exited()
+        self._close()
+
+    def _exited(self) -> None:
+        code, number = self._exit or (0, KILLED)
+        death = self._killed_for or Death(
+            Reason.CRASHED if number else Reason.EXITED, code=code, signal=number
+        )
+        self._die(replace(death, last_words=death.last_words or self.output.last_words))
+
+    def _die(self, death: Death) -> None:
+        if self.death.done():
+            return
+        self.death.set_result(death)
+        if not self.ready.done():
+            self.ready.set_result(None)
+        self._received.put_nowait(None)
+
+    def _close(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        if self._control is not None:
+            self._control.close()
+        if self._transport is not None:
+            self._transport.close()
+        self._ended.set()
+
+
+class _Pipes(asyncio.SubprocessProtocol):
+    """Passes on what asyncio sees of the child."""
+
+    def __init__(self, process: TracerProcess) -> None:
+        self._process = process
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        assert isinstance(data, bytes)
+        self._process.got_data(fd, data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._process.pipe_lost(fd)
+
+    def process_exited(self) -> None:
+        self._process.guardian_exited()
+
+
+class _Control(asyncio.Protocol):
+    """Lines from the guardian."""
+
+    def __init__(self, process: TracerProcess) -> None:
+        self._process = process
+        self._rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._process.heard(line)

@@ -1,0 +1,362 @@
+"""The tracers of one project root and interpreter, and the queue of requests before them.
+
+Requests run one at a time, the most urgent first. Each is answered exactly once: by the tracer, by `Cancelled`, or by `Died`.
+When a tracer dies the spare takes over at once and the next request goes on with it; a death costs a process, never the
+server. What a new tracer must know (the overlays) is kept here, so nothing that user code does can lose it. The supervisor
+must never block, and never run a request again that a tracer had begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from jaxsight.tracer.protocol import (
+    Cancel,
+    Cancelled,
+    Failed,
+    Show,
+    Shown,
+    Stage,
+    Trace,
+    Traced,
+)
+from jaxsight.workers.culprits import Culprits
+from jaxsight.workers.environment import tracer_environment
+from jaxsight.workers.limits import Limits
+from jaxsight.workers.outcomes import (
+    Answer,
+    Death,
+    Died,
+    Event,
+    Outcome,
+    Output,
+    Reason,
+    Replaced,
+    State,
+    Status,
+)
+from jaxsight.workers.output import Locate
+from jaxsight.workers.pool import Pool, Tracer
+from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.wire import WireError
+
+__all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers", "tracer_command"]
+
+log = logging.getLogger(__name__)
+
+BOOT = Path(__file__).parent.parent / "tracer" / "boot.py"
+
+SHUT_DOWN = "The tracers are shut down."
+
+
+class Priority(IntEnum):
+    """Who waits for the answer; the lower goes first."""
+
+    PERSON = 0
+    DOCUMENT = 1
+    BACKGROUND = 2
+
+
+def tracer_command(python: str) -> list[str]:
+    """The command that starts a tracer in this interpreter."""
+    return [python, "-X", "utf8", str(BOOT)]
+
+
+def nowhere(path: str, chunk: str) -> int | None:
+    """Finds no chunk: lines in output are then unknown."""
+    return None
+
+
+@dataclass(eq=False, slots=True)
+class _Entry:
+    message: Trace | Show
+    on_stage: Callable[[Stage], None] | None
+    answer: asyncio.Future[Outcome]
+    tracer: Tracer | None = None
+    stage: str = ""
+    cancelled_at: float | None = None
+    """The loop's time."""
+
+    def settle(self, outcome: Outcome) -> None:
+        if not self.answer.done():
+            self.answer.set_result(outcome)
+
+
+class Tracers:
+    """See the module's docstring. To be used within one event loop; `start` spawns, `aclose` ends every process."""
+
+    def __init__(
+        self,
+        python: str,
+        root: str,
+        *,
+        limits: Limits | None = None,
+        spare: bool = True,
+        environ: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
+        locate: Locate = nowhere,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            python: the user's interpreter.
+            root: the project's folder, in which tracers run.
+            spare: keep a second tracer warm (it takes the memory of one more process that imported JAX).
+            environ: the environment to derive the tracers' from, the server's by default.
+            variables: the user's settings of environment variables, e.g. `JAX_PLATFORMS`; they win.
+            locate: where a chunk begins now, for the names of places in output.
+            command: what to run instead of jaxsight's tracer; it must speak the same protocol.
+        """
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        """To be emptied by the owner."""
+        self._limits = limits or Limits()
+        self._locate = locate
+        self._command = list(command or tracer_command(python))
+        self._folder = root if Path(root).is_dir() else str(Path.home())
+        self._environment = tracer_environment(
+            python, os.environ if environ is None else environ, variables
+        )
+        self._pool = Pool(
+            python, self._spawn, spare=spare, on_status=self._tell, on_death=self._lost
+        )
+        self._culprits = Culprits()
+        self._overlays: dict[str, str] = {}
+        self._queue: list[tuple[Priority, int, _Entry]] = []
+        self._order = itertools.count()
+        self._ids = itertools.count(1)
+        self._arrived = asyncio.Event()
+        self._running: _Entry | None = None
+        self._timer: asyncio.Timeout | None = None
+        self._status = Status(State.STARTING)
+        self._worker: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def status(self) -> Status:
+        """The last status told."""
+        return self._status
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of the tracer at work and of the spare, as far as they have started."""
+        return tuple(each.process.pid for each in self._pool.all if each.process.pid)
+
+    def next_id(self) -> int:
+        """A number for a request that no other one has."""
+        return next(self._ids)
+
+    def start(self) -> None:
+        """Spawn the first tracer. Requests do so too; this only gains time."""
+        if self._worker is None:
+            self._worker = asyncio.get_running_loop().create_task(self._work(), name="tracers")
+            self._pool.fill()
+
+    async def request(
+        self,
+        message: Trace | Show,
+        *,
+        priority: Priority = Priority.PERSON,
+        on_stage: Callable[[Stage], None] | None = None,
+    ) -> Outcome:
+        """The answer to a request, when its turn came. Cancelling the caller cancels the request.
+
+        Args:
+            message: with an `id` of `next_id`.
+            on_stage: told what the tracer is at.
+        """
+        if self._closed:
+            return _unavailable(message, SHUT_DOWN)
+        self.start()
+        entry = _Entry(message, on_stage, asyncio.get_running_loop().create_future())
+        heapq.heappush(self._queue, (priority, next(self._order), entry))
+        self._arrived.set()
+        self._hurry()
+        try:
+            return await entry.answer
+        except asyncio.CancelledError:
+            self.cancel(message.id)
+            raise
+
+    def cancel(self, id: int) -> None:
+        """Answer request `id` by `Cancelled` now; stop what it runs. Unknown ids are over already."""
+        for item in self._queue:
+            if item[2].message.id == id:
+                self._queue.remove(item)
+                heapq.heapify(self._queue)
+                item[2].settle(Cancelled(id))
+                return
+        entry = self._running
+        if entry is not None and entry.message.id == id and entry.cancelled_at is None:
+            entry.cancelled_at = asyncio.get_running_loop().time()
+            entry.settle(Cancelled(id))
+            if entry.tracer is not None:
+                entry.tracer.process.send(Cancel(id))
+            self._hurry()
+
+    def overlay(self, path: str, text: str | None) -> None:
+        """The editor's text of an open file, `None` when it is closed. Tracers get it before the next request."""
+        if text is None:
+            self._overlays.pop(path, None)
+        else:
+            self._overlays[path] = text
+
+    async def restart(self) -> None:
+        """End all tracers, forget past deaths and start anew. What runs is answered by `Died`, what waits goes on."""
+        self._culprits.clear()
+        await self._pool.restart()
+
+    async def aclose(self) -> None:
+        """End everything and wait for it. Open requests are answered by `Died`."""
+        self._closed = True
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.wait([self._worker])
+        for _, _, entry in self._queue:
+            entry.settle(_unavailable(entry.message, SHUT_DOWN))
+        self._queue.clear()
+        await self._pool.aclose()
+
+    async def _work(self) -> None:
+        """Take requests in order and answer them, for ever."""
+        while True:
+            while self._queue:
+                _, _, entry = heapq.heappop(self._queue)
+                self._running = entry
+                self._pool.paused.clear()
+                try:
+                    entry.settle(await self._answer(entry))
+                finally:
+                    entry.settle(_unavailable(entry.message, SHUT_DOWN))
+                    self._running = None
+            self._pool.paused.set()
+            if self._status.state is State.BUSY:
+                self._tell(Status(State.READY, "", self._status.hello))
+            self._pool.recycle()
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def _answer(self, entry: _Entry) -> Outcome:
+        message = entry.message
+        if (expected := self._culprits.expect(message)) is not None:
+            return expected
+        while True:
+            tracer = await self._pool.ready()
+            if tracer is None:
+                return _unavailable(message, self._pool.problem)
+            if entry.cancelled_at is not None:
+                return Cancelled(message.id)
+            retried = entry.tracer is not None
+            entry.tracer = tracer
+            try:
+                outcome = await self._run(entry, tracer)
+            except WireError as error:
+                return _unavailable(message, f"The request cannot be sent: {error}.")
+            # A tracer that was dying before it began takes nothing with it: the next one is asked, once.
+            if isinstance(outcome, Died) and not entry.stage and not retried:
+                continue
+            self._culprits.judge(message, outcome)
+            return outcome
+
+    async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome:
+        """Have a tracer answer a request, within the time of each stage."""
+        process, message = tracer.process, entry.message
+        tracer.give(self._overlays)
+        process.file = _file(message)
+        process.busy()
+        self._tell(Status(State.BUSY, _subject(message), tracer.hello))
+        process.send(message)
+        limit = self._limits.of_stage("execute" if isinstance(message, Trace) else "")
+        try:
+            async with asyncio.timeout(limit) as self._timer:
+                while (received := await process.receive()) is not None:
+                    match received:
+                        case Stage(id=message.id) as reached:
+                            tracer.asked = True
+                            if reached.stage != entry.stage:
+                                entry.stage = reached.stage
+                                limit = self._limits.of_stage(reached.stage)
+                                self._allow(limit)
+                            if entry.on_stage is not None and not entry.answer.done():
+                                entry.on_stage(reached)
+                        case (Traced() | Failed() | Cancelled() | Shown()) as answer:
+                            if answer.id == message.id:
+                                return await self._answered(tracer, message, answer)
+                            log.warning("an answer to request %d, which is over", answer.id)
+                        case unexpected:
+                            log.warning("a tracer sent %s", type(unexpected).__name__)
+        except TimeoutError:
+            if entry.cancelled_at is not None:
+                process.kill(Death(Reason.STOPPED))
+                return Cancelled(message.id)
+            process.kill(Death(Reason.TIMEOUT, limit=limit))
+        finally:
+            self._timer = None
+        return Died(message.id, entry.stage, await asyncio.shield(process.death))
+
+    async def _answered(self, tracer: Tracer, message: Trace | Show, answer: Answer) -> Answer:
+        # What it printed is in the output's pipe by now: a turn of the loop reads it, still under this file's name.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if text := tracer.process.output.finish():
+            self._printed(tracer.process, text)
+        tracer.process.file = ""
+        tracer.asked = True
+        tracer.process.idle()
+        tracer.count_answer()
+        return answer
+
+    def _allow(self, seconds: float) -> None:
+        """The request may run so long from now."""
+        if self._timer is not None:
+            self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
+            self._hurry()
+
+    def _hurry(self) -> None:
+        """While others wait, a cancelled request has only its grace left."""
+        entry, timer = self._running, self._timer
+        if entry is None or timer is None or entry.cancelled_at is None or not self._queue:
+            return
+        end = entry.cancelled_at + self._limits.cancel
+        timer.reschedule(min(end, timer.when() or end))
+
+    def _spawn(self) -> TracerProcess:
+        return TracerProcess.start(
+            self._command,
+            environment=self._environment,
+            folder=self._folder,
+            limits=self._limits,
+            locate=self._locate,
+            on_output=self._printed,
+        )
+
+    def _lost(self, tracer: Tracer, death: Death) -> None:
+        self.events.put_nowait(Replaced(death, tracer.process.file))
+
+    def _printed(self, process: TracerProcess, text: str) -> None:
+        self.events.put_nowait(Output(process.file, text))
+
+    def _tell(self, status: Status) -> None:
+        if status != self._status or status.state is State.STARTING:
+            self._status = status
+            self.events.put_nowait(status)
+
+
+def _unavailable(message: Trace | Show, why: str) -> Died:
+    return Died(message.id, "", Death(Reason.UNAVAILABLE, last_words=why))
+
+
+def _file(message: Trace | Show) -> str:
+    return message.file if isinstance(message, Trace) else ""
+
+
+def _subject(message: Trace | Show) -> str:
+    return message.function if isinstance(message, Trace) else message.what

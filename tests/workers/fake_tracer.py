@@ -1,0 +1,137 @@
+"""A tracer without JAX, that does what the name of the function in a request says. Run as a script.
+
+It does the first lines of the real one's start (the protocol on private descriptors, output on 1 and 2) and then whatever
+the test wants of a tracer: answer, wait, ignore a cancellation, print, die in all ways.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
+
+from jaxsight.tracer import protocol as p
+from jaxsight.workers import wire
+
+
+def main(mode: str) -> None:
+    incoming, outgoing = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    match mode:
+        case "dies":
+            print("no module named jax, or so", flush=True)
+            os._exit(3)
+        case "silent":
+            time.sleep(1000)
+        case "noise":
+            os.write(outgoing, b"Python 3.11 says hello\n")
+            time.sleep(1000)
+        case "refuses":
+            wire.write(
+                outgoing, p.Hello(p.VERSION, "3.11", sys.executable, problem="There is no JAX.")
+            )
+        case "old":
+            wire.write(outgoing, p.Hello(p.VERSION + 1, "3.11", sys.executable))
+        case _:
+            hello = p.Hello(p.VERSION, "3.11", sys.executable, jax="0.10.2", pid=os.getpid())
+            wire.write(outgoing, hello)
+    overlays: dict[str, str | None] = {}
+    reader = wire.FrameReader()
+    waiting: list[wire.Message] = []
+
+    def next_message() -> wire.Message:
+        while not waiting:
+            data = os.read(incoming, 65536)
+            if not data:
+                os._exit(0)
+            waiting.extend(reader.feed(data))
+        return waiting.pop(0)
+
+    while True:
+        match next_message():
+            case p.Overlay(path=path, text=text):
+                overlays[path] = text
+            case p.Trace(id=id, function=function):
+                wire.write(outgoing, p.Stage(id, "execute"))
+                match function.split():
+                    case ["until", "cancelled"]:
+                        while next_message() != p.Cancel(id):
+                            pass
+                        wire.write(outgoing, p.Cancelled(id))
+                        continue
+                    case ["stage", name]:
+                        wire.write(outgoing, p.Stage(id, name))
+                        time.sleep(1000)
+                    case ["overlays"]:
+                        answer(outgoing, id, repr(sorted(overlays.items())))
+                        continue
+                    case command:
+                        obey(command, outgoing)
+                answer(outgoing, id, str(os.getpid()))
+            case p.Show(id=id):
+                wire.write(outgoing, p.Shown(id, "text"))
+
+
+def answer(outgoing: int, id: int, jaxpr: str) -> None:
+    wire.write(outgoing, p.Traced(id, (), "", jaxpr, False, 0))
+
+
+def obey(command: list[str], outgoing: int) -> None:
+    match command:
+        case ["answer"]:
+            pass
+        case ["hang"]:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            while True:
+                pass
+        case ["exit", code]:
+            print("so long", flush=True)
+            os._exit(int(code))
+        case ["crash"]:
+            ctypes.string_at(0)
+        case ["suicide"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case ["eat"]:
+            eaten = []
+            while True:
+                eaten.append(bytearray(os.urandom(1024) * 16 * 1024))
+        case ["bomb"]:
+            for _ in range(7):
+                if os.fork():
+                    os.setsid() if os.getpid() != os.getsid(0) else None
+            time.sleep(1000)
+        case ["breed"]:
+            while True:
+                subprocess.Popen(["sleep", "1000"])
+        case ["leave", "a", "daemon"]:
+            subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        case ["close", "everything"]:
+            os.closerange(0, 1000)
+            time.sleep(1000)
+        case ["garble"]:
+            os.write(outgoing, b"I am not a frame")
+            time.sleep(1000)
+        case ["print", count]:
+            line = b"x" * 1023 + b"\n"
+            for _ in range(int(count)):
+                os.write(1, line)
+        case ["say", *words]:
+            print(" ".join(words), flush=True)
+        case ["mutter"]:
+            threading.Thread(
+                target=lambda: (time.sleep(0.2), print("left behind", flush=True)), daemon=True
+            ).start()
+        case _:
+            raise ValueError(command)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -1,0 +1,408 @@
+"""The supervisor: requests get answers, whatever becomes of the process that is to give them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jaxsight.tracer.protocol import Cancelled, Show, Shown, Trace, Traced
+from jaxsight.workers.limits import MIB, Limits
+from jaxsight.workers.outcomes import Died, Outcome, Output, Reason, Replaced, State, Status
+from jaxsight.workers.supervisor import Priority, Tracers
+
+FAKE = Path(__file__).with_name("fake_tracer.py")
+Make = Callable[..., Tracers]
+
+
+@pytest.fixture
+async def make(tmp_path: Path) -> AsyncIterator[Make]:
+    made: list[Tracers] = []
+
+    def make_one(mode: str = "", **options: Any) -> Tracers:
+        tracers = Tracers(
+            sys.executable,
+            str(tmp_path),
+            command=[sys.executable, "-S", str(FAKE), mode],
+            **options,
+        )
+        made.append(tracers)
+        return tracers
+
+    yield make_one
+    for each in made:
+        await each.aclose()
+    assert [
+        child for child in psutil.Process().children(recursive=True) if child.is_running()
+    ] == []
+
+
+def trace(tracers: Tracers, function: str, file: str = "a.py") -> Trace:
+    return Trace(tracers.next_id(), file, "a", "", (), function, ())
+
+
+async def ask(tracers: Tracers, function: str, file: str = "a.py", **options: Any) -> Outcome:
+    return await tracers.request(trace(tracers, function, file), **options)
+
+
+async def pid_of(tracers: Tracers) -> int:
+    answer = await ask(tracers, "answer", "sane.py")
+    assert isinstance(answer, Traced)
+    return int(answer.jaxpr)
+
+
+async def death_of(tracers: Tracers, function: str) -> Died:
+    outcome = await ask(tracers, function)
+    assert isinstance(outcome, Died)
+    await pid_of(tracers)
+    return outcome
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what has no event to wait for: other processes' states."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def warm(tracers: Tracers) -> tuple[int, int]:
+    """Wait for the spare; the pids of both."""
+    await pid_of(tracers)
+    await until(lambda: len(tracers.pids) == 2)
+    first, spare = tracers.pids
+    return first, spare
+
+
+def events(tracers: Tracers) -> list[object]:
+    found = []
+    while not tracers.events.empty():
+        found.append(tracers.events.get_nowait())
+    return found
+
+
+def printed(tracers: Tracers) -> list[Output]:
+    return [each for each in events(tracers) if isinstance(each, Output)]
+
+
+async def test_a_request_is_answered(make: Make) -> None:
+    tracers = make()
+    assert isinstance(await ask(tracers, "answer"), Traced)
+    shown = await tracers.request(Show(tracers.next_id(), 1))
+    assert isinstance(shown, Shown)
+    assert shown.text == "text"
+
+
+async def test_requests_before_the_tracer_is_ready_wait_for_it(make: Make) -> None:
+    tracers = make()
+    answers = await asyncio.gather(*(ask(tracers, "answer") for _ in range(5)))
+    assert {type(answer) for answer in answers} == {Traced}
+
+
+async def test_a_person_goes_before_the_background(make: Make) -> None:
+    tracers = make()
+    order: list[str] = []
+
+    async def asked(name: str, priority: Priority) -> None:
+        await ask(tracers, "answer", priority=priority)
+        order.append(name)
+
+    await asyncio.gather(
+        asked("background", Priority.BACKGROUND),
+        asked("hints", Priority.DOCUMENT),
+        asked("hover", Priority.PERSON),
+    )
+    assert order == ["hover", "hints", "background"]
+
+
+async def test_stages_are_told(make: Make) -> None:
+    tracers = make()
+    stages: list[str] = []
+    await ask(tracers, "answer", on_stage=lambda stage: stages.append(stage.stage))
+    assert stages == ["execute"]
+
+
+async def test_a_spare_takes_over_when_the_tracer_is_killed(make: Make) -> None:
+    tracers = make()
+    first, spare = await warm(tracers)
+    os.kill(first, signal.SIGKILL)
+    assert await pid_of(tracers) == spare
+    await until(lambda: len(tracers.pids) == 2)
+
+
+async def test_without_a_spare_a_new_tracer_is_started(make: Make) -> None:
+    tracers = make(spare=False)
+    first = await pid_of(tracers)
+    assert tracers.pids == (first,)
+    os.kill(first, signal.SIGKILL)
+    assert await pid_of(tracers) != first
+
+
+@pytest.mark.parametrize(
+    ("function", "reason", "message"),
+    [
+        ("exit 7", Reason.EXITED, "ended the process with exit status 7"),
+        ("crash", Reason.CRASHED, "crashed the process (SIGSEGV, segmentation fault)"),
+        ("suicide", Reason.CRASHED, "SIGKILL"),
+        ("close everything", Reason.PROTOCOL, "cut the process off from the server"),
+        ("garble", Reason.PROTOCOL, "cut the process off from the server"),
+    ],
+)
+async def test_a_death_is_told_and_the_next_request_works(
+    make: Make, function: str, reason: Reason, message: str
+) -> None:
+    tracers = make()
+    died = await death_of(tracers, function)
+    assert died.death.reason is reason
+    assert message in died.message
+    assert died.stage == "execute"
+    assert [event.file for event in events(tracers) if isinstance(event, Replaced)] == ["a.py"]
+
+
+async def test_the_last_words_are_kept(make: Make) -> None:
+    died = await death_of(make(), "exit 1")
+    assert died.death.last_words == "so long"
+
+
+@pytest.mark.parametrize("stage", ["execute", "inputs", "trace"])
+async def test_each_stage_has_its_own_limit(make: Make, stage: str) -> None:
+    long = 1000.0
+    limits = {"execute": long, "inputs": long, "trace": long, stage: 0.3}
+    tracers = make(limits=Limits(**limits))
+    died = await death_of(tracers, f"stage {stage}")
+    assert died.message.endswith(f"took longer than 0.3 s (setting `timeouts.{stage}`).")
+
+
+async def test_a_loop_that_ignores_signals_is_ended(make: Make) -> None:
+    died = await death_of(make(limits=Limits(execute=0.3)), "hang")
+    assert died.death.reason is Reason.TIMEOUT
+
+
+async def test_memory_is_limited(make: Make) -> None:
+    died = await death_of(make(limits=Limits(memory=200 * MIB)), "eat")
+    assert died.death.reason is Reason.MEMORY
+    assert died.death.used > died.death.limit == 200 * MIB
+    assert "limit 200 MiB (setting `memoryLimit`)" in died.message
+
+
+async def test_the_number_of_processes_is_limited(make: Make) -> None:
+    died = await death_of(make(limits=Limits(processes=20)), "breed")
+    assert died.death.reason is Reason.PROCESSES
+    assert died.message.endswith("limit 20.")
+
+
+async def test_a_fork_bomb_dies_entirely(make: Make) -> None:
+    tracers = make(limits=Limits(execute=1.0))
+    await death_of(tracers, "bomb")
+    await tracers.aclose()
+
+
+async def test_a_daemon_that_user_code_left_dies_with_the_tracer(make: Make) -> None:
+    tracers = make()
+    await ask(tracers, "leave a daemon")
+    (daemon,) = [p for p in psutil.Process().children(recursive=True) if p.name() == "sleep"]
+    await tracers.restart()
+    assert not daemon.is_running()
+
+
+async def test_a_cancelled_request_is_answered_at_once_and_stopped(make: Make) -> None:
+    tracers = make()
+    first = await pid_of(tracers)
+    begun = asyncio.Event()
+    message = trace(tracers, "until cancelled")
+    request = asyncio.create_task(tracers.request(message, on_stage=lambda _: begun.set()))
+    await begun.wait()
+    tracers.cancel(message.id)
+    assert await request == Cancelled(message.id)
+    assert await pid_of(tracers) == first
+
+
+async def test_cancelling_the_caller_cancels_the_request(make: Make) -> None:
+    tracers = make()
+    first = await pid_of(tracers)
+    begun = asyncio.Event()
+    request = asyncio.create_task(ask(tracers, "until cancelled", on_stage=lambda _: begun.set()))
+    await begun.wait()
+    request.cancel()
+    assert await pid_of(tracers) == first
+
+
+async def test_a_cancelled_request_that_waits_is_dropped(make: Make) -> None:
+    tracers = make()
+    blocker = trace(tracers, "until cancelled")
+    blocked = trace(tracers, "exit 1")
+    first = asyncio.create_task(tracers.request(blocker))
+    second = asyncio.create_task(tracers.request(blocked))
+    await asyncio.sleep(0)
+    tracers.cancel(blocked.id)
+    assert await second == Cancelled(blocked.id)
+    tracers.cancel(blocker.id)
+    assert await first == Cancelled(blocker.id)
+    assert isinstance(await ask(tracers, "answer"), Traced)
+
+
+async def test_a_request_that_ignores_its_cancellation_costs_the_tracer_once_another_waits(
+    make: Make,
+) -> None:
+    tracers = make(limits=Limits(cancel=0.2))
+    first = await pid_of(tracers)
+    begun = asyncio.Event()
+    request = asyncio.create_task(ask(tracers, "hang", on_stage=lambda _: begun.set()))
+    await begun.wait()
+    request.cancel()
+    assert await pid_of(tracers) != first
+
+
+async def test_overlays_are_given_to_every_tracer(make: Make) -> None:
+    tracers = make()
+    tracers.overlay("b.py", "x = 1")
+    tracers.overlay("c.py", "y = 1")
+    first = await ask(tracers, "overlays")
+    tracers.overlay("b.py", "x = 2")
+    tracers.overlay("c.py", None)
+    second = await ask(tracers, "overlays")
+    await death_of(tracers, "exit 1")
+    third = await ask(tracers, "overlays")
+    assert [getattr(answer, "jaxpr", answer) for answer in (first, second, third)] == [
+        "[('b.py', 'x = 1'), ('c.py', 'y = 1')]",
+        "[('b.py', 'x = 2'), ('c.py', None)]",
+        "[('b.py', 'x = 2')]",
+    ]
+
+
+async def test_a_file_that_keeps_killing_is_paused_and_others_are_not(make: Make) -> None:
+    tracers = make()
+    for _ in range(5):
+        outcome = await ask(tracers, "exit 1")
+        assert isinstance(outcome, Died)
+        assert not outcome.repeated
+    before = await pid_of(tracers)
+    paused = await ask(tracers, "exit 1")
+    assert isinstance(paused, Died)
+    assert paused.message.endswith("exit status 1. Not run again until it changes.")
+    assert await pid_of(tracers) == before
+    await tracers.restart()
+    again = await ask(tracers, "exit 1")
+    assert isinstance(again, Died)
+    assert not again.repeated
+
+
+async def test_a_changed_text_of_a_paused_file_is_tried_again(make: Make) -> None:
+    tracers = make()
+    for _ in range(5):
+        await ask(tracers, "exit 1")
+
+    async def changed_is_answered() -> bool:
+        return isinstance(await ask(tracers, "answer"), Traced)
+
+    async with asyncio.timeout(20):
+        while not await changed_is_answered():
+            await asyncio.sleep(0.05)
+    outcome = await ask(tracers, "exit 1")
+    assert isinstance(outcome, Died)
+    assert not outcome.repeated
+
+
+async def test_an_interpreter_that_cannot_trace_says_so(make: Make) -> None:
+    tracers = make("refuses")
+    outcome = await ask(tracers, "answer")
+    assert isinstance(outcome, Died)
+    assert outcome.message == "There is no JAX."
+    assert outcome.external
+    assert tracers.status == Status(State.FAILED, "There is no JAX.")
+
+
+@pytest.mark.parametrize(
+    ("mode", "what"),
+    [
+        ("dies", "it ended at the start with exit status 3. "),
+        ("noise", "did not greet as a tracer does"),
+        ("old", "did not greet as a tracer does"),
+        ("silent", "did not greet within 0.5 s"),
+    ],
+)
+async def test_a_tracer_that_does_not_start_fails_with_a_way_out(
+    make: Make, mode: str, what: str
+) -> None:
+    tracers = make(mode, limits=Limits(start=0.5))
+    outcome = await ask(tracers, "answer")
+    assert isinstance(outcome, Died)
+    assert what in outcome.message
+    assert sys.executable in outcome.message
+    assert "`jaxsight.python`" in outcome.message
+    assert tracers.status.state is State.FAILED
+
+
+async def test_a_command_that_is_not_there_fails_with_a_way_out(tmp_path: Path) -> None:
+    missing = str(tmp_path / "python")
+    tracers = Tracers(missing, str(tmp_path))
+    outcome = await ask(tracers, "answer")
+    assert isinstance(outcome, Died)
+    assert "No such file" in outcome.message
+    await tracers.aclose()
+
+
+async def test_starting_is_not_tried_without_end(make: Make) -> None:
+    tracers = make("dies")
+    async with asyncio.timeout(60):
+        while tracers.status.state is not State.FAILED or not await gives_up(tracers):
+            await ask(tracers, "answer")
+            await asyncio.sleep(0.05)
+
+
+async def gives_up(tracers: Tracers) -> bool:
+    starts = [e for e in events(tracers) if isinstance(e, Status) and e.state is State.STARTING]
+    return not starts
+
+
+async def test_status_follows_the_work(make: Make) -> None:
+    tracers = make(spare=False)
+    await ask(tracers, "answer")
+    await until(lambda: tracers.status.state is State.READY)
+    states = [event.state for event in events(tracers) if isinstance(event, Status)]
+    assert states[0] is State.STARTING
+    assert states[-2:] == [State.BUSY, State.READY]
+
+
+async def test_output_is_told_under_the_file_that_was_run(make: Make) -> None:
+    tracers = make()
+    await ask(tracers, "say hello", "hello.py")
+    await ask(tracers, "say 你好", "other.py")
+    assert printed(tracers) == [Output("hello.py", "hello\n"), Output("other.py", "你好\n")]
+
+
+async def test_output_after_a_request_belongs_to_no_file(make: Make) -> None:
+    tracers = make()
+    await ask(tracers, "mutter")
+    found: list[Output] = []
+    await until(lambda: bool(found.extend(printed(tracers)) or found))
+    assert found == [Output("", "left behind\n")]
+
+
+async def test_endless_output_is_cut_and_blocks_nobody(make: Make) -> None:
+    tracers = make(limits=Limits(output=10_000))
+    assert isinstance(await ask(tracers, "print 100000"), Traced)
+    text = "".join(output.text for output in printed(tracers))
+    assert len(text) < 11_000
+    assert text.endswith("… output truncated after 10000 bytes\n")
+    await ask(tracers, "say more")
+    assert [output.text for output in printed(tracers)] == ["more\n"]
+
+
+async def test_what_is_open_at_the_end_is_answered(make: Make) -> None:
+    tracers = make()
+    requests = [asyncio.create_task(ask(tracers, "until cancelled")) for _ in range(2)]
+    await asyncio.sleep(0.2)
+    await tracers.aclose()
+    outcomes = await asyncio.gather(*requests, ask(tracers, "answer"))
+    assert {outcome.death.reason for outcome in outcomes if isinstance(outcome, Died)} == {
+        Reason.UNAVAILABLE
+    }
+    assert len(outcomes) == 3
