@@ -6,8 +6,8 @@ Usage: summary.py REPORT.xml... ; a report that is missing or empty means that i
 from __future__ import annotations
 
 import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
 COUNTED = ("tests", "failures", "errors", "skipped")
 
