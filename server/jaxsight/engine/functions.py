@@ -50,6 +50,8 @@ class Function:
     range: Range
     """The whole statement, decorators included."""
     name_range: Range
+    body_start: Position
+    """Where the body's first statement begins (a docstring is one), for edits that put something before it."""
     parameters: tuple[Parameter, ...]
     returns: str | None = None
     decorators: tuple[str, ...] = ()
@@ -60,5 +62,3 @@ class Function:
     """Parameters that a decorating `jax.jit` makes static, names and numbers resolved."""
     refused: str = ""
     body_indent: str = "    "
-    body_start: Position | None = None
-    """Where the body's first statement begins (a docstring is one), for edits that put something before it."""

@@ -14,13 +14,10 @@ from jaxsight.engine.examples.annotations import example_of
 from jaxsight.engine.examples.expressions import Expression
 from jaxsight.engine.examples.lines import DeclaredSet, Given
 from jaxsight.engine.examples.notation import (
-    Array,
-    Key,
-    Literal,
     Node,
-    Size,
     Tree,
     is_literal,
+    sizes_of,
     to_spec,
 )
 from jaxsight.engine.examples.problems import (
@@ -233,21 +230,11 @@ def _add(binding: _Binding, name: str, value: Node | Expression, range: Range) -
             binding.used_sizes.update(names)
             spec = protocol.ValueSpec(source, literal=False)
         case node:
-            for size in _sizes_of(node):
+            for size in sizes_of(node):
                 binding.used_sizes |= binding.sizes.used(size)
             spec = to_spec(node, binding.sizes.value)
     binding.arguments.append(protocol.Argument(name, spec))
     binding.places.append((name, range))
-
-
-def _sizes_of(node: Node) -> Sequence[Size]:
-    match node:
-        case Array(_, shape) | Key(_, shape):
-            return shape
-        case Tree(_, children):
-            return [size for child in children for size in _sizes_of(child)]
-        case Literal():
-            return ()
 
 
 def _numbers(binding: _Binding, layers: Layers) -> tuple[tuple[str, int], ...]:

@@ -147,6 +147,17 @@ def is_literal(node: Node) -> bool:
             return False
 
 
+def sizes_of(node: Node) -> tuple[Size, ...]:
+    """Every size of every array in it."""
+    match node:
+        case Array(_, shape) | Key(_, shape):
+            return shape
+        case Tree(_, children):
+            return tuple(size for child in children for size in sizes_of(child))
+        case Literal():
+            return ()
+
+
 def names_in(size: Size) -> tuple[str, ...]:
     """The size names that a size is made of."""
     match size:

@@ -14,9 +14,9 @@ from typing import Literal as OneOf
 from jaxsight.engine.examples.problems import MALFORMED, Problem, problem
 from jaxsight.engine.examples.reader import BLANK, STRING
 from jaxsight.engine.examples.source import Source
+from jaxsight.engine.examples.style import Style
 from jaxsight.engine.text import Range
 
-Style = OneOf["google", "numpydoc", "rest"]
 Topic = OneOf["inputs", "expect"]
 
 _HEADING = re.compile(
@@ -211,7 +211,7 @@ def logical_lines(source: Source, section: Section) -> Iterator[LogicalLine]:
             if start is not None:
                 yield LogicalLine(start, end)
             start, indent, depth = first + len(_blanks(source.line(line))), source.indent(line), 0
-        depth = max(0, depth + _opened(source.text, first, last))
+        depth = max(0, depth + opened(source.text, first, last))
         end = last
     if start is not None:
         yield LogicalLine(start, end)
@@ -221,7 +221,7 @@ def _blanks(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _opened(text: str, start: int, end: int) -> int:
+def opened(text: str, start: int, end: int) -> int:
     """How many more brackets a stretch opens than it closes; those in strings and comments do not count."""
     depth = 0
     while start < end:
