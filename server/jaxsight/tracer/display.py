@@ -32,6 +32,13 @@ class Display:
     numbers: int = 0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shown:
+    """Stands in a tree for a leaf whose text is known already."""
+
+    text: str
+
+
 def display(value: Any, leaves: int = _LEAVES) -> Display:
     """Describes a value, eliding what goes beyond `leaves` leaves as `…`."""
     writer = _Writer(leaves)
@@ -53,7 +60,7 @@ def array(value: Any) -> str | None:
             return avals.array_text(value.dtype, value.shape) + "(numpy)"
         case np.generic():
             return avals.array_text(value.dtype, ()) + "(numpy)"
-        case jax.core.ShapedArray():
+        case _ if avals.is_aval(value):
             return avals.text(value)
         case _:
             return None
@@ -68,15 +75,17 @@ class _Writer:
         self.numbers = 0
 
     def write(self, value: Any, out: list[str]) -> None:
-        shown = array(value)
-        if shown is not None:
+        found = array(value)
+        if found is not None:
             self.left -= 1
             self.arrays += 1
-            out.append(shown)
+            out.append(found)
             return
         match value:
             case None:
                 out.append("None")
+            case Shown(shown):
+                out.append(shown)
             case bool() | int() | float() | complex():
                 self.left -= 1
                 self.numbers += 1

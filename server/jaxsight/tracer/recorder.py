@@ -382,9 +382,7 @@ class _Table:
     def observed(self) -> Observed:
         observations = []
         for (chunk, place), (row, more) in sorted(self.rows.items(), key=_where):
-            span = protocol.Span(
-                chunk, place.line, place.column, place.end_line, place.end_column
-            )
+            span = protocol.Span(chunk, place.line, place.column, place.end_line, place.end_column)
             kept = tuple(row)[: protocol.OBSERVED_VALUES]
             observations.append(
                 protocol.Observation(span, place.kind, kept, more + len(row) - len(kept))

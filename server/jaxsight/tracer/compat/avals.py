@@ -6,6 +6,7 @@ implementations. Nothing here initialises a backend.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -40,6 +41,17 @@ def of(value: Any) -> Any:
         weak_type = bool(getattr(value, "weak_type", False))
         return core.ShapedArray(value.shape, value.dtype, weak_type=weak_type)
     return jax.typeof(value)
+
+
+def is_aval(value: Any) -> bool:
+    return isinstance(value, core.AbstractValue)
+
+
+def size(aval: Any) -> int:
+    """Bytes, 0 where that means nothing."""
+    shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
+    item = getattr(dtype, "itemsize", 0)
+    return math.prod(shape) * item
 
 
 def array_text(dtype: Any, shape: tuple[int, ...]) -> str:

@@ -134,18 +134,24 @@ def locations(equation: Any) -> Iterator[Location]:
 
 
 class Printer:
-    """Prints equations as JAX does, with inner jaxprs given by the caller. Variables keep their names throughout."""
+    """Prints equations as JAX does, with inner jaxprs given by the caller. Variables keep their names throughout.
 
-    def __init__(self) -> None:
+    Lists of more than `most` variables are elided.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
         self.context: Any = core.JaxprPpContext()
-        self.settings: Any = core.JaxprPpSettings()
+        self.most = most
 
-    def variables(self, of: list[Any], *, binder: bool, separator: str = "") -> Any:
-        return pp.nest(2, pp.group(self._joined(of, binder, separator)))
+    def variables(self, of: list[Any], *, binder: bool) -> Any:
+        return pp.nest(2, pp.group(self._joined(of, binder, "")))
 
     def _joined(self, of: list[Any], binder: bool, separator: str) -> Any:
         between = pp.text(separator) + pp.group(pp.brk())
-        return pp.join(between, [self._variable(var, binder) for var in of])
+        documents = [self._variable(var, binder) for var in of[: self.most]]
+        if len(documents) < len(of):
+            documents.append(pp.text(f"… {len(of) - len(documents)} more"))
+        return pp.join(between, documents)
 
     def _variable(self, var: Any, binder: bool) -> Any:
         name = var.pretty_print(self.context, print_dtype=True)
@@ -164,9 +170,7 @@ class Printer:
                         [
                             pp.nest(
                                 2,
-                                pp.concat(
-                                    [pp.text("["), pp.brk(""), pp.join(pp.brk(), listed)]
-                                ),
+                                pp.concat([pp.text("["), pp.brk(""), pp.join(pp.brk(), listed)]),
                             ),
                             pp.brk(""),
                             pp.text("]"),
@@ -196,10 +200,15 @@ class Printer:
         self.context.suggest_same_var_names(opened.invars, equation.invars)
         self.context.suggest_same_var_names(opened.outvars, equation.outvars)
 
-    def folded(self, opened: Any, equations: int) -> str:
-        """An inner jaxpr in one line."""
-        noun = "equation" if equations == 1 else "equations"
-        return f"{{ lambda … {equations} {noun} }}"
+
+def line(text: str) -> Any:
+    return pp.text(text)
+
+
+def listed(documents: list[Any]) -> Any:
+    """Several inner jaxprs, as of a `cond`."""
+    inside = pp.concat([pp.text("("), pp.brk(""), pp.join(pp.brk(), documents)])
+    return pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text(")")]))
 
 
 def _document(value: Any) -> Any:
@@ -219,20 +228,18 @@ def render(document: Any) -> tuple[str, list[list[Any]]]:
 
 
 def defaults(equation: Any) -> frozenset[str]:
-    """Parameters of an equation that say nothing: JAX's printer leaves them out too, in its rule for `jit`."""
-    return frozenset(
-        key for key, value in equation.params.items() if _says_nothing(key, value)
-    )
+    """Parameters of an equation that say nothing; most of them JAX's printer leaves out too."""
+    return frozenset(key for key, value in equation.params.items() if _says_nothing(key, value))
 
 
 def _says_nothing(key: str, value: Any) -> bool:
-    match value:
-        case None:
-            return key not in ("dimension",)
-        case _ if key in _JIT_DEFAULTS:
-            return _JIT_DEFAULTS[key](value)
-        case _:
-            return False
+    if value is None or key in _INTERNAL:
+        return True
+    return key in _JIT_DEFAULTS and _JIT_DEFAULTS[key](value)
+
+
+_INTERNAL = frozenset({"fwd_jaxpr_thunk", "jvp_jaxpr_fun", "jvp_jaxpr_thunk", "out_trees"})
+"""Parameters that hold JAX's own machinery."""
 
 
 def _none_given(values: Any) -> bool:

@@ -1,0 +1,242 @@
+"""Exceptions of user code as plain data: where they happened in the chunks, what JAX said, what caused them.
+
+Messages are kept as they are; wording them for people is the server's part. Must survive any exception: with a `__str__` that raises,
+with a chain that loops, with ten thousand frames.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import linecache
+import sysconfig
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from jaxsight.tracer.protocol import CHUNK_FILE, Failure, Frame, Span
+from jaxsight.tracer.recorder import Observed
+
+_MESSAGE = 20_000
+"""Characters of a message that are kept."""
+
+_CHAIN = 8
+"""Causes that are followed."""
+
+_REPEATS = 2
+"""How often one place may come up in the frames: a runaway recursion says all in its first rounds."""
+
+_FRAMES = 100
+
+_FILTER_NOTE = "JAX has removed its internal frames"
+_UNFILTERED = "UnfilteredStackTrace"
+"""The cause that JAX adds with all of its own frames; the true causes hang below it."""
+
+_OURS = str(Path(__file__).resolve().parent)
+
+
+class UserError(Exception):
+    """Ends a request with a `Failed`: user code raised, or could not be asked. `observed` is what was seen until then."""
+
+    def __init__(self, failure: Failure, observed: Observed | None = None) -> None:
+        super().__init__(f"{failure.type}: {failure.message}")
+        self.failure = failure
+        self.observed = observed if observed is not None else Observed()
+
+
+def refusal(stage: str, message: str, argument: str = "", type: str = "TypeError") -> UserError:
+    """The tracer's own objection, in the shape of a user's error."""
+    return UserError(Failure(stage, f"jaxsight.{type}", message, bases=(type,), argument=argument))
+
+
+def failure(error: BaseException, stage: str, argument: str = "") -> Failure:
+    """`error` as data, its causes too. Frames run from the outermost to the innermost."""
+    return _failure(error, stage, argument, set())
+
+
+def _failure(error: BaseException, stage: str, argument: str, known: set[int]) -> Failure:
+    known.add(id(error))
+    notes = [
+        clean(str(note))
+        for note in getattr(error, "__notes__", ())
+        if isinstance(note, str) and _FILTER_NOTE not in note
+    ]
+    cause = _cause(error)
+    if isinstance(error, BaseExceptionGroup):
+        cause = cause or error.exceptions[0]
+        notes += [
+            f"{number}. {_class(type(part))}: {message(part)}"
+            for number, part in enumerate(error.exceptions, 1)
+        ]
+    follow = cause is not None and id(cause) not in known and len(known) < _CHAIN
+    return Failure(
+        stage=stage,
+        type=_class(type(error)),
+        message=message(error),
+        bases=tuple(_class(base) for base in type(error).__mro__[1:-1]),
+        frames=frames(error),
+        cause=_failure(cause, stage, "", known) if cause is not None and follow else None,
+        notes=tuple(notes),
+        argument=argument,
+    )
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    cause = error.__cause__
+    if cause is None and not error.__suppress_context__:
+        cause = error.__context__
+    for _ in range(_CHAIN):
+        if cause is None or type(cause).__name__ != _UNFILTERED:
+            return cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return None
+
+
+def message(error: BaseException) -> str:
+    try:
+        told = str(error)
+    except Exception as problem:  # the class's own __str__ is user code too
+        told = f"<its message raised {type(problem).__name__}>"
+    return clean(told[:_MESSAGE])
+
+
+def clean(told: str) -> str:
+    """Without surrogates, which no wire format carries."""
+    return told.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _class(cls: type) -> str:
+    module = getattr(cls, "__module__", "builtins")
+    name = getattr(cls, "__qualname__", cls.__name__)
+    return clean(name if module == "builtins" else f"{module}.{name}")
+
+
+def frames(error: BaseException) -> tuple[Frame, ...]:
+    """The frames of the user's files, and the innermost one of another library's where the error is in there."""
+    out = _trimmed([*_walk(error.__traceback__)])
+    if isinstance(error, SyntaxError) and (place := _syntax(error)) is not None:
+        out.append(place)
+    return tuple(out)
+
+
+def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
+    """The frames with whether each is a library's; JAX's and the tracer's own are left out."""
+    out: list[tuple[Frame, bool]] = []
+    seen: Counter[tuple[str, int, int]] = Counter()
+    while traceback is not None:
+        code, lasti, line = traceback.tb_frame.f_code, traceback.tb_lasti, traceback.tb_lineno
+        traceback = traceback.tb_next
+        file = code.co_filename
+        place = (file, code.co_firstlineno, lasti)
+        seen[place] += 1
+        if seen[place] > _REPEATS or _is_hidden(file):
+            continue
+        found = CHUNK_FILE.fullmatch(file)
+        if found is not None:
+            frame = Frame(
+                code.co_qualname, found["path"], line, _span(found["chunk"], code, lasti, line)
+            )
+            out.append((frame, False))
+        else:
+            out.append((Frame(code.co_qualname, clean(file), line or 0), _is_library(file)))
+    return out
+
+
+def _trimmed(walked: list[tuple[Frame, bool]]) -> list[Frame]:
+    last_own = max((at for at, (_, library) in enumerate(walked) if not library), default=-1)
+    out = [frame for frame, library in walked[: last_own + 1] if not library]
+    beyond = walked[last_own + 1 :]
+    if beyond:
+        out.append(beyond[-1][0])
+    half = _FRAMES // 2
+    return out if len(out) <= _FRAMES else [*out[:half], *out[-half:]]
+
+
+def _span(chunk: str, code: Any, lasti: int, line: int | None) -> Span:
+    positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
+    start, end, column, end_column = (part or 0 for part in positions)
+    first = start or line or 1
+    span = Span(chunk, first, column, max(end, first), end_column)
+    return span if span.end_line == span.line else _condition(code.co_filename, span)
+
+
+def _condition(file: str, span: Span) -> Span:
+    """Where a branch on a traced value fails, Python 3.11 blames the whole statement: narrows that to its condition."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return span
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.If(lineno=line, col_offset=column)
+                | ast.While(lineno=line, col_offset=column)
+                | ast.Assert(lineno=line, col_offset=column)
+            ) if (line, column) == (span.line, span.column):
+                test = node.test
+                end, end_column = test.end_lineno, test.end_col_offset
+                return Span(span.chunk, test.lineno, test.col_offset, end or line, end_column or 0)
+            case _:
+                pass
+    return span
+
+
+def _syntax(error: SyntaxError) -> Frame | None:
+    """A chunk that did not compile has no frame; the error itself says where."""
+    found = CHUNK_FILE.fullmatch(error.filename) if isinstance(error.filename, str) else None
+    if found is None:
+        return None
+    line, text = error.lineno or 1, error.text or ""
+    start = len(text[: max((error.offset or 1) - 1, 0)].encode("utf-8", "surrogatepass"))
+    end = start
+    if error.end_lineno == line and error.end_offset is not None:
+        end = len(text[: max(error.end_offset - 1, 0)].encode("utf-8", "surrogatepass"))
+    span = Span(found["chunk"], line, start, line, max(start, end))
+    return Frame("<module>", found["path"], line, span)
+
+
+def span_of(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
+    """The span of a position that JAX reports, where it lies in a chunk."""
+    found = CHUNK_FILE.fullmatch(file)
+    if found is None:
+        return None
+    return Span(found["chunk"], line, max(column, 0), max(end_line, line), max(end_column, 0))
+
+
+_LIBRARIES = tuple(
+    {
+        str(Path(path).resolve())
+        for path in (
+            *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        )
+        if path
+    }
+)
+
+
+def _is_hidden(file: str) -> bool:
+    """Whether a frame is JAX's or ours."""
+    return file.startswith(_OURS) or file.startswith(_jax_folders())
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(("<", *_LIBRARIES)) or "/site-packages/" in file.replace("\\", "/")
+
+
+def _jax_folders() -> tuple[str, ...]:
+    global _folders
+    if _folders is None:
+        import jax
+        import jaxlib
+
+        _folders = tuple(
+            str(Path(module.__file__).parent) + sep
+            for module in (jax, jaxlib)
+            if module.__file__
+            for sep in ("/", "\\")
+        )
+    return _folders
+
+
+_folders: tuple[str, ...] | None = None

@@ -1,0 +1,103 @@
+"""Finds the function that a request names, as something that JAX can trace.
+
+Wrappers that hide the traced body in one `jit` equation are opened (`eqx.filter_jit`, `nnx.jit`); `jax.jit` objects stay, for their
+static arguments; what defines derivatives (`custom_vjp`) stays too. Nothing of flax or equinox is imported here.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxsight.tracer.failures import UserError, failure, refusal
+
+_OPENED = {
+    ("equinox", "_JitWrapper"),
+    ("flax", "JitFn"),
+    ("flax", "JitWrapped"),
+}
+"""Package and class of wrappers around `jax.jit`; each has the user's function as `__wrapped__`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The function. `jitted` when it is a `jax.jit` object; `owner` is the class of a method that still wants its `self`."""
+
+    call: Callable[..., Any]
+    jitted: bool
+    owner: type | None
+
+
+def find(namespace: Mapping[str, Any], name: str) -> Found:
+    """Looks `name` (`f`, `Class.method`) up. Raises `UserError` of stage `find`."""
+    first, *rest = name.split(".")
+    if "<locals>" in rest:
+        raise refusal(
+            "find", f"{name} is defined inside another function: it can only be traced from there"
+        )
+    if first not in namespace:
+        raise refusal("find", f"running the file did not define {first}", type="NameError")
+    value, owner = namespace[first], None
+    for part in rest:
+        value, owner = _member(value, part, name)
+    value = _opened(value)
+    _check(value, name)
+    return Found(value, _is_jitted(value), owner)
+
+
+def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:
+    """An attribute as the function that it stands for, and the class whose `self` it wants."""
+    try:
+        static = inspect.getattr_static(holder, part)
+        value = getattr(holder, part)
+    except AttributeError:
+        raise refusal("find", f"running the file did not define {name}", type="NameError") from None
+    except Exception as error:
+        raise UserError(failure(error, "find")) from error
+    owner = holder if isinstance(holder, type) else None
+    match static:
+        case property() if static.fget is not None:
+            return static.fget, owner
+        case functools.cached_property():
+            return static.func, owner
+        case staticmethod() | classmethod() | type():
+            return value, None
+        case _:
+            return value, owner
+
+
+def _opened(value: Any) -> Any:
+    while (_package(value), type(value).__name__) in _OPENED:
+        inside = getattr(value, "__wrapped__", None)
+        if inside is None:
+            break
+        value = inside
+    return value
+
+
+def _package(value: Any) -> str:
+    return str(type(value).__module__).partition(".")[0]
+
+
+def _is_jitted(value: Any) -> bool:
+    return type(value).__name__ == "PjitFunction" and hasattr(value, "trace")
+
+
+def _check(value: Any, name: str) -> None:
+    if isinstance(value, type):
+        raise refusal("find", f"{name} is a class; its methods can be traced, given `self`")
+    if not callable(value):
+        raise refusal("find", f"{name} is not a function but of type {type(value).__name__}")
+    body = value
+    while isinstance(body, functools.partial) or _is_jitted(body):
+        body = body.func if isinstance(body, functools.partial) else body.__wrapped__
+    match body:
+        case _ if inspect.iscoroutinefunction(body):
+            raise refusal("find", f"{name} is an async function: JAX cannot trace it")
+        case _ if inspect.isasyncgenfunction(body) or inspect.isgeneratorfunction(body):
+            raise refusal("find", f"{name} is a generator: JAX cannot trace it")
+        case _:
+            return

@@ -1,0 +1,205 @@
+"""Traces a found function with its inputs, and keeps the jaxprs for later questions.
+
+The jaxpr is that of `jax.make_jaxpr(f)(*args)`; of a `jax.jit` function it is the body. Must never run an equation, and holds
+no more than a few traces.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jax
+
+from jaxsight.tracer import display, protocol, shown
+from jaxsight.tracer.compat import avals, jaxprs, traces
+from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
+from jaxsight.tracer.find import Found, find
+from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
+from jaxsight.tracer.recorder import Recorder
+
+Stage = Callable[[str, str], None]
+"""Told at which stage the request is, and a detail for people."""
+
+_KEPT = 8
+"""Traces that can still be shown."""
+
+_LEAVES = 40
+"""Leaves shown of one parameter, and of the result."""
+
+_WARNINGS = 50
+
+traces.leave_out(str(Path(__file__).resolve().parent))
+
+
+@dataclass(slots=True)
+class _Outputs:
+    """What the traced function returned besides arrays: the structure, and by leaf what JAX does not carry."""
+
+    structure: Any = None
+    kept: dict[int, Any] = field(default_factory=dict)
+
+
+class Tracing:
+    """One per process."""
+
+    def __init__(self) -> None:
+        self._evaluator = Evaluator()
+        self._jaxprs: OrderedDict[int, Any] = OrderedDict()
+
+    def trace(
+        self,
+        request: protocol.Trace,
+        namespace: Mapping[str, Any],
+        recorder: Recorder,
+        stage: Stage,
+    ) -> protocol.Traced:
+        """Traces `request.function` as `namespace` has it. `executed` and `modules` are left to the caller.
+
+        Raises `UserError` (with what was observed until then) and `CancelledByServer`.
+        """
+        found = find(namespace, request.function)
+        stage("inputs", "")
+        begin = time.perf_counter()
+        with recorder.tracing():
+            inputs = self._evaluator.inputs(request, found, namespace)
+        stage("trace", "")
+        middle = time.perf_counter()
+        outputs = _Outputs()
+        error: protocol.Failure | None = None
+        traced: Any = None
+        with recorder.tracing() as sites, _warnings(inputs.warnings):
+            try:
+                traced = _traced(found, inputs, outputs)
+            except (Exception, SystemExit) as raised:
+                # Raised again outside: the exception's frames hold tracers.
+                error = failure(raised, "trace")
+        if error is not None:
+            raise UserError(error, recorder.collect(request.chunks, sites))
+        end = time.perf_counter()
+        jaxpr = traced.jaxpr
+        equations = jaxprs.count(jaxpr)
+        folded = shown.folded(jaxpr, equations)
+        observed = recorder.collect(request.chunks, sites, jaxpr)
+        self._jaxprs[request.id] = jaxpr
+        if len(self._jaxprs) > _KEPT:
+            self._jaxprs.popitem(last=False)
+        return protocol.Traced(
+            id=request.id,
+            parameters=tuple(
+                (name, clean(display.text(value, _LEAVES))) for name, value in inputs.named.items()
+            ),
+            outputs=clean(_outputs(found, traced, outputs)),
+            jaxpr=folded.text,
+            folded=folded.folded,
+            equations=equations,
+            constants=tuple(map(_constant, jaxprs.constants(jaxpr))),
+            seen=observed.seen,
+            observations=observed.observations,
+            warnings=tuple(dict.fromkeys(inputs.warnings)),
+            seconds=(
+                ("inputs", middle - begin),
+                ("trace", end - middle),
+                ("describe", time.perf_counter() - end),
+            ),
+        )
+
+    def show(self, request: protocol.Show) -> protocol.Shown:
+        """The whole jaxpr of an earlier trace. Raises `UserError` when it is no longer kept."""
+        jaxpr = self._jaxprs.get(request.trace)
+        if jaxpr is None:
+            raise refusal("find", f"trace {request.trace} is no longer kept", type="LookupError")
+        self._jaxprs.move_to_end(request.trace)
+        return shown.whole(request, jaxpr)
+
+
+def _traced(found: Found, inputs: Inputs, outputs: _Outputs) -> Any:
+    """JAX's `Traced` stage of the call, from which it can be lowered too."""
+    if found.jitted:
+        return found.call.trace(*inputs.args, **inputs.kwargs)  # type: ignore[attr-defined]
+    leaves, structure = jax.tree_util.tree_flatten((inputs.args, inputs.kwargs))
+    static = {index: leaf for index, leaf in enumerate(leaves) if not is_array(leaf)}
+    count = len(leaves)
+
+    @functools.wraps(found.call, updated=())
+    def call(*args: Any, **kwargs: Any) -> list[Any]:
+        if static:
+            arrays = iter(jax.tree_util.tree_leaves((args, kwargs)))
+            whole = [static[index] if index in static else next(arrays) for index in range(count)]
+            args, kwargs = jax.tree_util.tree_unflatten(structure, whole)
+        given, outputs.structure = jax.tree_util.tree_flatten(found.call(*args, **kwargs))
+        outputs.kept.clear()
+        results = []
+        for index, leaf in enumerate(given):
+            if is_array(leaf) or isinstance(leaf, bool | int | float | complex):
+                results.append(leaf)
+            else:
+                outputs.kept[index] = display.text(leaf)
+        return results
+
+    if static:
+        # Nothing stands where a static leaf was, so that JAX names the arrays as in the user's call.
+        given = [None if index in static else leaf for index, leaf in enumerate(leaves)]
+        args, kwargs = jax.tree_util.tree_unflatten(structure, given)
+        return jax.jit(call).trace(*args, **kwargs)
+    return jax.jit(call).trace(*inputs.args, **inputs.kwargs)
+
+
+def _outputs(found: Found, traced: Any, outputs: _Outputs) -> str:
+    given = [var.aval for var in jaxprs.open_jaxpr(traced.jaxpr).outvars]
+    if found.jitted:
+        structure = jax.tree_util.tree_structure(traced.out_info)
+    else:
+        structure = outputs.structure
+    arrays = iter(given)
+    leaves = [
+        display.Shown(outputs.kept[index]) if index in outputs.kept else next(arrays)
+        for index in range(structure.num_leaves)
+    ]
+    try:
+        result = jax.tree_util.tree_unflatten(structure, leaves)
+    except Exception:
+        # A class that checks its leaves when it is made again; the leaves alone tell enough.
+        result = tuple(leaves)
+    return display.text(result, _LEAVES)
+
+
+def _constant(value: Any) -> tuple[str, int]:
+    aval = avals.of(value)
+    return avals.text(aval), avals.size(aval)
+
+
+@contextlib.contextmanager
+def _warnings(into: list[protocol.Warned]) -> Iterator[None]:
+    """Collects Python's warnings, each with the innermost expression of a chunk that it came from."""
+
+    def show(message: Any, category: type, *_: Any, **__: Any) -> None:
+        if len(into) < _WARNINGS:
+            span = _innermost(sys._getframe(1))
+            into.append(protocol.Warned(category.__name__, clean(str(message)), span))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def _innermost(frame: FrameType | None) -> protocol.Span | None:
+    while frame is not None:
+        code = frame.f_code
+        if "§" in code.co_filename:
+            position = list(code.co_positions())[frame.f_lasti // 2]
+            line, end, column, end_column = (part or 0 for part in position)
+            span = span_of(code.co_filename, line, column, end, end_column)
+            if span is not None:
+                return span
+        frame = frame.f_back
+    return None
