@@ -6,8 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,7 @@ async def death_of(tracers: Tracers, function: str) -> Died:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what has no event to wait for: other processes' states."""
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -303,7 +302,7 @@ async def test_a_changed_text_of_a_paused_file_is_tried_again(make: Make) -> Non
         return isinstance(await ask(tracers, "answer"), Traced)
 
     async with asyncio.timeout(20):
-        while not await changed_is_answered():
+        while not await changed_is_answered():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     outcome = await ask(tracers, "exit 1")
     assert isinstance(outcome, Died)

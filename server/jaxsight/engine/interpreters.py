@@ -1,0 +1,179 @@
+"""Which Python runs a project's code: the first rung of a ladder that holds, with the reason in words.
+
+The setting, the editor's choice, the project's own environment, the activated one, jaxsight's own where JAX is installed in
+it, and what `python3` means in a terminal. Only files are looked at: nothing of the user's is run to find out, and whether
+JAX is there the tracer itself tells.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ENVIRONMENTS = (".venv", "venv", "env")
+PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
+"""Where an environment keeps its interpreter: POSIX, Windows, conda on Windows."""
+COMMANDS = ("python3", "python")
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """An interpreter's path (of a virtual environment: the one inside it, unresolved) and why it was chosen."""
+
+    path: str
+    reason: str
+
+
+class InterpreterError(Exception):
+    """No interpreter: the setting names none, or none was found. The text is for people and says what helps."""
+
+
+def choose(
+    root: str,
+    setting: str,
+    editor_choice: str,
+    environ: Mapping[str, str],
+    *,
+    own: Interpreter | None = None,
+) -> Interpreter:
+    """The interpreter for the project in `root`.
+
+    Args:
+        root: the project's folder; a relative setting starts here.
+        setting: the setting `python`: a path, the folder of an environment, or a command on `PATH`; may be empty.
+        editor_choice: what the editor's Python support says; may be empty.
+        environ: the environment that the server was started in.
+        own: the server's own interpreter, where it could trace (see `own_interpreter`).
+
+    Raises:
+        InterpreterError: the setting is wrong (it is never passed over), or there is no Python at all.
+    """
+    if setting:
+        return _from_setting(root, setting, environ)
+    for candidate in _ladder(Path(root), editor_choice, environ, own):
+        return candidate
+    raise InterpreterError(
+        "No Python was found: set `jaxsight.python` to the interpreter that has your JAX."
+    )
+
+
+def own_interpreter() -> Interpreter | None:
+    """The Python that this process runs in, when JAX is installed in it (which is looked up, not imported)."""
+    if importlib.util.find_spec("jax") is None or not sys.executable:
+        return None
+    return Interpreter(sys.executable, "the Python that jaxsight itself is installed in")
+
+
+def _from_setting(root: str, setting: str, environ: Mapping[str, str]) -> Interpreter:
+    reason = f"the setting `jaxsight.python` ({setting})"
+    if not any(separator in setting for separator in "/\\~"):
+        folder = Path(root, setting)
+        if found := _on_path(setting, Path(root), environ) or _interpreter_in(folder):
+            return Interpreter(found, reason)
+        raise InterpreterError(
+            f"The setting `jaxsight.python` is `{setting}`, which is no command on `PATH`."
+        )
+    path = Path(os.path.abspath(Path(root, Path(setting).expanduser())))  # noqa: PTH100 (links stay)
+    if found := _interpreter_in(path):
+        return Interpreter(found, reason)
+    if _is_program(path):
+        return Interpreter(str(path), reason)
+    what = "is not there" if not path.exists() else "is no program"
+    raise InterpreterError(f"The setting `jaxsight.python` is `{setting}`, but {path} {what}.")
+
+
+def _ladder(
+    root: Path, editor_choice: str, environ: Mapping[str, str], own: Interpreter | None
+) -> Iterator[Interpreter]:
+    if editor_choice:
+        chosen = Path(editor_choice)
+        if found := _interpreter_in(chosen) or (_is_program(chosen) and str(chosen)):
+            yield Interpreter(found, "the interpreter chosen in the editor")
+    for folder in _upward(root):
+        for name in ENVIRONMENTS:
+            environment = folder / name
+            if (environment / "pyvenv.cfg").is_file() and (found := _interpreter_in(environment)):
+                yield Interpreter(found, f"the project's environment `{environment}`")
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        value = environ.get(variable, "")
+        if value and (found := _interpreter_in(Path(value))):
+            yield Interpreter(found, f"the activated environment (`{variable}`)")
+    if own is not None:
+        yield own
+    for command in COMMANDS:
+        if found := _on_path(command, root, environ):
+            yield Interpreter(found, f"`{command}` on `PATH`")
+
+
+def _upward(root: Path) -> Iterator[Path]:
+    """The folders from `root` up to the top of its repository, the home folder and the file system's root left out."""
+    outside = {Path.home(), Path(root.anchor)}
+    for folder in (root, *root.parents):
+        if folder in outside and folder != root:
+            return
+        yield folder
+        if (folder / ".git").exists():
+            return
+
+
+def _interpreter_in(environment: Path) -> str:
+    """The interpreter of an environment's folder; `""` when it is none."""
+    for place in PLACES:
+        if _is_program(path := environment / place):
+            return str(path)
+    return ""
+
+
+def _on_path(command: str, root: Path, environ: Mapping[str, str]) -> str:
+    """What a command means in a terminal, behind the scripts that pyenv puts there; `""` when nothing."""
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        # The store's `python.exe` on Windows only opens the store.
+        if not folder or "WindowsApps" in folder:
+            continue
+        found = shutil.which(command, path=folder)
+        if found is None:
+            continue
+        if _is_pyenv_shim(Path(found)):
+            if behind := _behind_shim(Path(found), root, environ):
+                return behind
+            continue
+        return os.path.abspath(found)  # noqa: PTH100 (links stay)
+    return ""
+
+
+def _is_pyenv_shim(path: Path) -> bool:
+    return path.parent.name == "shims" and (path.parent.parent / "versions").is_dir()
+
+
+def _behind_shim(shim: Path, root: Path, environ: Mapping[str, str]) -> str:
+    """The interpreter that pyenv would start in `root`: by `PYENV_VERSION`, `.python-version` files, or its own default."""
+    pyenv = shim.parent.parent
+    names = environ.get("PYENV_VERSION", "").split(":") if environ.get("PYENV_VERSION") else []
+    files = [folder / ".python-version" for folder in (root, *root.parents)]
+    for file in (*files, pyenv / "version"):
+        if not names and file.is_file():
+            names = file.read_text(encoding="utf-8", errors="replace").split()
+    for name in names:
+        versions = [pyenv / "versions" / name, *_newest_first(pyenv / "versions", name)]
+        for version in versions:
+            if found := _interpreter_in(version):
+                return found
+    return ""
+
+
+def _newest_first(versions: Path, prefix: str) -> list[Path]:
+    """The installed versions that a prefix such as `3.12` stands for."""
+
+    def numbers(path: Path) -> list[int]:
+        return [int(part) for part in path.name.split(".") if part.isdigit()]
+
+    return sorted(versions.glob(f"{prefix}.*"), key=numbers, reverse=True)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

@@ -1,0 +1,89 @@
+"""The guardian: whatever ends, nothing that it guards stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+FAKE = Path(__file__).with_name("fake_tracer.py")
+
+SERVER = f"""
+import asyncio, sys
+sys.path.insert(0, {str(Path(__file__).parents[2] / "server")!r})
+from jaxsight.tracer.protocol import Trace
+from jaxsight.workers.supervisor import Tracers
+
+async def main(function):
+    tracers = Tracers(sys.executable, ".", command=[sys.executable, "-S", {str(FAKE)!r}])
+    async def ask(function):
+        await tracers.request(Trace(tracers.next_id(), "a.py", "a", "", (), function, ()))
+    await ask("leave a daemon")
+    while len(tracers.pids) < 2:
+        await asyncio.sleep(0.01)
+    busy = asyncio.create_task(ask(function))
+    await asyncio.sleep(0.2)
+    print("ready", flush=True)
+    await busy
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+@pytest.fixture(params=["answer", "hang", "stage execute"])
+def server(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A process with tracers, idle or at work, and a daemon left behind by user code."""
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SERVER), request.param],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        if request.param == "answer":
+            # It ends by itself at the end of `main`, without any closing: the loop is torn down around the tracers.
+            process.stdout.readline()
+        else:
+            assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+def test_a_server_that_is_killed_leaves_no_process(
+    server: subprocess.Popen[str], ending: signal.Signals
+) -> None:
+    below = psutil.Process(server.pid).children(recursive=True)
+    server.send_signal(ending)
+    server.wait()
+    _, alive = psutil.wait_procs(below, timeout=20)
+    assert alive == []
+
+
+def test_a_guardian_that_is_killed_takes_its_tracer_along() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SERVER), "hang"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        below = psutil.Process(server.pid).children(recursive=True)
+        guardians = psutil.Process(server.pid).children()
+        tracers = [child for guardian in guardians for child in guardian.children()]
+        for guardian in guardians:
+            os.kill(guardian.pid, signal.SIGKILL)
+        _, alive = psutil.wait_procs(tracers, timeout=20)
+        server.kill()
+        for left in below:
+            if left.is_running() and left.name() == "sleep":
+                left.kill()
+        assert [each for each in alive if each.name() != "sleep"] == []
