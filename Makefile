@@ -48,7 +48,7 @@ bench: .venvs/test-py311/.installed ## Measure speed and memory; a table, and re
 
 .PHONY: docs
 docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
-	.venvs/docs/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
 
 .PHONY: lock
 lock: ## Pin all dependencies anew (needs uv)

@@ -17,6 +17,7 @@ from jaxsight.cli.check import Format, check
 from jaxsight.cli.errors import UNUSABLE, CommandError
 from jaxsight.cli.show import What, show
 from jaxsight.cli.sources import parse_address
+from jaxsight.engine.settings.kinds import CODE_LIST
 
 app = typer.Typer(
     name="jaxsight",
@@ -141,8 +142,8 @@ def check_command(
         check(
             paths or [Path()],
             output=output,
-            select=_codes(select),
-            ignore=_codes(ignore),
+            select=_codes("--select", select),
+            ignore=_codes("--ignore", ignore),
             python=python,
         )
     )
@@ -163,9 +164,15 @@ def server_command(
     sys.exit(serve(["--tcp", tcp] if tcp else []))
 
 
-def _codes(given: list[str] | None) -> list[str]:
+def _codes(option: str, given: list[str] | None) -> list[str]:
     """The codes of an option; several may be parted by commas."""
-    return [code for one in given or [] for code in one.split(",") if code]
+    codes = [code for one in given or [] for code in one.split(",") if code]
+
+    def complain(_: object, message: str) -> None:
+        raise typer.BadParameter(message, param_hint=option)
+
+    CODE_LIST.read(codes, complain)
+    return codes
 
 
 def _run(command: Coroutine[Any, Any, int]) -> None:

@@ -15,6 +15,7 @@ from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import python_files, read_source
 from jaxsight.engine.answers import Finding, Severity
 from jaxsight.engine.module import Module
+from jaxsight.engine.projects import MARKERS, SETTINGS_FILE
 
 SYNTAX = "invalid-syntax"
 """As ruff names it: no rule of ours, so it can neither be selected nor ignored."""
@@ -58,7 +59,7 @@ async def check(
             found, traced = await _check_file(run, file)
             reported += found
             functions += traced
-        reported += _settings_problems(run, files)
+        reported += await _settings_problems(run, files)
     _write(reported, output, functions=functions, files=len(files))
     return FOUND if reported else 0
 
@@ -76,13 +77,23 @@ async def _check_file(run: Running, file: Path) -> tuple[list[Reported], int]:
     return [Reported(path, source, finding) for finding in found], functions
 
 
-def _settings_problems(run: Running, files: Sequence[Path]) -> list[Reported]:
-    """The findings of the settings files that were in force for `files`."""
-    return [
-        Reported(path, Path(path).read_text(encoding="utf-8", errors="replace"), finding)
-        for path, findings in run.session.settings_findings([str(file) for file in files]).items()
-        for finding in findings
-    ]
+async def _settings_problems(run: Running, files: Sequence[Path]) -> list[Reported]:
+    """The findings of the settings files that are in force for `files`."""
+    reported: list[Reported] = []
+    for path in dict.fromkeys(file for file in map(_settings_file, files) if file is not None):
+        source = path.read_text(encoding="utf-8", errors="replace")
+        findings = await run.session.findings(str(path))
+        reported += [Reported(str(path), source, finding) for finding in findings]
+    return reported
+
+
+def _settings_file(file: Path) -> Path | None:
+    """The settings file of the project that holds `file`, if it has one."""
+    for folder in file.parents:
+        if any((folder / marker).exists() for marker in MARKERS):
+            settings = folder / SETTINGS_FILE
+            return settings if settings.is_file() else None
+    return None
 
 
 def _write(reported: Sequence[Reported], output: Format, *, functions: int, files: int) -> None:

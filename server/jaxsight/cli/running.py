@@ -29,6 +29,7 @@ class Running:
         self._errors = errors
         self._spinner = spinner
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._told: list[str] = []
 
     async def get(self, answer: Awaitable[T]) -> T:
         """What the session answers.
@@ -55,6 +56,13 @@ class Running:
         while True:
             self._take(await self.session.events.get())
 
+    def tell_errors(self) -> None:
+        """Print the error messages that came, but for the one that the command ends with anyway."""
+        failure = self._failed.result() if self._failed.done() else None
+        for text in self._told:
+            if text != failure:
+                self._errors.print(Text.assemble(("error: ", "bold red"), text))
+
     def _take(self, event: Event) -> None:
         match event:
             case Status(state="failed", detail=detail):
@@ -67,9 +75,10 @@ class Running:
             case Output(path=path, text=text):
                 for line in text.splitlines():
                     self._errors.print(Text.assemble((f"{path}: ", "dim"), line))
-            case Message(level="error" | "warning" as level, text=text):
-                style = "bold red" if level == "error" else "bold yellow"
-                self._errors.print(Text.assemble((f"{level}: ", style), text))
+            case Message(level="error", text=text):
+                self._told.append(text)
+            case Message(level="warning", text=text):
+                self._errors.print(Text.assemble(("warning: ", "bold yellow"), text))
             case _:
                 pass
 
@@ -90,4 +99,5 @@ async def running(roots: list[str], editor: Mapping[str, object]) -> AsyncIterat
             yield run
         finally:
             following.cancel()
+            run.tell_errors()
             await session.aclose()

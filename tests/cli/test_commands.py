@@ -1,0 +1,252 @@
+"""The command as a person runs it: a process, its output, its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SERVER = Path(__file__).parents[2] / "server"
+MODEL = '''\
+import jax.numpy as jnp
+
+print("imported")
+
+
+def double(x):
+    """Twice.
+
+    Example inputs:
+        x: f32[3, B]
+        where B=4
+    Example inputs (one):
+        x: f32[1]
+    """
+    y = x * 2
+    return y
+
+
+def branch(x):
+    """
+    Example inputs:
+        x: f32[]
+    """
+    if x > 0:
+        return x
+    return -x
+
+
+def bare(x):
+    return x
+'''
+
+
+def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in `cwd`."""
+    return subprocess.run(
+        [sys.executable, "-m", "jaxsight", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").write_text(
+        f"[tool.jaxsight]\npython = {json.dumps(sys.executable)}\n"
+    )
+    (tmp_path / "model.py").write_text(MODEL)
+    return tmp_path
+
+
+def test_version_is_printed_without_importing_the_engine(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['jaxsight', '--version']\n"
+        "from jaxsight.__main__ import main; main()\n"
+        "assert not {'typer', 'rich', 'pygls', 'asyncio'} & set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(SERVER)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.split()[0], done.stderr, done.returncode) == ("jaxsight", "", 0)
+
+
+@pytest.mark.parametrize("command", ["show", "check", "server"])
+def test_help_names_the_options_and_gives_examples(command: str, tmp_path: Path) -> None:
+    done = jaxsight(command, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "--help" in done.stdout
+    assert command == "server" or f"jaxsight {command} " in done.stdout
+
+
+def test_show_prints_signature_and_jaxpr(project: Path) -> None:
+    done = jaxsight("show", "model.py:double", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("double(x: f32[3,4]) -> f32[3,4]\n")
+    assert "{ lambda ; a:f32[3,4]. let" in done.stdout
+
+
+def test_what_user_code_prints_goes_to_stderr_after_the_files_name(project: Path) -> None:
+    done = jaxsight("show", "model.py:double", cwd=project)
+    assert "imported" not in done.stdout
+    assert f"{project / 'model.py'}: imported\n" in done.stderr
+
+
+def test_show_takes_the_set_that_is_named(project: Path) -> None:
+    done = jaxsight("show", "model.py:double", "--set", "one", "--json", cwd=project)
+    shown = json.loads(done.stdout)
+    assert (shown["set"], shown["outputs"], shown["parameters"]) == (
+        "one",
+        "f32[1]",
+        [{"name": "x", "value": "f32[1]"}],
+    )
+
+
+def test_show_names_the_sets_when_there_is_no_such_one(project: Path) -> None:
+    done = jaxsight("show", "model.py:double", "--set", "two", cwd=project)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "'two'" in done.stderr
+    assert "'one'" in done.stderr
+
+
+def test_show_shapes_prints_the_source_with_its_shapes(project: Path) -> None:
+    done = jaxsight("show", "model.py:double", "--what", "shapes", cwd=project)
+    lines = done.stdout.splitlines()
+    assert lines[0].split("#") == ["def double(x):  ", " x: f32[3,4]"]
+    assert lines[-3].split("#") == ["    y = x * 2  ", " y: f32[3,4]"]
+    assert lines[-1] == "-> f32[3,4]"
+
+
+def test_show_jaxpr_prints_the_whole_jaxpr_and_nothing_else(project: Path) -> None:
+    done = jaxsight("show", "model.py:double", "--what", "jaxpr", cwd=project)
+    assert done.stdout.startswith("{ lambda ; a:f32[3,4]. let")
+    assert done.stdout.endswith("}\n")
+
+
+def test_show_of_a_function_that_fails_is_a_report_and_exit_status_1(project: Path) -> None:
+    done = jaxsight("show", "model.py:branch", cwd=project)
+    assert done.returncode == 1
+    assert done.stdout.startswith("error[JX401]: ")
+    assert "    if x > 0:\n   |        ^^^^^\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("modle.py:double", "there is no file modle.py; did you mean model.py?"),
+        ("model.py:doubel", "there is no function doubel in model.py; did you mean double?"),
+        (
+            "model.py",
+            "name a function, as in model.py:FUNCTION; with example inputs there are: double, branch",
+        ),
+        (
+            "model.py:bare",
+            "bare has no example inputs: say in its docstring what to trace it with, e.g.",
+        ),
+    ],
+)
+def test_what_cannot_be_shown_is_one_clear_line_and_exit_status_2(
+    project: Path, address: str, said: str
+) -> None:
+    done = jaxsight("show", address, cwd=project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {said}\n")
+
+
+def test_an_interpreter_without_jax_is_named_with_the_way_out(
+    project: Path, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    python = str(bare / "bin" / "python")
+    done = jaxsight("show", "model.py:double", "--python", python, cwd=project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert python in done.stderr
+    assert done.stderr.count("error: ") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_an_interpreter_that_does_not_exist_is_named(project: Path) -> None:
+    done = jaxsight("check", "--python", "no/such/python", cwd=project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no/such/python" in done.stderr
+
+
+def test_check_reports_and_counts_findings(project: Path) -> None:
+    done = jaxsight("check", cwd=project)
+    assert done.returncode == 1
+    assert "error[JX401]: " in done.stdout
+    assert done.stdout.endswith("1 finding: 2 functions with example inputs in 1 file.\n")
+
+
+def test_check_without_findings_says_so_and_exits_with_0(project: Path) -> None:
+    done = jaxsight("check", "--ignore", "JX4", cwd=project)
+    assert done.returncode == 0
+    assert done.stdout == "No findings: 2 functions with example inputs in 1 file.\n"
+
+
+def test_check_writes_json_alone_to_stdout(project: Path) -> None:
+    done = jaxsight("check", "model.py", "--output-format", "json", cwd=project)
+    [found] = json.loads(done.stdout)
+    assert (found["code"], found["filename"]) == ("JX401", str(project / "model.py"))
+    assert found["location"] == {"row": 24, "column": 8}
+    assert found["end_location"] == {"row": 24, "column": 13}
+
+
+def test_check_reports_settings_and_syntax_as_well(project: Path) -> None:
+    (project / "pyproject.toml").write_text(
+        f"[tool.jaxsight]\npython = {json.dumps(sys.executable)}\nsizes = 3\n"
+    )
+    (project / "model.py").write_text("def f(:\n    pass\n")
+    done = jaxsight("check", "--output-format", "json", cwd=project)
+    assert done.returncode == 1
+    found = {
+        (Path(one["filename"]).name, one["code"], one["location"]["row"])
+        for one in json.loads(done.stdout)
+    }
+    assert found == {("model.py", "invalid-syntax", 1), ("pyproject.toml", "JX900", 3)}
+
+
+def test_a_code_that_does_not_exist_is_refused(project: Path) -> None:
+    done = jaxsight("check", "--select", "JX7", cwd=project)
+    assert done.returncode == 2
+    assert 'no code begins with "JX7"' in done.stderr
+
+
+def test_colours_are_for_terminals_only(project: Path) -> None:
+    done = jaxsight("check", cwd=project)
+    assert "\x1b[" not in done.stdout + done.stderr
+
+
+OTHER_PYTHON = os.environ.get("JAXSIGHT_OTHER_PYTHON", "")
+
+
+@pytest.mark.skipif(not OTHER_PYTHON, reason="JAXSIGHT_OTHER_PYTHON names no second interpreter")
+def test_the_server_runs_on_one_python_and_the_tracer_on_another(tmp_path: Path) -> None:
+    (tmp_path / "which.py").write_text(
+        'import sys\n\nprint(sys.version_info[:2])\n\n\ndef f(x):\n    """\n    Example inputs:\n'
+        '        x: f32[2]\n    """\n    return x\n'
+    )
+    done = jaxsight("show", "which.py:f", "--python", OTHER_PYTHON, cwd=tmp_path)
+    assert done.stdout.startswith("f(x: f32[2]) -> f32[2]")
+    version = subprocess.run(
+        [OTHER_PYTHON, "-c", "import sys; print(sys.version_info[:2])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert version != str(sys.version_info[:2])
+    assert f"which.py: {version}" in done.stderr
