@@ -10,6 +10,14 @@ class Position:
     line: int
     column: int
 
+    def down(self, lines: int) -> Position:
+        """The position `lines` lines further down."""
+        return Position(self.line + lines, self.column)
+
+    def up(self, lines: int) -> Position:
+        """The position `lines` lines further up: an absolute one, seen from the chunk that begins at line `lines`."""
+        return Position(self.line - lines, self.column)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Range:
@@ -19,6 +27,14 @@ class Range:
     def __contains__(self, position: Position) -> bool:
         return self.start <= position <= self.end
 
+    def shifted(self, lines: int) -> Range:
+        """The range `lines` lines further down: a chunk's range made absolute by the chunk's first line."""
+        return Range(self.start.down(lines), self.end.down(lines)) if lines else self
+
+    def touches(self, other: Range) -> bool:
+        """Whether the two overlap or meet."""
+        return self.start <= other.end and other.start <= self.end
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
@@ -26,3 +42,41 @@ class Edit:
 
     range: Range
     text: str
+
+    def shifted(self, lines: int) -> Edit:
+        """The same edit `lines` lines further down."""
+        return Edit(self.range.shifted(lines), self.text)
+
+
+def normalized(text: str) -> str:
+    """The text with every line end as `\\n`, as Python reads it; columns and line numbers stay what they were.
+
+    Lines end at `\\n`, `\\r\\n` and `\\r` and nowhere else (not at a form feed, not at U+2028). A byte order mark becomes
+    a form feed, which Python ignores at the start of a line, so that the first line keeps its columns.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "\f" + text[1:] if text.startswith("\ufeff") else text
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text without their ends; a text that ends with a line end has an empty last line."""
+    return normalized(text).split("\n")
+
+
+def byte_column(line: str, column: int) -> int:
+    """The UTF-8 byte column of a code point column; columns past the end of the line stay past it."""
+    if line.isascii():
+        return column
+    return len(line[:column].encode("utf-8", "surrogatepass")) + max(0, column - len(line))
+
+
+def code_point_column(line: str, byte: int) -> int:
+    """The code point column of a UTF-8 byte column; a byte inside a character gives that character's column."""
+    if line.isascii():
+        return byte
+    encoded = line.encode("utf-8", "surrogatepass")
+    past = max(0, byte - len(encoded))
+    while 0 < byte < len(encoded) and encoded[byte] & 0xC0 == 0x80:
+        byte -= 1
+    return len(encoded[:byte].decode("utf-8", "surrogatepass")) + past

@@ -1,0 +1,298 @@
+"""A module's text as chunks: the top-level pieces that it consists of, each at the line where it stands now.
+
+A `Module` never changes. An edit makes a new one that shares with the old one every chunk that the edit did not touch, so the cost of
+an edit is that of the piece that it is in, however long the file is; the result is exactly what reading the
+new text from the start would give. Text that does not parse is confined to the piece that is broken.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from jaxsight.engine.bindings import Bindings
+from jaxsight.engine.definitions import Static
+from jaxsight.engine.functions import Function
+from jaxsight.engine.names import Surface, is_mark
+from jaxsight.engine.partition import first_start, piecing_at
+from jaxsight.engine.pieces import Piece, SyntaxProblem, quiet
+from jaxsight.engine.shift import common_prefix, common_suffix
+from jaxsight.engine.text import Position, Range, normalized
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleChunk:
+    """A piece at its place. Everything that the piece knows counts lines from `first_line`."""
+
+    first_line: int
+    piece: Piece
+    always: bool
+    """`# jaxsight: always` asks for it to be executed whatever is traced."""
+
+    @property
+    def text(self) -> str:
+        return self.piece.text
+
+    @property
+    def id(self) -> str:
+        return self.piece.id
+
+    @property
+    def broken(self) -> SyntaxProblem | None:
+        """Why it does not parse, relative to the chunk."""
+        return self.piece.broken
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        return self.piece.functions
+
+    @property
+    def meaning(self) -> str:
+        return self.piece.meaning
+
+    @property
+    def surface(self) -> Surface:
+        """What it does to the module's names."""
+        return self.piece.surface
+
+    @property
+    def last_line(self) -> int:
+        return self.first_line + self.piece.line_count - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What reading from a chunk's start took: characters to the next chunk, and to the end of what was looked at.
+
+    `reach` is `None` when that is the end of the text.
+    """
+
+    size: int
+    reach: int | None
+
+
+class Module:
+    """The text of one file at one moment, with its line ends as `\\n` (see `text.normalized`)."""
+
+    def __init__(
+        self,
+        text: str,
+        chunks: tuple[ModuleChunk, ...],
+        starts: list[int],
+        steps: list[_Step],
+        bindings: Bindings | None = None,
+    ) -> None:
+        self.text = text
+        self.chunks = chunks
+        self._starts = starts
+        self._steps = steps
+        if bindings is not None:
+            self.bindings = (
+                bindings  # shadows the cached property: an edit inside a body changes no binding
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Module:
+        """Reads a whole text."""
+        return cls("", (), [], []).edited(text)
+
+    def edited(self, text: str) -> Module:
+        """The module with another text, made from this one by reading again only what the difference touches."""
+        text = normalized(text)
+        if text == self.text:
+            return self
+        with quiet():
+            return _Rereading(self, text).result()
+
+    @functools.cached_property
+    def bindings(self) -> Bindings:
+        """Which chunks bind, change and need which names."""
+        return Bindings(self.chunks)
+
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends."""
+        return self.text.split("\n")
+
+    def line(self, number: int) -> str:
+        """A line's text; empty past the end."""
+        return self.lines[number] if 0 <= number < len(self.lines) else ""
+
+    def slice_text(self, range: Range) -> str:
+        """The text of a range."""
+        first, last = range.start, range.end
+        if first.line == last.line:
+            return self.line(first.line)[first.column : last.column]
+        between = self.lines[first.line + 1 : last.line]
+        return "\n".join(
+            (self.line(first.line)[first.column :], *between, self.line(last.line)[: last.column])
+        )
+
+    @functools.cached_property
+    def functions(self) -> tuple[tuple[ModuleChunk, Function], ...]:
+        """Every function with the chunk that it is in, in the text's order."""
+        return tuple(
+            (chunk, function) for chunk in self.chunks for function in self._functions_of(chunk)
+        )
+
+    @functools.cached_property
+    def future_flags(self) -> int:
+        """The compiler flags of the module's `from __future__` imports."""
+        flags = 0
+        for chunk in self.chunks:
+            flags |= chunk.piece.surface.future_flags
+        return flags
+
+    @property
+    def syntax_problem(self) -> SyntaxProblem | None:
+        """The first syntax error, its range absolute."""
+        for chunk in self.chunks:
+            if chunk.broken is not None:
+                return replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
+        return None
+
+    def chunk_at(self, position: Position) -> ModuleChunk | None:
+        """The chunk in whose lines the position is; nothing between chunks."""
+        at = bisect.bisect_right(self.chunks, position.line, key=lambda chunk: chunk.first_line) - 1
+        if at >= 0 and position.line <= self.chunks[at].last_line:
+            return self.chunks[at]
+        return None
+
+    def function_at(self, position: Position) -> tuple[ModuleChunk, Function] | None:
+        """The innermost function whose definition, decorators included, holds the position."""
+        chunk = self.chunk_at(position)
+        if chunk is None:
+            return None
+        inside = position.up(chunk.first_line)
+        holding = [function for function in self._functions_of(chunk) if inside in function.range]
+        return (chunk, holding[-1]) if holding else None
+
+    @functools.cached_property
+    def _static(self) -> dict[str, Static]:
+        """What statements such as `f = jax.jit(f, static_argnums=1)` make static."""
+        return {name: static for c in self.chunks for name, static in c.piece.surface.static}
+
+    def _functions_of(self, chunk: ModuleChunk) -> Iterator[Function]:
+        for function in chunk.functions:
+            static = self._static.get(function.qualname)
+            if static is None or function.static_names:
+                yield function
+            else:
+                yield replace(function, static_names=static.among(function.parameters))
+
+
+class _Rereading:
+    """Makes the module of a new text out of the old one: steps over what is unchanged, reads the rest."""
+
+    def __init__(self, old: Module, text: str) -> None:
+        self.old = old
+        self.text = text
+        prefix = common_prefix(old.text, text)
+        suffix = common_suffix(old.text, text, limit=min(len(old.text), len(text)) - prefix)
+        self.changed_from = text.rfind("\n", 0, prefix) + 1
+        """Where the first changed line begins, in both texts."""
+        line_end = text.find("\n", len(text) - suffix)
+        self.unchanged_from = len(text) if line_end < 0 else line_end + 1
+        """Where the first line behind the change begins, in the new text."""
+        self.longer = len(text) - len(old.text)
+        self.chunks: list[ModuleChunk] = []
+        self.starts: list[int] = []
+        self.steps: list[_Step] = []
+
+    def result(self) -> Module:
+        old = self.old
+        position = first_start(self.text)
+        line = self.text.count("\n", 0, position)
+        index = 0
+        read_from: int | None = None
+        tail = len(old.chunks)
+        while position < len(self.text):
+            if position < self.changed_from:
+                while index < len(old.chunks) and old._starts[index] < position:
+                    index += 1
+                if self._holds(index, position):
+                    step = old._steps[index]
+                    self._keep(old.chunks[index], position, step)
+                    line += self.text.count("\n", position, position + step.size)
+                    position += step.size
+                    continue
+            elif position >= self.unchanged_from:
+                found = bisect.bisect_left(old._starts, position - self.longer)
+                if found < len(old._starts) and old._starts[found] == position - self.longer:
+                    tail = found
+                    break
+            if read_from is None:
+                read_from = len(self.chunks)
+            piecing = piecing_at(self.text, position)
+            if piecing.piece is not None:
+                step = _Step(
+                    piecing.next - position,
+                    None if piecing.reach is None else piecing.reach - position,
+                )
+                self._keep(self._chunk(line, position, piecing.piece), position, step)
+            line += self.text.count("\n", position, piecing.next)
+            position = piecing.next
+        read_to = len(self.chunks)
+        if tail < len(old.chunks):
+            self._keep_tail(tail, line - old.chunks[tail].first_line)
+        return Module(
+            self.text,
+            tuple(self.chunks),
+            self.starts,
+            self.steps,
+            self._bindings(read_to if read_from is None else read_from, read_to),
+        )
+
+    def _holds(self, index: int, position: int) -> bool:
+        """Whether the old chunk at `index` begins at `position` and was read from unchanged text alone."""
+        if index >= len(self.old.chunks) or self.old._starts[index] != position:
+            return False
+        reach = self.old._steps[index].reach
+        return reach is not None and position + reach <= self.changed_from
+
+    def _keep(self, chunk: ModuleChunk, position: int, step: _Step) -> None:
+        self.chunks.append(chunk)
+        self.starts.append(position)
+        self.steps.append(step)
+
+    def _keep_tail(self, index: int, down: int) -> None:
+        old = self.old
+        first, *rest = old.chunks[index:]
+        start = old._starts[index] + self.longer
+        # The line above the first may be in the edit, and with it a mark.
+        self.chunks.append(self._chunk(first.first_line + down, start, first.piece))
+        if down:
+            rest = [ModuleChunk(c.first_line + down, c.piece, c.always) for c in rest]
+        self.chunks.extend(rest)
+        self.starts.extend([start + self.longer for start in old._starts[index:]])
+        self.steps.extend(old._steps[index:])
+
+    def _chunk(self, line: int, position: int, piece: Piece) -> ModuleChunk:
+        above = self.text[self.text.rfind("\n", 0, max(position - 1, 0)) + 1 : position]
+        marked = above.lstrip().startswith("#") and is_mark(above)
+        return ModuleChunk(line, piece, marked or piece.surface.marked)
+
+    def _bindings(self, read_from: int, read_to: int) -> Bindings | None:
+        """The old module's bindings if they still hold: as many chunks, and those read again do the same to names."""
+        old = self.old
+        known: Bindings | None = old.__dict__.get("bindings")
+        if known is None or len(old.chunks) != len(self.chunks):
+            return None
+        return known if _same_surfaces(old.chunks, self.chunks, read_from, read_to + 1) else None
+
+
+def _same_surfaces(
+    before: tuple[ModuleChunk, ...], now: list[ModuleChunk], first: int, last: int
+) -> bool:
+    return all(
+        one.always == other.always and one.piece.surface == other.piece.surface
+        for one, other in _pairs(before, now, first, last)
+    )
+
+
+def _pairs(
+    before: tuple[ModuleChunk, ...], now: list[ModuleChunk], first: int, last: int
+) -> Iterator[tuple[ModuleChunk, ModuleChunk]]:
+    yield from zip(before[first:last], now[first:last], strict=True)

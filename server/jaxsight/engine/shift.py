@@ -1,0 +1,136 @@
+"""Positions of an old text in the text that an edit made of it.
+
+What lies outside of the changed part moves with it; inside of it only lines that are still there keep their
+positions, and the unchanged beginning and end of a line that was typed in. Nothing is guessed: a position that is
+gone has no new one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+from dataclasses import dataclass
+
+from jaxsight.engine.text import Position, Range, lines_of
+
+_MATCHED_LINES = 400
+"""Changed parts up to this many lines, old and new together, are matched line by line; larger ones are gone."""
+
+
+def common_prefix(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(one: str, other: str, *, limit: int) -> int:
+    """How many characters both end with, at most `limit`."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """`count` lines that stand unchanged from line `old` of the old text and from line `new` of the new."""
+
+    old: int
+    new: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """A line that was changed within: its first `head` and last `tail` characters are as they were."""
+
+    new: int
+    head: int
+    tail: int
+    old_length: int
+    new_length: int
+
+
+class TextShift:
+    """The way from one text to another."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self._kept: list[_Kept] = []
+        self._typed: dict[int, _Typed] = {}
+        before, after = lines_of(old), lines_of(new)
+        head = _common(before, after, min(len(before), len(after)))
+        self._keep(0, 0, head)
+        tail = _common(before[::-1], after[::-1], min(len(before), len(after)) - head)
+        self._match(before, after, head, len(before) - tail, len(after) - tail)
+        self._keep(len(before) - tail, len(after) - tail, tail)
+
+    def position(self, position: Position) -> Position | None:
+        """Where a position of the old text is now; `None` when its place is gone."""
+        at = bisect.bisect_right(self._kept, position.line, key=lambda kept: kept.old) - 1
+        if at >= 0 and position.line < self._kept[at].old + self._kept[at].count:
+            return position.down(self._kept[at].new - self._kept[at].old)
+        typed = self._typed.get(position.line)
+        if typed is None:
+            return None
+        if position.column <= typed.head:
+            return Position(typed.new, position.column)
+        from_end = typed.old_length - position.column
+        return Position(typed.new, typed.new_length - from_end) if from_end <= typed.tail else None
+
+    def range(self, range: Range) -> Range | None:
+        """Where a range of the old text is now; `None` when an end of it is gone, or something was typed into its only line."""
+        start, end = self.position(range.start), self.position(range.end)
+        if start is None or end is None or end < start:
+            return None
+        one_line = range.start.line == range.end.line
+        width = range.end.column - range.start.column
+        if one_line and (start.line != end.line or end.column - start.column != width):
+            return None
+        return Range(start, end)
+
+    def _keep(self, old: int, new: int, count: int) -> None:
+        if count:
+            self._kept.append(_Kept(old, new, count))
+
+    def _match(self, before: list[str], after: list[str], first: int, last: int, end: int) -> None:
+        """Matches the changed lines: `first` to `last` of the old text, `first` to `end` of the new."""
+        old, new = before[first:last], after[first:end]
+        if not old or not new or len(old) + len(new) > _MATCHED_LINES:
+            return
+        if len(old) == len(new) == 1:
+            self._type(first, first, old[0], new[0])
+            return
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        for tag, i, i_end, j, j_end in matcher.get_opcodes():
+            if tag == "equal":
+                self._keep(first + i, first + j, i_end - i)
+            elif tag == "replace" and i_end - i == j_end - j:
+                for k in range(i_end - i):
+                    self._type(first + i + k, first + j + k, old[i + k], new[j + k])
+
+    def _type(self, line: int, new_line: int, old: str, new: str) -> None:
+        head = common_prefix(old, new)
+        tail = common_suffix(old, new, limit=min(len(old), len(new)) - head)
+        self._typed[line] = _Typed(new_line, head, tail, len(old), len(new))
+
+
+def _common(one: list[str], other: list[str], limit: int) -> int:
+    """How many items both begin with, at most `limit`."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
