@@ -8,14 +8,12 @@ let go of and made anew; arrays that live on the old one are of no use afterward
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import jax
 from jax._src import xla_bridge
 from jax.extend import backend
 
 from jaxsight.tracer.compat import config
-from jaxsight.tracer.protocol import Chunk
 
 UNSET = -1
 
@@ -23,35 +21,23 @@ _FORCED = re.compile(r"--?xla_force_host_platform_device_count=(\d+)")
 _MENTIONS = re.compile(rf"xla_force_host_platform_device_count|{config.CPU_DEVICES}")
 
 
-def mentioned(chunks: Iterable[Chunk]) -> bool:
-    """Whether one of the chunks may set the number of devices."""
-    return any(_MENTIONS.search(chunk.text) for chunk in chunks)
+def mentioned(text: str) -> bool:
+    """Whether running this source may set the number of devices."""
+    return _MENTIONS.search(text) is not None
 
 
-def forced(flags: str) -> int | None:
-    """The number of devices that `XLA_FLAGS` asks for."""
-    found = _FORCED.findall(flags)
-    return int(found[-1]) if found else None
-
-
-def count() -> int:
-    """The number asked for; `UNSET` when nobody asked."""
-    asked: int = jax.config.jax_num_cpu_devices
-    return asked
-
-
-def release() -> bool:
-    """Let go of the backend, so that the number can be set; answers whether there was one."""
-    if not xla_bridge.backends_are_initialized():
-        return False
-    backend.clear_backends()
-    return True
-
-
-def play(number: int) -> bool:
-    """Have `number` devices from now on; answers whether arrays made before are lost."""
-    if number == count():
-        return False
-    lost = release()
-    config.update(config.CPU_DEVICES, number)
+def reset() -> bool:
+    """Let go of the backend and of any number asked for; answers whether arrays made before are lost."""
+    lost = xla_bridge.backends_are_initialized()
+    if lost:
+        backend.clear_backends()
+    if jax.config.jax_num_cpu_devices != UNSET:
+        config.update(config.CPU_DEVICES, UNSET)
     return lost
+
+
+def heed_flags(flags: str) -> None:
+    """Have as many devices as `XLA_FLAGS` says. XLA reads the variable once in a process, JAX's option each time."""
+    asked = _FORCED.findall(flags)
+    if asked and not xla_bridge.backends_are_initialized():
+        config.update(config.CPU_DEVICES, int(asked[-1]))

@@ -1,0 +1,72 @@
+"""What a tracer says first: which Python and which JAX it runs on, or why it cannot trace.
+
+Imports JAX for the first time in this process. Must never raise: an interpreter without a usable JAX is an answer.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+
+from jaxsight.tracer.protocol import VERSION, Hello
+
+OLDEST_JAX = (0, 8)
+
+PLATFORM_VARIABLE = "JAX_PLATFORMS"
+DEFAULT_PLATFORM = "cpu"
+"""Tracing needs no device, and an editor must not take the accelerator away from the program that trains on it."""
+
+
+def greet() -> Hello:
+    """Import JAX and say what is here. No backend is initialised."""
+    os.environ.setdefault(PLATFORM_VARIABLE, DEFAULT_PLATFORM)
+    try:
+        import jax
+        import jaxlib
+    except ModuleNotFoundError as error:
+        if error.name in ("jax", "jaxlib"):
+            return _greeting(problem=f"{_interpreter()} has no {error.name}. {_REMEDY}")
+        return _greeting(problem=f"importing jax failed in {_interpreter()}: {error}. {_REMEDY}")
+    except BaseException as error:  # jax and jaxlib that do not fit raise all sorts, SystemExit included
+        told = f"{type(error).__name__}: {error}"
+        return _greeting(problem=f"importing jax failed in {_interpreter()}: {told}. {_REMEDY}")
+    jax_version = getattr(jax, "__version__", "")
+    jaxlib_version = getattr(jaxlib, "__version__", "")
+    if _numbers(jax_version) < OLDEST_JAX:
+        oldest = ".".join(map(str, OLDEST_JAX))
+        return _greeting(
+            jax_version,
+            jaxlib_version,
+            problem=f"{_interpreter()} has jax {jax_version or 'of no version'}; jaxsight needs {oldest} or newer. "
+            + _REMEDY,
+        )
+    return _greeting(jax_version, jaxlib_version, chosen=jax.config.jax_platforms or "default")
+
+
+_REMEDY = (
+    "Install JAX there, or choose another interpreter by the setting `jaxsight.python` "
+    "(`python` under [tool.jaxsight] in pyproject.toml)."
+)
+
+
+def _greeting(jax: str = "", jaxlib: str = "", chosen: str = "", problem: str = "") -> Hello:
+    return Hello(
+        version=VERSION,
+        python=platform.python_version(),
+        executable=sys.executable,
+        jax=jax,
+        jaxlib=jaxlib,
+        platform=chosen,
+        problem=problem,
+        pid=os.getpid(),
+    )
+
+
+def _interpreter() -> str:
+    return f"{sys.executable} (Python {platform.python_version()})"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])

@@ -1,0 +1,357 @@
+"""Which modules of the project are loaded, in which version, who imports whom, and what importing them changed.
+
+When a file changes, its module and those that import it are taken out of `sys.modules`, so that the next import runs the
+new text. The file being traced runs under its own name without being imported; what other modules want of it that its
+slice does not define comes from a full import, as it would be without us. Modules of installed packages are never unloaded.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import importlib.util
+import itertools
+import logging
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from types import ModuleType
+from typing import Any
+
+from jaxsight.tracer import effects
+from jaxsight.tracer.effects import Effects
+from jaxsight.tracer.overlay import Finder, Loader, Texts, Version
+from jaxsight.tracer.recorder import CancelledByServer
+
+logger = logging.getLogger(__name__)
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+_import = builtins.__import__
+
+Edges = dict[str, int]
+"""Modules of the project by name, each with the serial of the import that was seen."""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A module of the project that was imported. `serial` tells this import from a later one of the same name."""
+
+    path: str
+    serial: int
+    versions: dict[str, Version | None]
+    """The files whose text it stands and falls with; its own, mostly."""
+    imports: Edges = field(default_factory=dict)
+    jax: bool = False
+    """Whether importing it imports JAX."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """The file being traced, and what stands in for it when other modules import it."""
+
+    module: ModuleType
+    serial: int
+    full: ModuleType | None
+    full_in_place: bool = False
+
+
+class Imports:
+    """The project's modules in this process."""
+
+    def __init__(self) -> None:
+        self.texts = Texts()
+        self.loaded: dict[str, Loaded] = {}
+        self.files: set[str] = set()
+        """Files of the project that were imported, or tried, since the request began."""
+        self.used: dict[str, Edges] = {}
+        """What the chunks of the running file imported, by the file name that they are compiled under."""
+        self.applied: set[str] = set()
+        """Modules whose effects the running file has had."""
+        self.jax = False
+        """Whether the running file has imported JAX."""
+        self._roots: tuple[str, ...] = ()
+        self._running: _Running | None = None
+        self._importing: list[str] = []
+        self._edited: set[str] = set()
+        self._effects: dict[str, Effects] = {}
+        self._serials = itertools.count(1)
+        edited = self._edited.__contains__
+        self._finder = Finder(self.texts, self._is_project, self._execute, edited)
+        sys.meta_path.insert(0, self._finder)
+
+    def files_of(self, modules: Iterable[str]) -> set[str]:
+        """The files of these modules and of all that they import."""
+        seen: set[str] = set()
+        todo = list(modules)
+        while todo:
+            name = todo.pop()
+            loaded = self.loaded.get(name)
+            if name not in seen and loaded is not None:
+                seen.add(name)
+                todo += loaded.imports
+        return {path for name in seen for path in self.loaded[name].versions}
+
+    def current(self, edges: Mapping[str, int]) -> bool:
+        """Whether these modules are still the ones that were imported then."""
+        return all(self._holds(name, serial) for name, serial in edges.items())
+
+    @contextlib.contextmanager
+    def running(self, module: ModuleType, file: str, roots: Sequence[str]) -> Iterator[None]:
+        """While `module` is the file being traced: its imports are followed. `roots` are where the project lies."""
+        name = module.__name__
+        moved = self._roots != tuple(roots)
+        self._roots = tuple(roots)
+        self.files, self.used, self.applied, self.jax = set(), {}, set(), False
+        serial = -1 - abs(hash((id(module), self.texts.version(file))))
+        self._running = _Running(module, serial, None)
+        self._unload_stale(moved)
+        self._running.full = sys.modules.get(name)
+        sys.modules[name] = module
+        builtins.__import__ = self._follow
+        try:
+            yield
+        finally:
+            builtins.__import__ = _import
+            full, self._running = self._running.full, None
+            self._importing.clear()
+            sys.modules.pop(name, None)
+            if full is not None:
+                sys.modules[name] = full
+
+    def import_package(self, package: str, folder: str, used: Edges) -> None:
+        """Import the package around the running file. One that fails is replaced by an empty one that leads to its modules:
+        the file can still be served, and says itself what it misses.
+        """
+        try:
+            self._import(used, (package, {}, None, ("__name__",), 0), package, [package])
+        except CancelledByServer:
+            raise
+        except BaseException as error:  # user code; SystemExit too
+            logger.warning("package %s could not be imported: %r", package, error)
+            bare = ModuleType(package)
+            bare.__path__ = [folder]
+            bare.__package__ = package
+            sys.modules[package] = bare
+            path = str(PurePath(folder, "__init__.py"))
+            versions = {each: self.texts.version(each) for each in (path, *self.files)}
+            loaded = self.loaded[package] = Loaded(path, next(self._serials), versions)
+            used[package] = loaded.serial
+
+    def _is_project(self, path: str) -> bool:
+        """Whether a file is the project's: open in the editor, or under a root and not installed there."""
+        real = self.texts.real
+        return self.texts.unsaved(path) is not None or any(
+            _lies_in(real(path), real(root)) for root in self._roots
+        )
+
+    def _holds(self, name: str, serial: int) -> bool:
+        running = self._running
+        if running is not None and name == running.module.__name__ and serial == running.serial:
+            return True
+        loaded = self.loaded.get(name)
+        return loaded is not None and loaded.serial == serial
+
+    def _unload_stale(self, moved: bool) -> None:
+        """Unload what has changed and what imports it. `moved`: names may now be found elsewhere."""
+        own = self._running.module.__name__ if self._running is not None else ""
+        versions = {path for loaded in self.loaded.values() for path in loaded.versions}
+        now = {path: self.texts.version(path) for path in versions}
+        stale = {
+            name
+            for name, loaded in self.loaded.items()
+            if any(now[path] != version for path, version in loaded.versions.items())
+            or (moved and "." not in name and self._found_at(name) != loaded.path)
+        }
+        if stale or moved:
+            importlib.invalidate_caches()
+        for name in stale:
+            self._unload(name)
+        while fallen := [
+            name
+            for name, loaded in self.loaded.items()
+            if not all(
+                # A package that passes on names of the file being edited is not imported anew at each key press.
+                self._holds(each, serial) or (each == own and own.startswith(f"{name}."))
+                for each, serial in loaded.imports.items()
+            )
+        ]:
+            for name in fallen:
+                self._unload(name)
+
+    def _unload(self, name: str) -> None:
+        loaded = self.loaded.pop(name)
+        self._edited.update(loaded.versions)
+        self._effects.pop(name, None)
+        module = sys.modules.pop(name, None)
+        parent, _, last = name.rpartition(".")
+        names = vars(sys.modules[parent]) if parent in sys.modules else {}
+        if module is not None and names.get(last) is module:
+            del names[last]
+
+    def _found_at(self, name: str) -> str | None:
+        spec = self._finder.find_spec(name, None)
+        return None if spec is None else spec.origin
+
+    def _execute(self, loader: Loader, module: ModuleType) -> None:
+        name, path = module.__name__, loader.path
+        self.files.add(path)
+        loaded = Loaded(path, next(self._serials), {path: self.texts.version(path)})
+        self.loaded[name] = loaded
+        for child in [each for each in self.loaded if each.rpartition(".")[0] == name]:
+            # Modules of a package that outlived its reloading.
+            if child in sys.modules:
+                setattr(module, child.rpartition(".")[2], sys.modules[child])
+        self._importing.append(name)
+        try:
+            loader.run(module)
+        except BaseException:
+            if self.loaded.get(name) is loaded:
+                del self.loaded[name]
+            raise
+        finally:
+            if name in self._importing:
+                self._importing.remove(name)
+
+    def _follow(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """Stands in for `__import__` while a file runs."""
+        arguments = (name, globals, locals, fromlist, level)
+        importer = globals.get("__name__", "") if globals is not None else ""
+        code_file = sys._getframe(1).f_code.co_filename
+        loaded = None
+        if "§" in code_file:
+            edges = self.used.setdefault(code_file, {})
+        elif (loaded := self.loaded.get(importer)) is not None:
+            edges = loaded.imports
+        else:
+            return _import(*arguments)
+        try:
+            package = globals.get("__package__") if globals is not None else None
+            absolute = importlib.util.resolve_name("." * level + name, package)
+        except (ImportError, ValueError):
+            return _import(*arguments)  # says what is wrong
+        if fromlist:
+            explicit = [absolute, *(f"{absolute}.{each}" for each in fromlist)]
+        else:
+            explicit = list(_prefixes(absolute))
+        jax, self.jax = self.jax, False
+        try:
+            if loaded is not None and self._wants_all(absolute, fromlist, explicit):
+                with self._full_in_place():
+                    return self._import(edges, arguments, absolute, explicit)
+            return self._import(edges, arguments, absolute, explicit)
+        finally:
+            if loaded is not None:
+                loaded.jax |= self.jax
+            self.jax |= jax
+
+    def _import(
+        self, edges: Edges, arguments: Any, absolute: str, explicit: Sequence[str]
+    ) -> ModuleType:
+        """Import, note the edges, and see to it that the running file has the effects of what it imports."""
+        touched = [*_prefixes(absolute), *explicit]
+        missing = [each for each in touched if self._may_load(each)]
+        before = effects.capture() if missing else None
+        try:
+            module = _import(*arguments)
+        finally:
+            for each in explicit:
+                self._note(edges, each)
+        if before is not None:
+            found, _ = effects.since(before)
+            arrived = [each for each in missing if each in sys.modules]
+            if found is not None:
+                self._effects.update(dict.fromkeys(arrived, found))
+            self.applied.update(arrived)
+        for each in touched:
+            if each in self._effects and each not in self.applied:
+                self._effects[each].apply()
+            self.applied.add(each)
+        if absolute.partition(".")[0] == "jax":
+            self.jax = True
+        return module
+
+    def _note(self, edges: Edges, name: str) -> None:
+        running = self._running
+        if running is not None and name == running.module.__name__ and not running.full_in_place:
+            edges[name] = running.serial
+        elif (loaded := self.loaded.get(name)) is not None:
+            edges[name] = loaded.serial
+            self.jax |= loaded.jax
+
+    def _may_load(self, name: str) -> bool:
+        """Whether importing this name may run a module: it is not loaded, and no plain name of its package."""
+        if name in sys.modules:
+            return False
+        parent, _, last = name.rpartition(".")
+        package = sys.modules.get(parent)
+        if package is None:
+            return True
+        return hasattr(package, "__path__") and last not in vars(package)
+
+    def _wants_all(
+        self, absolute: str, fromlist: Sequence[str] | None, explicit: Sequence[str]
+    ) -> bool:
+        """Whether a module imports the running file and wants more of it than the slice has defined so far."""
+        running = self._running
+        if running is None or running.full_in_place or running.module.__name__ not in explicit:
+            return False
+        names = vars(running.module)
+        defined = absolute == running.module.__name__ and fromlist
+        return not (defined and all(each in names for each in fromlist or ()))
+
+    @contextlib.contextmanager
+    def _full_in_place(self) -> Iterator[None]:
+        """While the running file's name stands for a full import of it."""
+        running = self._running
+        assert running is not None
+        name = running.module.__name__
+        running.full_in_place = True
+        try:
+            if running.full is None:
+                self._import_fully(name)
+            else:
+                sys.modules[name] = running.full
+            yield
+        finally:
+            running.full = sys.modules.get(name)
+            running.full_in_place = False
+            sys.modules[name] = running.module
+
+    def _import_fully(self, name: str) -> None:
+        """Import the file as a whole. Modules that are half imported start over, in the order that this import gives."""
+        half = {each: sys.modules.pop(each) for each in self._importing if each in sys.modules}
+        importing, self._importing = self._importing, []
+        del sys.modules[name]
+        try:
+            importlib.import_module(name)
+        finally:
+            self._importing = importing
+            for each, module in half.items():
+                sys.modules.setdefault(each, module)
+
+
+def _prefixes(name: str) -> list[str]:
+    """`a`, `a.b`, `a.b.c` for `a.b.c`."""
+    return list(itertools.accumulate(name.split("."), "{}.{}".format))
+
+
+def _lies_in(path: str, root: str) -> bool:
+    """Whether a file is under the root, not installed there, nor part of an interpreter's environment there."""
+    if not path.startswith(root.rstrip("/\\") + ("\\" if "\\" in root else "/")):
+        return False
+    if _INSTALLED.intersection(PurePath(path).relative_to(root).parts):
+        return False
+    return not any(
+        path.startswith(prefix) and prefix.startswith(root) and prefix != root
+        for prefix in (sys.prefix, sys.base_prefix)
+    )

@@ -1,0 +1,138 @@
+"""Puts right what user code may have broken in this process, after every request.
+
+What shapes the results of a file's own code is in `effects` and comes back when that file is traced again. Here is what
+must only be whole again for the next request: descriptors 0 to 2 and the streams over them, `builtins`, JAX's namespaces,
+loaded modules, signal handlers and timers, hooks, tracing functions, the garbage collector. Left as they are: threads,
+open files, child processes (the server ends those with the process) and state that no later answer depends on.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import os
+import signal
+import sys
+import threading
+from typing import Any, TextIO
+
+from jaxsight.tracer import effects
+from jaxsight.tracer.boot import private
+from jaxsight.tracer.effects import State
+
+_BUILTINS = vars(builtins)
+
+
+class Baseline:
+    """The process as it was when JAX was imported and no user code had run."""
+
+    def __init__(self) -> None:
+        self._output = private(1)
+        self._nothing = private(0)
+        self._streams: dict[str, TextIO] = {}
+        self._give_streams()
+        self._builtins = dict(_BUILTINS)
+        self._state: State = effects.capture()
+        self._environ = os.environ
+        self._modules = dict(sys.modules)
+        self._finders = tuple(sys.meta_path)
+        self._handlers = _handlers()
+        self._mask = _signal_mask()
+        self._hooks = {name: getattr(sys, name) for name in _SYS_HOOKS}
+        self._trace, self._profile = sys.gettrace(), sys.getprofile()
+        self._thread_hook = threading.excepthook
+        self._switch_interval = sys.getswitchinterval()
+
+    def restore(self) -> None:
+        """Bring all of it back. Comes first after user code has run, whatever way that ended."""
+        # Before anything else, and by a method alone: `len` and `isinstance` may be anything now.
+        _BUILTINS.update(self._builtins)
+        sys.settrace(self._trace)
+        sys.setprofile(self._profile)
+        os.environ = self._environ
+        self._restore_modules()
+        self._restore_descriptors()
+        self._give_streams()
+        self._restore_signals()
+        for name, hook in self._hooks.items():
+            setattr(sys, name, hook)
+        threading.excepthook = self._thread_hook
+        sys.setswitchinterval(self._switch_interval)
+        if not gc.isenabled():
+            gc.enable()
+        effects.restore(self._state)
+
+    def flush(self) -> None:
+        """Send what user code has printed on its way, so that it comes before the answer."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                continue  # closed or replaced; `restore` gives new ones
+
+    def _restore_modules(self) -> None:
+        if not self._modules.items() <= sys.modules.items():
+            sys.modules.update(self._modules)
+        for finder in reversed(self._finders):
+            if finder not in sys.meta_path:
+                sys.meta_path.insert(0, finder)
+
+    def _restore_descriptors(self) -> None:
+        for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
+            if not _same(descriptor, good):
+                os.dup2(good, descriptor)
+
+    def _give_streams(self) -> None:
+        """Streams over the descriptors, that user code may close without closing those."""
+        for descriptor, name in enumerate(_STREAMS):
+            stream = self._streams.get(name)
+            if stream is None or stream.closed:
+                stream = self._streams[name] = _stream(descriptor)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+
+    def _restore_signals(self) -> None:
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) != handler:
+                signal.signal(number, handler)
+        if sys.platform == "win32":
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+
+_STREAMS = ("stdin", "stdout", "stderr")
+
+_SYS_HOOKS = ("excepthook", "unraisablehook", "displayhook", "breakpointhook")
+
+_UNCATCHABLE = frozenset({"SIGKILL", "SIGSTOP"})
+
+
+def _stream(descriptor: int) -> TextIO:
+    """Line by line, so that the output of code that never returns is seen."""
+    return open(  # noqa: SIM115, PTH123 - lives as long as the process
+        descriptor,
+        "r" if descriptor == 0 else "w",
+        buffering=1,
+        encoding="utf-8",
+        errors="backslashreplace",
+        closefd=False,
+    )
+
+
+def _same(descriptor: int, other: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.fstat(other))
+    except OSError:  # closed
+        return False
+
+
+def _handlers() -> dict[signal.Signals, Any]:
+    """The handlers that can be set from Python."""
+    numbers = (s for s in signal.Signals if s.name not in _UNCATCHABLE)
+    found = {number: signal.getsignal(number) for number in numbers}
+    return {number: handler for number, handler in found.items() if handler is not None}
+
+
+def _signal_mask() -> set[int]:
+    return set() if sys.platform == "win32" else set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))

@@ -1,0 +1,127 @@
+"""The tracer's two threads: one reads what the server says, the main one runs user code and answers.
+
+User code runs in the main thread, where signal handlers work and libraries expect to be. The reading thread is never
+blocked by it: a cancellation is heeded at once, and when the server is gone the process ends at once, whatever runs. Every
+request gets its answer, also when this program is at fault; only a process that dies gives none.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from jaxsight.tracer.hello import greet
+from jaxsight.tracer.protocol import (
+    Cancel,
+    Failed,
+    Failure,
+    FromTracer,
+    Overlay,
+    Show,
+    ToTracer,
+    Trace,
+)
+from jaxsight.workers import wire
+
+logger = logging.getLogger(__name__)
+
+READ_AT_ONCE = 1 << 16
+
+BROKEN_PROTOCOL = 3
+"""The exit code of a tracer that was sent what is no message."""
+
+
+class Line:
+    """The connection with the server, and which request is being worked on."""
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self.requests: SimpleQueue[Trace | Show | Overlay] = SimpleQueue()
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._running: int | None = None
+        self._stop: Callable[[], None] | None = None
+        self._dropped: set[int] = set()
+        threading.Thread(target=self._read, name="jaxsight-reader", daemon=True).start()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._leave_to_parent)
+
+    def send(self, message: FromTracer) -> None:
+        """Write a message, from the main thread. A process that user code forked has nothing to say and ends here."""
+        if os.getpid() != self._process:
+            os._exit(0)
+        wire.write(self._outgoing, message)
+
+    def start(self, request: int, stop: Callable[[], None]) -> bool:
+        """Begin to work on a request; `stop` is called from the other thread to cancel it. False: it was cancelled before."""
+        with self._lock:
+            if request in self._dropped:
+                self._dropped.discard(request)
+                return False
+            self._running, self._stop = request, stop
+            return True
+
+    def finish(self) -> None:
+        """End the work on a request: a later cancellation of it does nothing."""
+        with self._lock:
+            self._running = self._stop = None
+            if self.requests.empty():
+                self._dropped.clear()
+
+    def _read(self) -> None:
+        frames = wire.FrameReader()
+        try:
+            while data := os.read(self._incoming, READ_AT_ONCE):
+                for message in frames.feed(data):
+                    self._take(message)
+        except (wire.WireError, OSError):
+            logger.exception("the server's messages cannot be read")
+            os._exit(BROKEN_PROTOCOL)
+        os._exit(0)
+
+    def _take(self, message: ToTracer | FromTracer) -> None:
+        match message:
+            case Cancel(id=request):
+                with self._lock:
+                    if request == self._running and self._stop is not None:
+                        self._stop()
+                    else:
+                        self._dropped.add(request)
+            case Trace() | Show() | Overlay():
+                self.requests.put(message)
+            case _:
+                logger.error("the server sent %s, which only a tracer says", type(message).__name__)
+
+    def _leave_to_parent(self) -> None:
+        for descriptor in (self._incoming, self._outgoing):
+            try:
+                os.close(descriptor)
+            except OSError:
+                continue  # closed by user code before
+
+
+def serve(incoming: int, outgoing: int) -> None:
+    """Greet, then answer requests until the server closes the pipe. Never returns."""
+    line = Line(incoming, outgoing)
+    hello = greet()
+    line.send(hello)
+    if hello.problem:
+        _decline(line, hello.problem)
+    from jaxsight.tracer.server import Tracer
+
+    Tracer(line).run()
+
+
+def _decline(line: Line, problem: str) -> None:
+    """Answer all requests with the reason why none can be served."""
+    failure = Failure(stage="start", type="ImportError", message=problem)
+    while True:
+        match line.requests.get():
+            case Trace(id=request) | Show(id=request):
+                line.send(Failed(request, failure))
+            case _:
+                pass

@@ -1,0 +1,143 @@
+"""Answers requests one after another, and leaves the process whole between them.
+
+Whatever user code does short of ending the process becomes an answer. An error of this program becomes one too (`Failed` at
+stage `internal`), with the traceback on the output.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+
+from jaxsight.tracer.failures import UserError, failure
+from jaxsight.tracer.imports import Imports
+from jaxsight.tracer.process import Baseline
+from jaxsight.tracer.protocol import (
+    Cancelled,
+    Failed,
+    Failure,
+    FromTracer,
+    Overlay,
+    Show,
+    Stage,
+    Trace,
+    Traced,
+)
+from jaxsight.tracer.recorder import CancelledByServer, Observed
+from jaxsight.tracer.serve import Line
+from jaxsight.tracer.tracing import Tracing
+from jaxsight.tracer.worlds import World, Worlds
+
+logger = logging.getLogger(__name__)
+
+
+class Tracer:
+    """All that the process keeps between requests."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._imports = Imports()
+        self._worlds = Worlds(self._imports)
+        self._tracing = Tracing()
+        if line.requests.empty():
+            _warm_up()
+        gc.freeze()  # JAX is here to stay: collections need not look at it
+        self._baseline = Baseline()
+
+    def run(self) -> None:
+        """Answer until the process ends, which it does when the server closes the pipe."""
+        while True:
+            match self._line.requests.get():
+                case Overlay(path, text):
+                    self._imports.texts.put(path, text)
+                case Show() as request:
+                    self._line.send(self._show(request))
+                case Trace() as request:
+                    self._line.send(self._trace(request))
+
+    def _show(self, request: Show) -> FromTracer:
+        try:
+            return self._tracing.show(request)
+        except UserError as error:
+            return Failed(request.id, error.failure)
+        except Exception as error:
+            logger.exception("a trace could not be shown")
+            return Failed(request.id, failure(error, "internal"))
+
+    def _trace(self, request: Trace) -> FromTracer:
+        at = "execute"
+        world: World | None = None
+
+        def stage(name: str, detail: str = "") -> None:
+            nonlocal at
+            at = name
+            self._line.send(Stage(request.id, name, detail))
+
+        try:
+            with self._worlds.running(request) as world:
+                world.recorder.cancelled = False
+                if not self._line.start(request.id, world.cancel):
+                    return Cancelled(request.id)
+                stage(at)
+                try:
+                    return self._traced(request, world, stage)
+                finally:
+                    # First of all: what follows must not run on what user code made of `builtins`.
+                    self._line.finish()
+                    self._baseline.flush()
+                    self._baseline.restore()
+        except CancelledByServer:
+            return Cancelled(request.id)
+        except UserError as error:
+            return self._failed(request, world, error.failure, error.observed)
+        except BaseException as error:  # user code may raise anything, SystemExit and KeyboardInterrupt included
+            told = failure(error, at)
+            if not told.frames:
+                logger.exception("request %s failed", request.id)
+                told = replace(told, stage="internal")
+            return self._failed(request, world, told, None)
+
+    def _traced(self, request: Trace, world: World, stage: Callable[[str, str], None]) -> Traced:
+        begin = time.perf_counter()
+        world.prepare(request, self._imports)
+        seconds = time.perf_counter() - begin
+        # The chunks as they were executed: with other ids than asked for, where a text changed and its meaning did not.
+        executed = replace(request, chunks=world.chunks)
+        traced = self._tracing.trace(executed, world.namespace, world.recorder, stage)
+        world.note_imports(self._imports)
+        return replace(
+            traced,
+            modules=world.files(self._imports),
+            seconds=(("execute", seconds), *traced.seconds),
+            executed=world.executed,
+        )
+
+    def _failed(
+        self, request: Trace, world: World | None, told: Failure, observed: Observed | None
+    ) -> Failed:
+        if world is None:
+            return Failed(request.id, told)
+        if observed is None:
+            observed = world.recorder.collect(world.chunks, [])
+        return Failed(
+            request.id,
+            told,
+            seen=observed.seen,
+            observations=observed.observations,
+            modules=world.files(self._imports),
+            executed=world.executed,
+        )
+
+
+def _warm_up() -> None:
+    """Trace something small, so that the first request finds done what JAX does once."""
+
+    def small(x: jax.Array) -> jax.Array:
+        return jax.numpy.tanh(x @ x.T).sum()
+
+    jax.jit(jax.grad(small)).trace(jax.ShapeDtypeStruct((2, 2), "float32"))
