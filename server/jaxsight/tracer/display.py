@@ -168,7 +168,7 @@ def _registered(value: Any) -> Iterator[tuple[str, Any]]:
 def _plain(value: Any) -> str:
     try:
         shown = repr(value)
-    except Exception as error:  # a key's or literal subclass's own __repr__
+    except Exception as error:  # noqa: BLE001 - user code: a subclass's __repr__
         return f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
     return shown if len(shown) <= _TEXT else shown[: _TEXT - 1] + "…"
 

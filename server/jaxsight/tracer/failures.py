@@ -96,7 +96,7 @@ def _cause(error: BaseException) -> BaseException | None:
 def message(error: BaseException) -> str:
     try:
         told = str(error)
-    except Exception as problem:  # the class's own __str__ is user code too
+    except Exception as problem:  # noqa: BLE001 - user code: the class's __str__
         told = f"<its message raised {type(problem).__name__}>"
     return clean(told[:_MESSAGE])
 
@@ -217,7 +217,7 @@ _LIBRARIES = tuple(
 
 def _is_hidden(file: str) -> bool:
     """Whether a frame is JAX's or ours."""
-    return file.startswith(_OURS) or file.startswith(_jax_folders())
+    return file.startswith((_OURS, *_jax_folders()))
 
 
 def _is_library(file: str) -> bool:

@@ -144,9 +144,10 @@ class Evaluator:
         def run() -> Any:
             return eval(code, scope)
 
+        structure: Any
         try:
             leaves, structure = _abstractly(run)
-        except Exception:
+        except Exception:  # noqa: BLE001 - user code
             # Whatever was wrong, it counts only if it is wrong with concrete values too.
             try:
                 leaves, structure = jax.tree_util.tree_flatten(run())
@@ -240,7 +241,7 @@ def _abstract(leaf: Any) -> Any:
     aval = avals.of(leaf)
     if not isinstance(aval, jax.core.ShapedArray):
         return leaf
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=avals.weak(aval))
+    return avals.struct(aval.shape, aval.dtype, avals.weak(aval))
 
 
 def _array(name: str, spec: protocol.ArraySpec, warned: list[protocol.Warned]) -> Any:
@@ -255,7 +256,7 @@ def _array(name: str, spec: protocol.ArraySpec, warned: list[protocol.Warned]) -
         wanted, became = (avals.array_text(kind, spec.shape) for kind in (dtype, given))
         text = f"example input {name}: {wanted} becomes {became}, as jax_enable_x64 is off"
         warned.append(protocol.Warned("UserWarning", text))
-    return jax.ShapeDtypeStruct(spec.shape, given, weak_type=spec.weak)
+    return avals.struct(spec.shape, given, spec.weak)
 
 
 def _literal(source: str, argument: str) -> Any:

@@ -134,11 +134,11 @@ class _Rewriting(ast.NodeTransformer):
 
     def bound(self, target: ast.expr) -> list[ast.stmt]:
         """Statements that record the names that `target` binds."""
-        out: list[ast.stmt] = []
-        for node in ast.walk(target):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                out.append(self.recording(node.id, node, _place(node, "target")))
-        return out
+        return [
+            self.recording(node.id, node, _place(node, "target"))
+            for node in ast.walk(target)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        ]
 
     def recording(self, name: str, at: ast.expr | ast.arg, place: Place) -> ast.stmt:
         read = ast.copy_location(ast.Name(name, _LOAD), at)

@@ -210,7 +210,7 @@ class Recorder:
                 values.last = aval
                 _add_abstract(values, value, aval, context.situation)
         elif kind == _NUMBER:
-            key = (type(value), value)
+            key: Any = (type(value), value)
             if key != values.last:
                 values.last = key
                 values.add(key, lambda: protocol.Seen(repr(value), inside=context.situation.inside))

@@ -174,6 +174,6 @@ def _text(value: Any) -> str:
         return name
     try:
         told = str(value)
-    except Exception as error:  # a class of user code among the parameters
+    except Exception as error:  # noqa: BLE001 - user code: a class among the parameters
         told = f"<{type(value).__name__}: its str raised {type(error).__name__}>"
     return _NUMPY.sub(r"\g<number>", _ADDRESS.sub("", told)).replace("\n", " ")

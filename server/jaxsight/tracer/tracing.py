@@ -80,7 +80,7 @@ class Tracing:
         with recorder.tracing() as sites, _warnings(inputs.warnings):
             try:
                 traced = _traced(found, inputs, outputs)
-            except (Exception, SystemExit) as raised:
+            except (Exception, SystemExit) as raised:  # noqa: BLE001 - user code
                 # Raised again outside: the exception's frames hold tracers.
                 error = failure(raised, "trace")
         if error is not None:
@@ -156,10 +156,9 @@ def _traced(found: Found, inputs: Inputs, outputs: _Outputs) -> Any:
 
 def _outputs(found: Found, traced: Any, outputs: _Outputs) -> str:
     given = [var.aval for var in jaxprs.open_jaxpr(traced.jaxpr).outvars]
+    structure: Any = outputs.structure
     if found.jitted:
         structure = jax.tree_util.tree_structure(traced.out_info)
-    else:
-        structure = outputs.structure
     arrays = iter(given)
     leaves = [
         display.Shown(outputs.kept[index]) if index in outputs.kept else next(arrays)
@@ -167,7 +166,7 @@ def _outputs(found: Found, traced: Any, outputs: _Outputs) -> str:
     ]
     try:
         result = jax.tree_util.tree_unflatten(structure, leaves)
-    except Exception:
+    except Exception:  # noqa: BLE001 - user code
         # A class that checks its leaves when it is made again; the leaves alone tell enough.
         result = tuple(leaves)
     return display.text(result, _LEAVES)
@@ -188,7 +187,7 @@ def _warnings(into: list[protocol.Warned]) -> Iterator[None]:
             into.append(protocol.Warned(category.__name__, clean(str(message)), span))
 
     with warnings.catch_warnings():
-        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.showwarning = show
         yield
 
 

@@ -54,6 +54,12 @@ def size(aval: Any) -> int:
     return math.prod(shape) * item
 
 
+def struct(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Any:
+    """An array without its values."""
+    make: Any = jax.ShapeDtypeStruct
+    return make(shape, dtype, weak_type=weak_type)
+
+
 def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
     """What a jaxpr would print for such an array; dtypes that JAX does not know keep their own name."""
     try:
@@ -63,9 +69,9 @@ def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
     return f"{name}[{','.join(map(str, shape))}]"
 
 
-def key_struct(impl: str, shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
+def key_struct(impl: str, shape: tuple[int, ...]) -> Any:
     """An array of typed keys, by the implementation's name (`threefry2x32`) or tag (`fry`). Raises `ValueError`."""
     name = {"fry": "threefry2x32", "urbg": "unsafe_rbg"}.get(impl, impl)
     found = random_internals.resolve_prng_impl(name)
     key: Any = jax.eval_shape(lambda: jax.random.key(0, impl=found.name))
-    return jax.ShapeDtypeStruct(shape, key.dtype)
+    return struct(shape, key.dtype)

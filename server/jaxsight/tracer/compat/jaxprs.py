@@ -18,7 +18,7 @@ from jax._src import pretty_printer as pp
 
 from jaxsight.tracer.compat.traces import Staged
 
-_CLOSED: type | None = getattr(core, "ClosedJaxpr", None)
+_CLOSED: Any = getattr(core, "ClosedJaxpr", None)
 
 _BODY = frozenset({"jaxpr", "body_jaxpr", "call_jaxpr"})
 
