@@ -54,7 +54,9 @@ class Client:
     def notify(self, method: str, params: Any = None) -> None:
         self.post({"method": method, "params": params})
 
-    def begin(self, method: str, params: Any = None, number: int | str | None = None) -> asyncio.Future[Any]:
+    def begin(
+        self, method: str, params: Any = None, number: int | str | None = None
+    ) -> asyncio.Future[Any]:
         """Send a request; the future is its answer."""
         self._number += 1
         number = f"test-{self._number}" if number is None else number

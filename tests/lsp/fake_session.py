@@ -60,9 +60,7 @@ class FakeSession:
         trusted: bool = True,
         editor_python: Mapping[str, str] | None = None,
     ) -> None:
-        self.configured.append(
-            Configured(tuple(roots), editor, trusted, dict(editor_python or {}))
-        )
+        self.configured.append(Configured(tuple(roots), editor, trusted, dict(editor_python or {})))
 
     def open(self, path: str, text: str) -> None:
         self.texts[path] = text

@@ -45,6 +45,7 @@ class Configuration:
         self._asked: Mapping[str, Any] = {}
         self._asked_by_root: dict[str, Mapping[str, Any]] = {}
         self._pythons: dict[str, str] = {}
+        self._told: object = None
         self.choose_interpreters(options.get("interpreters"))
 
     @property
@@ -68,10 +69,12 @@ class Configuration:
         return {**self._pythons, **self.interpreters}
 
     def apply(self, session: Service) -> None:
-        """Tell the engine."""
-        session.configure(
-            self.roots, self.settings, trusted=self.trusted, editor_python=self.pythons
-        )
+        """Tell the engine, if there is anything new: it complains about wrong values each time that it is told."""
+        told = (list(self.roots), self.settings, self.trusted, self.pythons)
+        if told != self._told:
+            self._told = told
+            roots, settings, trusted, pythons = told
+            session.configure(roots, settings, trusted=trusted, editor_python=pythons)
 
     def push(self, settings: object) -> None:
         """`workspace/didChangeConfiguration` came, with all settings or with none."""
@@ -94,7 +97,8 @@ class Configuration:
             if section == PYTHON_SECTION:
                 python = given.get("pythonPath") or given.get("defaultInterpreterPath")
                 if root is not None and isinstance(python, str) and python != "python":
-                    self._pythons[root] = python
+                    # Clients send their variables as they are written.
+                    self._pythons[root] = python.replace("${workspaceFolder}", root)
             elif root is None:
                 self._asked = given
             else:

@@ -7,8 +7,8 @@ import re
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
 _CODE = re.compile(r"(`+)(.+?)\1")
-_STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
-_EMPHASIS = re.compile(r"(?<![\w*])([*_])(?=[^\s*_])(.+?)(?<=\S)\1(?![\w*])")
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,2})(?=[^\s*])(.+?)(?<=\S)\1(?![\w*])")
+"""Asterisks only: underscores are Python's."""
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~])")
 
 
@@ -38,6 +38,5 @@ def _plain_line(line: str) -> str:
 
 def _prose(text: str) -> str:
     text = _LINK.sub(lambda m: m[1] if m[2].startswith("command:") else f"{m[1]} ({m[2]})", text)
-    text = _STRONG.sub(r"\2", text)
     text = _EMPHASIS.sub(r"\2", text)
     return _ESCAPE.sub(r"\1", text)

@@ -30,6 +30,9 @@ _WATCH_INTERVAL = 2.0
 """Seconds between looks at whether the client's process is alive. Most clients close our stream when they end; this is for
 those that were killed while another process holds the stream open."""
 
+_LAST_WORK = 5.0
+"""Seconds for the engine to end; tracers end by themselves when this process is gone."""
+
 
 def main(argv: Sequence[str] | None = None, session_factory: SessionFactory | None = None) -> int:
     """Run the server until its client is done; returns the exit status."""
@@ -92,7 +95,10 @@ async def serve(
         await asyncio.to_thread(importlib.import_module, "jaxsight.lsp.language_server")
         return await _converse(inbox, outbox, session, configuration)
     finally:
-        await session.aclose()
+        try:
+            await asyncio.wait_for(session.aclose(), _LAST_WORK)
+        except TimeoutError:
+            log.error("the engine did not end within %g s", _LAST_WORK)
 
 
 async def _converse(inbox: Inbox, outbox: Any, session: Service, configuration: Any) -> int:

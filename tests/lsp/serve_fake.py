@@ -1,0 +1,26 @@
+"""The server's process around the fake engine, which prints while it works and says when it is closed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from jaxsight.engine.answers import Hover
+from jaxsight.engine.text import Position
+from jaxsight.lsp.server import main
+from tests.lsp.fake_session import FakeSession
+
+
+class PrintingSession(FakeSession):
+    async def hover(self, path: str, position: Position) -> Hover | None:
+        print("Content-Length: 3\r\n\r\nspoilt", flush=True)
+        os.write(1, b"spoilt")
+        assert os.read(0, 10) == b""
+        return await super().hover(path, position)
+
+    async def aclose(self) -> None:
+        print("engine closed", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(session_factory=PrintingSession))

@@ -1,0 +1,27 @@
+"""Hovers for clients that show plain text."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxsight.lsp.markup import plain
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        ("```python\nf(x: f32[8])\n```\n\nin `f`", "f(x: f32[8])\n\nin f"),
+        ("**attention** is *not* traced", "attention is not traced"),
+        ("see [JAX's page](https://docs.jax.dev/x)", "see JAX's page (https://docs.jax.dev/x)"),
+        ("[run](command:x?%5B%5D) it", "run it"),
+        ("`a * b * c` and a * b * c", "a * b * c and a * b * c"),
+        ("snake_case_name and __init__ in `__init__`", "snake_case_name and __init__ in __init__"),
+        (
+            "```text\n{ lambda ; a:f32[8]. let\n    b:f32[8] = *c* in (b,) }\n```",
+            "{ lambda ; a:f32[8]. let\n    b:f32[8] = *c* in (b,) }",
+        ),
+        ("f32\\[8\\]", "f32[8]"),
+    ],
+)
+def test_markup_goes_and_words_stay(markdown: str, text: str) -> None:
+    assert plain(markdown) == text

@@ -1,0 +1,223 @@
+"""Completion, lenses, code actions, commands and made documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jaxsight.engine.events import Refresh
+from tests.lsp.client import Client, ResponseError, on, recorded, span
+from tests.lsp.fake_session import FakeSession
+
+URI = "file:///home/user/project/sample.py"
+PATH = "/home/user/project/sample.py"
+JAXPR = "jaxsight-jaxpr:/home/user/project/sample.py/f.jaxpr"
+DOCUMENT = {"textDocument": {"uri": URI}}
+
+
+def command(name: str, *arguments: Any) -> dict[str, Any]:
+    return {"command": name, "arguments": list(arguments)}
+
+
+def actions_at(line: int, **context: Any) -> dict[str, Any]:
+    return {**DOCUMENT, "range": span(line, 0, 0), "context": {"diagnostics": [], **context}}
+
+
+async def test_completion_replaces_what_is_typed(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "'😋': f\n")
+    found = await client.request("textDocument/completion", on(URI, 0, 7))
+    (item,) = found["items"]
+    assert item["textEdit"] == {"range": span(0, 6, 7), "newText": "f32"}
+    assert item["documentation"] == {"kind": "markdown", "value": "of *four* bytes"}
+    assert client.capabilities["completionProvider"]["triggerCharacters"]
+
+
+async def test_completion_documents_in_plain_text_where_asked(client: Client) -> None:
+    await client.initialize(recorded("vim9_ale")["initialize"])
+    client.open(URI, "f\n")
+    found = await client.request("textDocument/completion", on(URI, 0, 1))
+    assert found["items"][0]["documentation"] == {"kind": "plaintext", "value": "of four bytes"}
+
+
+async def test_lens_runs_a_command_of_the_server(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    (lens,) = await client.request("textDocument/codeLens", DOCUMENT)
+    assert lens["range"] == span(0, 4, 5)
+    assert lens["command"]["arguments"] == [PATH, "f"]
+    assert lens["command"]["command"] in client.capabilities["executeCommandProvider"]["commands"]
+
+
+async def test_clicked_lens_asks_a_person_for_the_set(client: Client, session: FakeSession) -> None:
+    client.answers["window/showMessageRequest"] = lambda params: params["actions"][1]
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    (lens,) = await client.request("textDocument/codeLens", DOCUMENT)
+    await client.request("workspace/executeCommand", lens["command"])
+    assert session.chosen == {(PATH, "f"): "decode"}
+    ((_, question),) = [r for r in client.requests if r[0] == "window/showMessageRequest"]
+    assert [action["title"] for action in question["actions"]] == [
+        "the first one",
+        "decode",
+        "long",
+    ]
+
+
+async def test_dismissed_question_changes_nothing(client: Client, session: FakeSession) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    await client.request("workspace/executeCommand", command("jaxsight.chooseSet", URI, "f"))
+    assert session.chosen == {}
+
+
+async def test_named_set_is_chosen_without_a_question(client: Client, session: FakeSession) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    await client.request("workspace/executeCommand", command("jaxsight.chooseSet", URI, "f", ""))
+    assert session.chosen == {(PATH, "f"): ""}
+    assert not client.requests or "window/showMessageRequest" not in dict(client.requests)
+
+
+async def test_command_that_finds_nothing_says_so(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    asked = command("jaxsight.chooseSet", URI, "nothing")
+    assert await client.request("workspace/executeCommand", asked) is None
+    (message,) = await client.heard("window/showMessage")
+    assert message["message"] == "there is no function nothing"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        command("jaxsight.chooseSet"),
+        command("jaxsight.show", URI, "f", "poetry"),
+        command("jaxsight.restart", 1),
+        command("jaxsight.unknown"),
+    ],
+)
+async def test_command_with_wrong_arguments_is_refused(
+    asked: dict[str, Any], client: Client
+) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    with pytest.raises(ResponseError) as error:
+        await client.request("workspace/executeCommand", asked)
+    assert error.value.code == -32602
+
+
+async def test_restart_command_restarts(client: Client, session: FakeSession) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    await client.request("workspace/executeCommand", command("jaxsight.restart"))
+    root = "file:///home/user/project"
+    await client.request("workspace/executeCommand", command("jaxsight.restart", root))
+    assert session.restarted == [None, "/home/user/project"]
+
+
+async def test_info_command_tells_who_serves_whom(client: Client) -> None:
+    await client.initialize(recorded("emacs_30.1")["initialize"])
+    info = await client.request("workspace/executeCommand", command("jaxsight.info"))
+    assert info["client"] == "Eglot 1.17.30"
+    assert info["positionEncoding"] == "utf-32"
+    assert info["diagnostics"] == "push"
+    assert info["roots"] == ["/home/user/project"]
+
+
+async def test_action_edits_the_version_that_it_was_made_for(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "a\nb\n", version=7)
+    (action,) = await client.request("textDocument/codeAction", actions_at(1))
+    (change,) = action["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": URI, "version": 7}
+    assert change["edits"] == [{"range": span(1, 0, 0), "newText": "# added\n"}]
+
+
+async def test_action_edits_plainly_where_versions_are_not_understood(client: Client) -> None:
+    await client.initialize(recorded("neovim_0.12.4")["initialize"])
+    client.open(URI, "a\nb\n")
+    (action,) = await client.request("textDocument/codeAction", actions_at(1))
+    assert list(action["edit"]) == ["changes"]
+    assert list(action["edit"]["changes"]) == [URI]
+
+
+@pytest.mark.parametrize(
+    ("only", "count"),
+    [
+        (None, 1),
+        (["refactor"], 1),
+        (["refactor.rewrite.jaxsight"], 1),
+        ([""], 1),
+        (["quickfix"], 0),
+        (["refactor.re"], 0),
+    ],
+)
+async def test_only_actions_of_the_kinds_asked_for_are_given(
+    only: list[str] | None, count: int, client: Client
+) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "a\n")
+    context = {} if only is None else {"only": only}
+    actions = await client.request("textDocument/codeAction", actions_at(0, **context))
+    assert len(actions) == count
+
+
+async def test_made_document_is_given_by_the_standards_request(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    content = await client.request("workspace/textDocumentContent", {"uri": JAXPR})
+    assert content == {"text": "{ f }\n"}
+
+
+async def test_made_document_is_given_with_its_links_by_our_request(client: Client) -> None:
+    await client.initialize(recorded("neovim_0.12.4")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    content = await client.request("jaxsight/textDocumentContent", {"uri": JAXPR})
+    assert content == {
+        "text": "{ f }\n",
+        "title": "f.jaxpr",
+        "stale": False,
+        "links": [{"line": 0, "path": "0", "uri": URI, "range": span(0, 4, 5)}],
+    }
+
+
+async def test_made_document_that_cannot_be_made_says_why(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    content = await client.request("workspace/textDocumentContent", {"uri": JAXPR})
+    assert content == {"text": f"# {PATH} is not open\n"}
+
+
+async def test_foreign_document_is_refused(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    with pytest.raises(ResponseError) as error:
+        await client.request("workspace/textDocumentContent", {"uri": URI})
+    assert error.value.code == -32602
+
+
+async def test_made_document_is_refreshed_with_its_file(
+    client: Client, session: FakeSession
+) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    await client.request("workspace/textDocumentContent", {"uri": JAXPR})
+    session.events.put_nowait(Refresh("/another.py"))
+    session.events.put_nowait(Refresh(PATH))
+    (refreshed,) = await client.heard("workspace/textDocumentContent/refresh")
+    assert refreshed == {"uri": JAXPR}
+
+
+async def test_show_command_opens_the_document_in_clients_that_can(client: Client) -> None:
+    client.answers["window/showDocument"] = lambda params: {"success": True}
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    asked = command("jaxsight.show", PATH, "f", "jaxpr")
+    shown = await client.request("workspace/executeCommand", asked)
+    assert shown == {"uri": JAXPR, "text": "{ f }\n"}
+    (document,) = await client.heard("window/showDocument")
+    assert document["uri"] == JAXPR
+
+
+async def test_show_command_gives_the_text_to_clients_that_cannot(client: Client) -> None:
+    await client.initialize(recorded("vim9_ale")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    shown = await client.request("workspace/executeCommand", command("jaxsight.show", URI, "f"))
+    assert shown == {"uri": JAXPR, "text": "{ f }\n"}
+    assert "window/showDocument" not in dict(client.requests)

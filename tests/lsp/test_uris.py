@@ -1,0 +1,82 @@
+"""Files as URIs, on every platform, and the URIs of made documents however a client spells them."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxsight.lsp.uris import Made, path_of, uri_of
+
+NAMES = st.text(
+    st.characters(exclude_characters="/\\\0", exclude_categories=("Cs",)), min_size=1, max_size=12
+).filter(lambda name: name not in (".", ".."))
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///home/user/a%20b/m%C3%BCller.py", "/home/user/a b/müller.py"),
+        ("file:///a;b/c%23d.py", "/a;b/c#d.py"),
+        ("file:///a+b%25.py", "/a+b%.py"),
+        ("file://localhost/x.py", "/x.py"),
+        ("untitled:Untitled-1", None),
+        ("git:/home/user/x.py?%7B%7D", None),
+        ("file:///home/user/.virtual_documents/sub/nb.ipynb", "/home/user/sub/nb.ipynb"),
+        ("file:///home/user/.virtual_documents", "/home/user"),
+    ],
+)
+def test_file_uris_name_paths(uri: str, path: str | None) -> None:
+    assert path_of(uri, windows=False) == path
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///C%3A/Users/a/x.py", "c:\\Users\\a\\x.py"),
+        ("file:///c:/Users/a/x.py", "c:\\Users\\a\\x.py"),
+        ("file://server/share/x.py", "\\\\server\\share\\x.py"),
+    ],
+)
+def test_windows_uris_name_paths_with_one_spelling_of_the_drive(uri: str, path: str) -> None:
+    assert path_of(uri, windows=True) == path
+
+
+def test_windows_paths_become_uris() -> None:
+    assert uri_of("C:\\a b\\x.py", windows=True) == "file:///c:/a%20b/x.py"
+    assert uri_of("\\\\server\\share\\x.py", windows=True) == "file://server/share/x.py"
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4))
+def test_paths_survive_the_way_to_a_uri_and_back(names: list[str]) -> None:
+    path = "/" + "/".join(names)
+    assert path_of(uri_of(path, windows=False), windows=False) == path
+
+
+@pytest.mark.parametrize("windows", [False, True])
+@given(names=st.lists(NAMES, min_size=1, max_size=3), function=NAMES)
+def test_made_documents_survive_any_encoding_of_their_uri(
+    windows: bool, names: list[str], function: str
+) -> None:
+    path = "c:\\" + "\\".join(names) if windows else "/" + "/".join(names)
+    made = Made(path, function, "jaxpr")
+    uri = made.uri(windows=windows)
+    assert Made.parse(uri, windows=windows) == made
+    scheme, _, rest = uri.partition(":")
+    assert Made.parse(f"{scheme}://{rest}", windows=windows) == made
+    encoded = "/".join(quote(part.replace("%3A", ":"), safe="%") for part in rest.split("/"))
+    assert Made.parse(f"{scheme}:{encoded}", windows=windows) == made
+
+
+def test_title_of_a_made_document_is_the_function() -> None:
+    uri = Made("/home/user/model.py", "Model.__call__", "jaxpr").uri(windows=False)
+    assert uri == "jaxsight-jaxpr:/home/user/model.py/Model.__call__.jaxpr"
+
+
+@pytest.mark.parametrize(
+    "uri", ["file:///x.py", "jaxsight-jaxpr:", "jaxsight-jaxpr:/x.py/f.txt", "jaxsight-other:/x/f"]
+)
+def test_other_uris_are_no_made_documents(uri: str) -> None:
+    assert Made.parse(uri) is None
