@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from jaxsight.engine.cache import Recent
 from jaxsight.engine.names import Surface
+
+if TYPE_CHECKING:
+    from jaxsight.engine.slices import Plan
+
+
+_PLANS_KEPT = 64
 
 
 class HasSurface(Protocol):
@@ -27,6 +34,10 @@ class Bindings:
 
     def __init__(self, chunks: Sequence[HasSurface]) -> None:
         self.count = len(chunks)
+        self.plans: Recent[tuple[tuple[str, ...], int | None], Plan] = Recent(_PLANS_KEPT)
+        """What was worked out from these bindings about slices."""
+        self.future_flags = 0
+        """The compiler flags of the module's `from __future__` imports."""
         self.definers: dict[str, list[int]] = {}
         self.changers: dict[str, list[int]] = {}
         """Chunks that change what a name stands for without binding it."""
@@ -40,6 +51,7 @@ class Bindings:
         for index, chunk in enumerate(chunks):
             surface = chunk.surface
             self._define(index, surface)
+            self.future_flags |= surface.future_flags
             imported.update(surface.imports)
             if len(surface.imports) < len(surface.binds) + len(surface.may_bind):
                 otherwise.update({*surface.binds, *surface.may_bind} - {*surface.imports})
@@ -105,7 +117,13 @@ class Bindings:
                 *surface.assigns_into,
                 *(n for n in surface.calls_on if n not in self.modules),
             }
-            if not changed and not surface.registers:
+            # What is told to an object of the module's own changes that object, not what it is told about.
+            registered = {
+                name
+                for library, name in surface.registers
+                if library in self.modules or library not in self.definers
+            }
+            if not changed and not registered:
                 continue
             pending = list(changed)
             while pending:
@@ -113,5 +131,5 @@ class Bindings:
                     if other not in changed and other not in self.modules:
                         changed.add(other)
                         pending.append(other)
-            for name in sorted(changed.union(surface.registers)):
+            for name in sorted(changed | registered):
                 self.changers.setdefault(name, []).append(index)

@@ -7,13 +7,14 @@ what may be read first, is.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from jaxsight.engine.definitions import blocks_of
 
 
-def read_before_bound(body: Sequence[ast.stmt], names: Set[str]) -> set[str]:
+def read_before_bound(body: Sequence[ast.stmt], names: AbstractSet[str]) -> set[str]:
     """Those of `names` that executing `body` may read before it has bound them."""
     reader = _Reader(names)
     reader.block(body, set())
@@ -33,7 +34,7 @@ def captured(pattern: ast.pattern) -> set[str]:
 
 
 class _Reader:
-    def __init__(self, names: Set[str]) -> None:
+    def __init__(self, names: AbstractSet[str]) -> None:
         self.names: Final = names
         self.early: set[str] = set()
 

@@ -1,122 +1,159 @@
 """The keys of a slice's chunks: when two executions of a chunk must come to the same.
 
 A chunk's key is made of its meaning, of the keys of all that it depends on, of the order in which things that change were
-changed before it, and of what configures the process. Chunks that depend on each other (functions that call each other; a list
-and the statements that append to it) share one. Positions, comments and docstrings are in no key.
+changed before it, and of what configures the process. Chunks that depend on each other (functions that call each other; a
+list and the statements that append to it) share one. Positions, comments and docstrings are in no key.
+
+What depends on what is worked out once; after an edit that leaves it as it was, only the keys behind the edit are made anew.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from jaxsight.engine.components import components
-from jaxsight.engine.module import Module
 
 Node = int | str
 """A chunk by its number, or a name, which stands for all that binds or changes it."""
 
 
-def keys_of(
-    module: Module, members: Sequence[int], events: Mapping[str, Sequence[int]]
-) -> list[str]:
-    """A key for each member of a slice.
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What the chunks of a slice have to do with each other.
 
-    Args:
-        members: the slice's chunks by their numbers, in order.
-        events: for every name that the slice needs, the members that bind or change it, in order.
+    `reads` gives for every chunk the names of the slice that it uses, sorted; `events` for every such name the chunks
+    that bind or change it, in order. `executing` chunks run code of the module's; `configuring` ones change the process.
     """
-    return _Keying(module, members, events).keys()
+
+    members: tuple[int, ...]
+    reads: Mapping[int, Sequence[str]]
+    events: Mapping[str, Sequence[int]]
+    executing: frozenset[int]
+    configuring: frozenset[int]
+    future_flags: int
 
 
-class _Keying:
-    def __init__(
-        self, module: Module, members: Sequence[int], events: Mapping[str, Sequence[int]]
-    ) -> None:
-        self.module = module
-        self.members = members
-        self.events = events
-        pieces = {index: module.chunks[index].piece for index in members}
-        documented = any("__doc__" in piece.text for piece in pieces.values())
-        self.meanings = {
-            index: piece.meaning_with_docstrings if documented else piece.meaning
-            for index, piece in pieces.items()
+@dataclass(frozen=True, slots=True)
+class _Component:
+    """Nodes that depend on each other. `needs` are the components of what the nodes depend on, by reading or binding, in a set order."""
+
+    chunks: tuple[int, ...]
+    needs: tuple[tuple[str, int], ...]
+    behind: int
+    """The bits of all chunks that change something and that these nodes depend on."""
+
+
+class Keying:
+    """Makes keys for one slice, again and again as meanings change."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self._changing = _changing(links.events)
+        self._components = self._arrange()
+        self._component_of = {
+            index: number
+            for number, component in enumerate(self._components)
+            for index in component.chunks
         }
-        self.reads = {
-            index: sorted(
-                name
-                for name in piece.reads.now | piece.reads.later | piece.reads.perhaps
-                if events.get(name)
-            )
-            for index, piece in pieces.items()
-        }
-        self.changing = _changing(events)
-        self.digests: dict[Node, str] = {}
-        self.orders: dict[int, str] = {}
+        self._meanings: dict[int, str] = {}
+        self._digests: list[str] = [""] * len(self._components)
+        self._keys: dict[int, str] = {}
+        self._settings = ""
 
-    def keys(self) -> list[str]:
-        self._digest_all()
-        configuring = set(self.module.bindings.configuring).union(self.module.bindings.stars)
-        settings = [(i, self.digests[i]) for i in self.members if i in configuring]
-        everything = _hash(digest for _, digest in settings)
-        flags = str(self.module.future_flags)
-        return [
-            _hash(
+    def keys(self, meanings: Mapping[int, str]) -> list[str]:
+        """A key for each member, given the digest of what each means."""
+        edited = {i for i, meaning in meanings.items() if self._meanings.get(i) != meaning}
+        if edited:
+            self._meanings.update(meanings)
+            stale = self._digest(edited)
+            settings = _hash(self._members_digest(i) for i in sorted(self._links.configuring))
+            everything = settings != self._settings
+            self._settings = settings
+            bits = sum(1 << i for i in edited if i in self._changing)
+            for number, component in enumerate(self._components):
+                if everything or number in stale or component.behind & bits:
+                    self._key(number)
+        return [self._keys[i] for i in self._links.members]
+
+    def _digest(self, edited: set[int]) -> set[int]:
+        """Makes the digests of the components that hold or depend on an edited chunk; gives their numbers."""
+        stale: set[int] = set()
+        for number, component in enumerate(self._components):
+            if any(need in stale for _, need in component.needs) or any(
+                i in edited for i in component.chunks
+            ):
+                stale.add(number)
+                self._digests[number] = _hash(
+                    (
+                        *(self._meanings[i] for i in component.chunks),
+                        *(f"{name}={self._digests[need]}" for name, need in component.needs),
+                    )
+                )
+        return stale
+
+    def _members_digest(self, index: int) -> str:
+        number = self._component_of[index]
+        return f"{self._digests[number]}.{self._components[number].chunks.index(index)}"
+
+    def _key(self, number: int) -> None:
+        """Makes the keys of a component's chunks."""
+        component = self._components[number]
+        orders = self._orders(component)
+        for ordinal, index in enumerate(component.chunks):
+            settings_before = sum(1 for i in self._links.configuring if i < index)
+            self._keys[index] = _hash(
                 (
-                    flags,
-                    self.digests[index],
-                    self.orders.get(index, ""),
-                    everything,
-                    str(sum(1 for i, _ in settings if i < index)),
+                    str(self._links.future_flags),
+                    f"{self._digests[number]}.{ordinal}",
+                    orders.get(index, ""),
+                    self._settings,
+                    str(settings_before),
                 )
             )
-            for index in self.members
-        ]
 
-    def _digest_all(self) -> None:
-        """Digests of all chunks and names, what they depend on first."""
-        behind: dict[Node, int] = {}
-        for component in components(self.members, self._edges):
-            chunks = sorted(node for node in component if isinstance(node, int))
-            inside = set(component)
-            parts: list[str] = []
-            mask = 0
-            for node in component:
+    def _orders(self, component: _Component) -> dict[int, str]:
+        """For each executing chunk: what was changed before it, of all that it depends on, in order."""
+        found: dict[int, str] = {}
+        if component.behind and any(i in self._links.executing for i in component.chunks):
+            before = hashlib.blake2b(digest_size=16)
+            changing = iter([i for i in self._changing if component.behind >> i & 1])
+            following = next(changing, None)
+            for index in component.chunks:
+                while following is not None and following < index:
+                    before.update(self._meanings[following].encode())
+                    following = next(changing, None)
+                if index in self._links.executing:
+                    found[index] = before.hexdigest()
+        return found
+
+    def _arrange(self) -> list[_Component]:
+        found: list[_Component] = []
+        number_of: dict[Node, int] = {}
+        roots: list[Node] = [*self._links.members]
+        for nodes in components(roots, self._edges):
+            for node in nodes:
+                number_of[node] = len(found)
+            chunks = tuple(sorted(node for node in nodes if isinstance(node, int)))
+            needs: list[tuple[str, int]] = []
+            for node in chunks or nodes:
                 for other in self._edges(node):
-                    if other not in inside:
-                        mask |= behind[other]
-            for index in chunks:
-                mask |= self._bit(index)
-                parts.append(self.meanings[index])
-                parts += [f"{name}={self.digests.get(name, '')}" for name in self.reads[index]]
-            if not chunks:
-                parts += [self.digests[other] for node in component for other in self._edges(node)]
-            whole = _hash(parts)
-            for node in component:
-                behind[node] = mask
-                self.digests[node] = whole
-            for ordinal, index in enumerate(chunks):
-                self.digests[index] = f"{whole}.{ordinal}"
-                self._order(index, mask)
+                    if number_of[other] != len(found):
+                        needs.append((str(other) if chunks else "", number_of[other]))
+            behind = sum(1 << i for i in chunks if i in self._changing)
+            for node in nodes:
+                for other in self._edges(node):
+                    if number_of[other] != len(found):
+                        behind |= found[number_of[other]].behind
+            found.append(_Component(chunks, tuple(needs), behind))
+        return found
 
-    def _order(self, index: int, mask: int) -> None:
-        """What was changed before the chunk, of all that it depends on, in order."""
-        before = mask & ((1 << index) - 1)
-        if before and self.module.chunks[index].surface.executes:
-            self.orders[index] = _hash(
-                self.meanings[other] for other in self.changing if before >> other & 1
-            )
-
-    def _bit(self, index: int) -> int:
-        return 1 << index if index in self.changing else 0
-
-    def _edges(self, node: Node) -> Iterable[Node]:
+    def _edges(self, node: Node) -> Sequence[Node]:
         """What a chunk or a name depends on. Those that change a name depend on it too: they are one with it."""
         if isinstance(node, str):
-            return self.events[node]
-        names = self.reads[node]
-        own = self.changing.get(node)
-        return names if own is None else (*names, *own)
+            return self._links.events[node]
+        return (*self._links.reads[node], *self._changing.get(node, ()))
 
 
 def _changing(events: Mapping[str, Sequence[int]]) -> dict[int, list[str]]:

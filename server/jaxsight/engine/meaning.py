@@ -6,7 +6,6 @@ The same walk pairs the nodes of two texts with one meaning, which is how positi
 from __future__ import annotations
 
 import ast
-import functools
 import hashlib
 from collections.abc import Iterator
 from typing import Final
@@ -64,6 +63,12 @@ def has_docstring(node: ast.AST) -> bool:
     return False
 
 
-@functools.cache
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(name for name in kind._fields if name not in _SKIPPED)
+    fields = _FIELDS.get(kind.__name__)
+    if fields is None:
+        fields = tuple(name for name in kind._fields if name not in _SKIPPED)
+        _FIELDS[kind.__name__] = fields
+    return fields
+
+
+_FIELDS: Final[dict[str, tuple[str, ...]]] = {}

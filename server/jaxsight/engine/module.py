@@ -137,13 +137,10 @@ class Module:
             (chunk, function) for chunk in self.chunks for function in self._functions_of(chunk)
         )
 
-    @functools.cached_property
+    @property
     def future_flags(self) -> int:
         """The compiler flags of the module's `from __future__` imports."""
-        flags = 0
-        for chunk in self.chunks:
-            flags |= chunk.piece.surface.future_flags
-        return flags
+        return self.bindings.future_flags
 
     @property
     def syntax_problem(self) -> SyntaxProblem | None:
@@ -152,6 +149,10 @@ class Module:
             if chunk.broken is not None:
                 return replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
         return None
+
+    def number_of(self, chunk: ModuleChunk) -> int:
+        """The number of one of this module's chunks in the file's order."""
+        return bisect.bisect_left(self.chunks, chunk.first_line, key=lambda c: c.first_line)
 
     def chunk_at(self, position: Position) -> ModuleChunk | None:
         """The chunk in whose lines the position is; nothing between chunks."""

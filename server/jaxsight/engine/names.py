@@ -6,8 +6,8 @@ Nothing here follows a name to another piece.
 """
 
 from __future__ import annotations
-
 import __future__ as futures
+
 import ast
 import re
 import symtable
@@ -45,7 +45,7 @@ class Surface:
 
     `binds` are bound for certain and lose their former value; `may_bind` perhaps, or in addition to it (`import a.b` adds
     to `a`). `assigns_into` are changed by `x.attr = …` or `x[…] = …`, `calls_on` by a statement `x.method(…)` or a decorator
-    `@x.method`; `registers` are named to a registering function.
+    `@x.method`.
     """
 
     binds: tuple[str, ...] = ()
@@ -54,7 +54,8 @@ class Surface:
     """Those of the bound names that an import binds."""
     assigns_into: tuple[str, ...] = ()
     calls_on: tuple[str, ...] = ()
-    registers: tuple[str, ...] = ()
+    registers: tuple[tuple[str, str], ...] = ()
+    """Names that a library is told about, each after the name that the library is reached by."""
     aliases: tuple[tuple[str, str], ...] = ()
     """`a = b.c`: what is done to the first name is done to the second."""
     mentions: tuple[str, ...] = ()
@@ -73,6 +74,8 @@ class Surface:
     """It is a single `def` or `class`."""
     is_text: bool = False
     """It is a lone string: the module's docstring, if it stands first."""
+    documented: bool = False
+    """It speaks of some `__doc__`, so docstrings matter."""
     broken: bool = False
 
 
@@ -87,6 +90,10 @@ class Reads:
     later: frozenset[str] = frozenset()
     perhaps: frozenset[str] = frozenset()
 
+    @property
+    def all(self) -> frozenset[str]:
+        return self.now | self.later | self.perhaps
+
 
 def is_mark(line: str) -> bool:
     """Whether a line asks by a comment that the statement on it or below it always runs."""
@@ -100,7 +107,7 @@ def surface_of(tree: ast.Module, text: str) -> Surface:
     marked = False
     if "jaxsight:" in text:
         marked = is_mark(text.partition("\n")[0]) or is_mark(text.rpartition("\n")[2])
-    return reader.surface(tree.body, marked)
+    return reader.surface(tree.body, marked=marked, documented="__doc__" in text)
 
 
 def guessed_surface(text: str) -> Surface:
@@ -167,14 +174,14 @@ class _Reader:
         self.imports: dict[str, None] = {}
         self.assigns_into: dict[str, None] = {}
         self.calls_on: dict[str, None] = {}
-        self.registers: dict[str, None] = {}
+        self.registers: dict[tuple[str, str], None] = {}
         self.aliases: dict[tuple[str, str], None] = {}
         self.mentions: dict[str, None] = {}
         self.static: list[tuple[str, Static]] = []
         self.future_flags = 0
         self.star = self.configures = self.inert = False
 
-    def surface(self, body: Sequence[ast.stmt], marked: bool) -> Surface:
+    def surface(self, body: Sequence[ast.stmt], *, marked: bool, documented: bool) -> Surface:
         return Surface(
             binds=tuple(name for name, sure in self.binds.items() if sure),
             may_bind=tuple(name for name, sure in self.binds.items() if not sure),
@@ -191,6 +198,7 @@ class _Reader:
             marked=marked,
             loops=any(isinstance(s, ast.For | ast.AsyncFor | ast.While) for s in body),
             executes=not self.inert and any(_executes(s) for s in body),
+            documented=documented,
             is_text=len(body) == 1 and _is_text(body[0]),
             defines=len(body) == 1 and isinstance(body[0], _DEFINITIONS),
         )
@@ -227,15 +235,15 @@ class _Reader:
                         self.star = True
                     else:
                         self.imported(alias.asname or alias.name, sure=sure)
-            case ast.Assign(targets=targets, value=value):
+            case ast.Assign(targets=targets):
                 for target in targets:
                     self.target(target, sure=sure)
-                self.assigned(targets, value)
-            case ast.AnnAssign(target=target, value=assigned):
+                self.assigned(targets, statement.value)
+            case ast.AnnAssign(target=target, value=value):
                 self.annotations(statement)
-                if assigned is not None:
+                if value is not None:
                     self.target(target, sure=sure)
-                    self.assigned([target], assigned)
+                    self.assigned([target], value)
             case ast.AugAssign(target=target):
                 self.target(target, sure=sure)
             case ast.For(target=target, iter=iterated) | ast.AsyncFor(target=target, iter=iterated):
@@ -271,8 +279,8 @@ class _Reader:
                         self.target(target, sure=False)
             case ast.Expr(value=ast.Call() as call):
                 self.call(call)
-            case _ if isinstance(name := getattr(statement, "name", None), ast.Name):
-                self.bind(name.id, sure=sure)  # `type X = …`
+            case _ if isinstance(named := getattr(statement, "name", None), ast.Name):
+                self.bind(named.id, sure=sure)  # `type X = …`
 
     def bind(self, name: str, *, sure: bool) -> None:
         self.binds[name] = sure or self.binds.get(name, False)
@@ -304,7 +312,7 @@ class _Reader:
         if isinstance(target, ast.Subscript):
             # `batching.primitive_batchers[add_p] = rule` tells a library about `add_p`.
             for name in _names_loaded(target.slice):
-                self.registers[name] = None
+                self.registers[root, name] = None
 
     def assigned(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         match targets, value:
@@ -332,9 +340,10 @@ class _Reader:
             self.configures = True
         self.called_on(call)
         if (method or _last(call.func)).startswith(_REGISTRARS):
-            for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
-                if isinstance(argument, ast.Name):
-                    self.registers[argument.id] = None
+            arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+            match arguments:
+                case [ast.Name(id=name), *_]:
+                    self.registers[_root(call.func), name] = None
 
     def called_on(self, node: ast.expr) -> None:
         function = node.func if isinstance(node, ast.Call) else node

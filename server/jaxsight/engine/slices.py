@@ -11,8 +11,9 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jaxsight.engine.keys import keys_of
+from jaxsight.engine.keys import Keying, Links
 from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.names import Reads
 from jaxsight.tracer import protocol
 
 _PROVIDED = frozenset(
@@ -50,17 +51,68 @@ def slice_for(module: Module, names: Iterable[str], chunk: ModuleChunk | None = 
         chunk: where the function stands. Needed when the module binds its name again further down: then the slice
             ends before that.
     """
-    gathering = _Gathering(module, names, chunk)
-    members = sorted(gathering.included)
-    chunks = [module.chunks[index] for index in members]
-    keys = keys_of(module, members, gathering.events())
+    roots = tuple(names)
+    own = module.number_of(chunk) if chunk is not None else None
+    plans = module.bindings.plans
+    plan = plans.get((roots, own))
+    if plan is None or not plan.holds(module):
+        plan = Plan(module, _Gathering(module, roots, own))
+        plans.put((roots, own), plan)
+    members = tuple(module.chunks[index] for index in plan.members)
+    keys = plan.keys(module)
     return Slice(
-        chunks=tuple(_sent(c, key) for c, key in zip(chunks, keys, strict=True)),
-        members=tuple(chunks),
+        chunks=tuple(_sent(member, key) for member, key in zip(members, keys, strict=True)),
+        members=members,
         key=hashlib.blake2b("\0".join(keys).encode(), digest_size=16).hexdigest(),
-        broken=tuple(module.chunks[index] for index in sorted(gathering.broken)),
-        unknown=tuple(sorted(gathering.unknown)),
+        broken=tuple(module.chunks[index] for index in plan.broken),
+        unknown=plan.unknown,
     )
+
+
+class Plan:
+    """Which chunks make a slice and what they have to do with each other: good as long as each of them reads the same names.
+
+    What the chunks bind cannot change under it: a plan belongs to a module's bindings.
+    """
+
+    def __init__(self, module: Module, gathered: _Gathering) -> None:
+        self.members = tuple(sorted(gathered.included))
+        self.broken = tuple(sorted(gathered.broken))
+        self.unknown = tuple(sorted(gathered.unknown))
+        pieces = {index: module.chunks[index].piece for index in self.members}
+        self._reads = tuple(piece.reads for piece in pieces.values())
+        self._ends = gathered.looked_at
+        self._documented = any(piece.surface.documented for piece in pieces.values())
+        events = gathered.events()
+        bindings = module.bindings
+        self._keying = Keying(
+            Links(
+                members=self.members,
+                reads={
+                    index: sorted(name for name in piece.reads.all if events.get(name))
+                    for index, piece in pieces.items()
+                },
+                events={name: chunks for name, chunks in events.items() if chunks},
+                executing=frozenset(i for i, piece in pieces.items() if piece.surface.executes),
+                configuring=frozenset({*bindings.configuring, *bindings.stars} & {*self.members}),
+                future_flags=bindings.future_flags,
+            )
+        )
+
+    def holds(self, module: Module) -> bool:
+        """Whether the chunks of `module`, which has the same bindings, read what they read when the plan was made."""
+        chunks = module.chunks
+        return all(
+            chunks[index].piece.reads == reads
+            for index, reads in zip(self.members, self._reads, strict=True)
+        ) and all(chunks[index].piece.reads == reads for index, reads in self._ends.items())
+
+    def keys(self, module: Module) -> list[str]:
+        """The members' keys."""
+        pieces = {index: module.chunks[index].piece for index in self.members}
+        if self._documented:
+            return self._keying.keys({i: p.meaning_with_docstrings for i, p in pieces.items()})
+        return self._keying.keys({i: p.meaning for i, p in pieces.items()})
 
 
 def _sent(chunk: ModuleChunk, key: str) -> protocol.Chunk:
@@ -82,7 +134,7 @@ class _Gathering:
     chunk of the slice that may call the function.
     """
 
-    def __init__(self, module: Module, names: Iterable[str], chunk: ModuleChunk | None) -> None:
+    def __init__(self, module: Module, roots: Iterable[str], own: int | None) -> None:
         self.module = module
         self.bindings = module.bindings
         self.included: set[int] = set()
@@ -92,8 +144,8 @@ class _Gathering:
         self._later: dict[str, None] = {}
         self._pending: list[int] = []
         self._calling: list[int] = []
-        roots = list(names)
-        own = module.chunks.index(chunk) if chunk is not None else None
+        self.looked_at: dict[int, Reads] = {}
+        """Chunks outside of the slice whose reads had a say in it."""
         self.end = self._end(own)
         self.anchor = own if own is not None else self._anchor(roots)
         for index in self.bindings.configuring:
@@ -125,12 +177,14 @@ class _Gathering:
         for name in self.module.chunks[own].surface.binds:
             for index in self.bindings.definers.get(name, ()):
                 piece = self.module.chunks[index].piece
-                if index > own and name in piece.surface.binds and name not in piece.reads.now:
-                    ends.append(index)
-                    break
+                if index > own and name in piece.surface.binds:
+                    self.looked_at[index] = piece.reads
+                    if name not in piece.reads.now:
+                        ends.append(index)
+                        break
         return min(ends)
 
-    def _anchor(self, roots: list[str]) -> int:
+    def _anchor(self, roots: Iterable[str]) -> int:
         definers = [
             self.bindings.definers[name][-1] for name in roots if name in self.bindings.definers
         ]
