@@ -45,6 +45,9 @@ def calls_in(function: Function) -> tuple[Call, ...]:
     calls: dict[str, Call] = {}
     for statement, range in _statements(function.docstring):
         for call in _calls_of(name, statement):
+            if _root(call.func) in known:
+                # A method of a value of the doctest, such as `x.sum()` in `sum`.
+                continue
             inlined = _inline(call, known)
             if inlined is None or not isinstance(inlined, ast.Call):
                 continue
@@ -93,9 +96,18 @@ def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
                 ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp()
             ):
                 continue
-            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called == name:
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if (
+                called == name and _root(node.func)
+            ):
                 yield node
         waiting.extend(ast.iter_child_nodes(node))
+
+
+def _root(called: ast.expr) -> str | None:
+    """`a` of `a.b.c`; nothing for what is not a dotted name."""
+    while isinstance(called, ast.Attribute):
+        called = called.value
+    return called.id if isinstance(called, ast.Name) else None
 
 
 def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
