@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from jaxsight.engine.text import Edit, Range
@@ -84,3 +84,26 @@ class Completion:
     edit: Edit
     detail: str = ""
     documentation: str = ""
+
+    def shifted(self, lines: int) -> Completion:
+        """The same proposal `lines` lines further down."""
+        return replace(self, edit=self.edit.shifted(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Line `line` (from 0) of a shown text comes from equation `path`, written at `range` of the source."""
+
+    line: int
+    path: str
+    range: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A virtual document: its text, and the lines that lead back to the source."""
+
+    title: str
+    text: str
+    links: tuple[Linked, ...] = ()
+    stale: bool = False

@@ -1,0 +1,143 @@
+"""Who has asked what, and what is known: the cache of answers and the one place where traces are awaited and cancelled.
+
+A question in flight is shared by all who ask it. A newer question about the same function cancels the older one: its
+answer would be stale. An answer is believed only while the project files that it was computed with are unchanged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from jaxsight.engine.cache import Recent
+from jaxsight.engine.documents import Document
+from jaxsight.engine.questions import Question
+from jaxsight.engine.views import Answer
+from jaxsight.tracer.protocol import Cancelled, Failed, Traced
+from jaxsight.workers.outcomes import Died
+
+ANSWERS_KEPT = 512
+Reply = Traced | Failed | Cancelled | Died
+Tracing = Callable[[Question, bool], Awaitable[Reply]]
+"""Has a question traced; the flag says that a person is waiting."""
+
+
+class Superseded(Exception):
+    """The question was cancelled because the text asks another one now."""
+
+
+@dataclass(slots=True)
+class _Running:
+    question: Question
+    task: asyncio.Task[Answer]
+
+
+class Answering:
+    """The answers of all documents of a session."""
+
+    def __init__(self, documents: Mapping[str, Document]) -> None:
+        self._documents = documents
+        self._answers: Recent[str, Answer] = Recent(ANSWERS_KEPT)
+        self._latest: dict[tuple[str, str, str], Answer] = {}
+        self._running: dict[tuple[str, str, str], _Running] = {}
+        self._seconds: dict[str, float] = {}
+
+    def known(self, question: Question) -> Answer | None:
+        """The answer to exactly this question, if it still holds."""
+        answer = self._answers.get(question.key)
+        if answer is None or any(
+            self._version(path) != version for path, version in answer.versions.items()
+        ):
+            return None
+        return answer
+
+    def latest(self, path: str, function: str, set_name: str) -> Answer | None:
+        """The last answer about this function, whatever its text was then."""
+        return self._latest.get((path, function, set_name))
+
+    def seconds(self, path: str) -> float:
+        """How long the last trace for this file took; 0 before the first."""
+        return self._seconds.get(path, 0.0)
+
+    async def get(self, question: Question, trace: Tracing, *, waiting: bool) -> Answer:
+        """The answer, traced if need be.
+
+        Raises:
+            Superseded: a newer question about the same function came while this one ran.
+        """
+        if (answer := self.known(question)) is not None:
+            self._latest[_unit(question)] = answer
+            return answer
+        unit = _unit(question)
+        running = self._running.get(unit)
+        if running is not None and (running.question.key != question.key or running.task.done()):
+            running.task.cancel()
+            running = None
+        if running is None:
+            task = asyncio.create_task(self._run(question, trace, waiting))
+            running = self._running[unit] = _Running(question, task)
+            task.add_done_callback(lambda done: self._ended(unit, done))
+        try:
+            return await asyncio.shield(running.task)
+        except asyncio.CancelledError:
+            if running.task.cancelled():
+                raise Superseded(question.subject.name) from None
+            raise
+
+    def drop(self, question: Question) -> None:
+        """Trace this again when it is asked next."""
+        self._answers.pop(question.key)
+
+    def forget(self, path: str) -> None:
+        """The file was closed: nobody will ask what it last looked like."""
+        for unit in [unit for unit in self._latest if unit[0] == path]:
+            del self._latest[unit]
+        self.cancel(path)
+
+    def cancel(self, path: str) -> None:
+        """Stop what runs for this file."""
+        for unit, running in list(self._running.items()):
+            if unit[0] == path:
+                running.task.cancel()
+
+    def clear(self) -> None:
+        """Believe nothing any more: the interpreter or the settings changed."""
+        self._answers.clear()
+        for running in self._running.values():
+            running.task.cancel()
+
+    async def _run(self, question: Question, trace: Tracing, waiting: bool) -> Answer:
+        began = time.monotonic()
+        reply = await trace(question, waiting)
+        if isinstance(reply, Cancelled):
+            raise asyncio.CancelledError
+        self._seconds[question.path] = time.monotonic() - began
+        modules = reply.modules if isinstance(reply, Traced | Failed) else ()
+        answer = Answer(question, reply, {path: self._version(path) for path in modules})
+        if not (isinstance(reply, Died) and reply.external):
+            self._answers.put(question.key, answer)
+        self._latest[_unit(question)] = answer
+        return answer
+
+    def _ended(self, unit: tuple[str, str, str], task: asyncio.Task[Answer]) -> None:
+        if not task.cancelled():
+            task.exception()  # whoever waits gets it; nobody waiting is no news
+        running = self._running.get(unit)
+        if running is not None and running.task is task:
+            del self._running[unit]
+
+    def _version(self, path: str) -> str:
+        if (document := self._documents.get(path)) is not None:
+            return f"open {hash(document.module.text)}"
+        try:
+            status = os.stat(path)
+        except OSError:
+            return "gone"
+        return f"{status.st_mtime_ns} {status.st_size}"
+
+
+def _unit(question: Question) -> tuple[str, str, str]:
+    return question.path, question.subject.name, question.set.name

@@ -1,0 +1,70 @@
+"""From a trace that failed to findings at the places in the text that it speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.engine.answers import Finding, Place, Severity
+from jaxsight.engine.text import Position, Range
+from jaxsight.engine.views import View
+from jaxsight.findings.catalogue import CODES
+from jaxsight.findings.trace_error import explain
+from jaxsight.tracer.protocol import Failed, Failure, Frame, Traced
+from jaxsight.workers.outcomes import Died
+
+
+def findings(view: View) -> Iterator[Finding]:
+    """What the answer complains of: nothing when the trace went well."""
+    match view.answer.reply:
+        case Traced():
+            return
+        case Died() as died:
+            yield Finding(
+                "JX400", Severity.ERROR, view.name_range, died.message, CODES["JX400"].url, stale=view.stale
+            )
+        case Failed(failure=failure):
+            yield _finding(failure, view)
+
+
+def summary(reply: Failed | Died | Traced, view: View) -> str:
+    """The same in a few lines of Markdown, for a hover."""
+    found = next(findings(view), None)
+    if found is None:
+        return ""
+    link = f" ([{found.code}]({found.url}))" if found.url else f" ({found.code})"
+    line = f", line {found.range.start.line + 1}" if found.range != view.name_range else ""
+    return f"{found.message}{link}{line}"
+
+
+def _finding(failure: Failure, view: View) -> Finding:
+    path = view.answer.question.path
+    here = [(frame, range) for frame in failure.frames if (range := _place(frame, view)) is not None]
+    if failure.stage == "inputs":
+        range = view.argument_range(failure.argument)
+    elif here:
+        range = here[-1][1]
+    else:
+        range = view.name_range
+    expression = view.module.slice_text(range) if here and failure.stage != "inputs" else ""
+    said = explain(failure, expression)
+    related = [
+        Place(path, place, f"called from here, in {frame.function}") for frame, place in here[:-1]
+    ]
+    related += [
+        Place(frame.file, _line(frame.line), f"raised on the way, in {frame.function}")
+        for frame in failure.frames
+        if frame.span is None
+    ]
+    if here and failure.stage == "trace":
+        question = view.answer.question
+        related.append(Place(path, view.name_range, f"while tracing `{question.subject.name}` with its example inputs"))
+    return Finding(said.code, Severity.ERROR, range, said.message, said.url, tuple(related), view.stale)
+
+
+def _place(frame: Frame, view: View) -> Range | None:
+    return view.range_of(frame.span) if frame.span is not None else None
+
+
+def _line(number: int) -> Range:
+    """The whole of line `number` (from 1) of another file, whose text is not at hand."""
+    return Range(Position(number - 1, 0), Position(number, 0))

@@ -1,0 +1,40 @@
+"""Inlay hints: the shape of what each assignment binds, at the end of the name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jaxsight.engine.answers import Hint
+from jaxsight.engine.text import Range
+from jaxsight.engine.views import View
+from jaxsight.tracer.protocol import Observation, Seen
+
+_SHOWN_VALUES = 2
+_LONGEST = 48
+
+
+def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Iterator[Hint]:
+    """One hint for each assignment target that holds an array, or a pytree of them."""
+    for range, observation in targets:
+        values = [seen for seen in view.seen(observation) if "[" in seen.text]
+        if not values:
+            continue
+        yield Hint(range, f": {_label(values, observation.more)}", _tooltip(values, observation.more), view.stale)
+
+
+def _label(values: list[Seen], more: int) -> str:
+    texts = list(dict.fromkeys(seen.text for seen in values))
+    shown = " | ".join(texts[:_SHOWN_VALUES])
+    if len(texts) > _SHOWN_VALUES or more:
+        shown += " | …"
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+
+
+def _tooltip(values: list[Seen], more: int) -> str:
+    lines = []
+    for seen in values:
+        notes = [*([f"inside {' › '.join(seen.inside)}"] if seen.inside else []), *(["weak type"] if seen.weak else [])]
+        lines.append(f"`{seen.text}`" + (f" · {' · '.join(notes)}" if notes else ""))
+    if more:
+        lines.append(f"and {more} other kinds of value")
+    return "\n\n".join(lines)

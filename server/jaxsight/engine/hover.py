@@ -1,0 +1,114 @@
+"""Hover texts: what a function is once traced, and what any expression inside it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxsight.engine.answers import Hover
+from jaxsight.engine.documents import Subject
+from jaxsight.engine.failures import summary
+from jaxsight.engine.text import Range
+from jaxsight.engine.views import View
+from jaxsight.tracer.protocol import Observation, Seen, Traced
+
+_INLINE_SIGNATURE = 88
+STALE = "\n\n*stale: this tells of the text before the last edits; a new trace is under way*"
+
+
+def function_hover(subject: Subject, view: View) -> Hover:
+    """Signature with avals, outputs, the folded jaxpr; or why there is none."""
+    answer = view.answer
+    parts: list[str] = []
+    if isinstance(answer.reply, Traced):
+        traced = answer.reply
+        parts.append(_code(signature(subject.name, traced)))
+        parts.append(_facts(subject, view, traced))
+        parts.append(_code(traced.jaxpr, "text"))
+        if traced.folded:
+            parts.append("*folded; the whole jaxpr is in its own document (`jaxsight: show jaxpr`)*")
+    else:
+        parts.append(f"**{subject.name}** cannot be traced with {_set_words(subject, view)}")
+        parts.append(summary(answer.reply, view))
+    return Hover(subject.name_range, "\n\n".join(p for p in parts if p) + _stale(view), view.stale)
+
+
+def expression_hover(source: str, range: Range, observation: Observation, view: View) -> Hover:
+    """What one expression, target or parameter was.
+
+    Args:
+        source: its text as it stands.
+        range: where it stands.
+    """
+    lines = []
+    name = " ".join(source.split())
+    name = name if len(name) <= 60 else name[:57] + "…"
+    values = view.seen(observation)
+    lines.append(_code("\n".join(f"{name}: {seen.text}" for seen in values)))
+    notes = list(_notes(values))
+    if observation.more:
+        notes.append(f"and {observation.more} other kinds of value")
+    subject = view.answer.question.subject
+    chosen = view.answer.question.set.name
+    notes.append(f"in `{subject.name}`" + (f" with example inputs *{chosen}*" if chosen else ""))
+    lines.append(" · ".join(notes))
+    return Hover(range, "\n\n".join(lines) + _stale(view), view.stale)
+
+
+def unasked_hover(subject: Subject, reason: str) -> Hover:
+    return Hover(subject.name_range, f"**{subject.name}** is not traced: {reason}.")
+
+
+def signature(name: str, traced: Traced) -> str:
+    """`f(x: f32[8], *, n=2) -> f32[8]`, one parameter a line when it is long. Static values are shown as defaults are."""
+    parameters = [text if text.startswith(name) else f"{name}: {text}" for name, text in traced.parameters]
+    line = f"{name}({', '.join(parameters)}) -> {traced.outputs}"
+    if len(line) <= _INLINE_SIGNATURE:
+        return line
+    body = "".join(f"    {parameter},\n" for parameter in parameters)
+    return f"{name}(\n{body}) -> {traced.outputs}"
+
+
+def _facts(subject: Subject, view: View, traced: Traced) -> str:
+    facts = [f"{traced.equations} equation{'' if traced.equations == 1 else 's'}"]
+    total = sum(size for _, size in traced.constants)
+    if total:
+        count = len(traced.constants)
+        facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {byte_size(total)}")
+    facts.append(f"traced with {_set_words(subject, view)}")
+    return " · ".join(facts)
+
+
+def _set_words(subject: Subject, view: View) -> str:
+    chosen = view.answer.question.set.name
+    if chosen:
+        return f"example inputs *{chosen}*"
+    if len(subject.examples.sets) > 1:
+        return f"the first of {len(subject.examples.sets)} sets of example inputs"
+    return "its example inputs"
+
+
+def _notes(values: Iterable[Seen]) -> Iterable[str]:
+    told: set[str] = set()
+    for seen in values:
+        for note in (*(f"inside {place}" for place in [" › ".join(seen.inside)] if place), "weak type" if seen.weak else "", seen.sharding and f"sharding {seen.sharding}"):
+            if note and note not in told:
+                told.add(note)
+                yield note
+
+
+def byte_size(count: int) -> str:
+    """`512 B`, `4.0 KiB`, `1.5 MiB`…"""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")
+
+
+def _stale(view: View) -> str:
+    return STALE if view.stale else ""
+
+
+def _code(text: str, language: str = "python") -> str:
+    return f"```{language}\n{text}\n```"

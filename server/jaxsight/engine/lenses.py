@@ -1,0 +1,27 @@
+"""Code lenses: above a function, the example inputs that it is traced with, and its jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.engine.answers import Lens
+from jaxsight.engine.documents import Subject
+from jaxsight.engine.examples import ExampleSet
+
+CHOOSE_SET = "jaxsight.chooseSet"
+SHOW = "jaxsight.show"
+
+
+def lenses(path: str, subject: Subject, chosen: ExampleSet | None) -> Iterator[Lens]:
+    """The set in use (a click chooses another), and the jaxpr."""
+    sets = subject.examples.sets
+    if chosen is None:
+        return
+    name = chosen.name or "example inputs"
+    if len(sets) > 1:
+        number = sets.index(chosen) + 1
+        title = f"{name} ({number} of {len(sets)})"
+    else:
+        title = name
+    yield Lens(subject.name_range, title, CHOOSE_SET, (path, subject.name))
+    yield Lens(subject.name_range, "jaxpr", SHOW, (path, subject.name, "jaxpr"))

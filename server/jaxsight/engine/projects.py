@@ -1,0 +1,293 @@
+"""Projects: a root folder with its settings, its interpreter and its tracers.
+
+A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace's folder that holds
+it. Settings are read here and nowhere else, and again when a settings file changes. A project starts no process before
+something is asked of it, and none at all while the workspace is not trusted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+
+from jaxsight.engine.answers import Finding
+from jaxsight.engine.documents import Document, Outside
+from jaxsight.engine.events import Event, Message, Output, Progress, State, Status
+from jaxsight.engine.interpreters import Interpreter, InterpreterError, choose, own_interpreter
+from jaxsight.engine.questions import Question
+from jaxsight.engine.settings import ProjectSettings, Settings, merge, read_project
+from jaxsight.engine.views import Answer
+from jaxsight.tracer.protocol import Cancelled, Failed, Show, Shown, Stage, Traced
+from jaxsight.workers import outcomes
+from jaxsight.workers.limits import Limits
+from jaxsight.workers.outcomes import Died
+from jaxsight.workers.supervisor import Priority, Tracers
+
+log = logging.getLogger(__name__)
+
+MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+SETTINGS_FILE = "pyproject.toml"
+LONG = 1.0
+"""Seconds after which a running trace is worth a progress message."""
+
+
+class Project:
+    """One root. Made anew when its settings change, so everything in it agrees."""
+
+    def __init__(
+        self,
+        root: str,
+        read: ProjectSettings,
+        editor: Mapping[str, object],
+        editor_python: str,
+        trusted: bool,
+        owner: Projects,
+    ) -> None:
+        self.root = root
+        self.read = read
+        self.settings: Settings = merge(read, editor)
+        self.outside = Outside(self.settings.sizes, self.settings.examples)
+        self.untrusted = not trusted
+        self._owner = owner
+        self._tracers: Tracers | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._told: Status | None = None
+        self.interpreter: Interpreter | None = None
+        self.problem = ""
+        try:
+            self.interpreter = choose(
+                root, self.settings.python, editor_python, os.environ, own=own_interpreter()
+            )
+        except InterpreterError as error:
+            self.problem = str(error)
+
+    @property
+    def environment(self) -> str:
+        """What answers depend on besides the text."""
+        python = self.interpreter.path if self.interpreter else ""
+        return f"{python} {self.settings.platform}"
+
+    @property
+    def signature(self) -> object:
+        """Equal for two projects that would answer alike."""
+        return self.root, self.settings, self.read, self.environment, self.untrusted
+
+    async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
+        """Have a tracer answer."""
+        tracers = self._started()
+        if tracers is None:
+            death = outcomes.Death(outcomes.Reason.UNAVAILABLE, last_words=self.problem)
+            return Died(0, "", death)
+        self._owner.give_overlays(tracers, question.path)
+        request = question.request(tracers.next_id())
+        priority = Priority.PERSON if waiting else Priority.DOCUMENT
+        progress = _LongWork(self._owner.events, question)
+        try:
+            reply = await tracers.request(request, priority=priority, on_stage=progress.stage)
+        finally:
+            progress.end()
+        assert not isinstance(reply, Shown), "a trace is not answered by a text"
+        return reply
+
+    async def show(self, answer: Answer, what: str) -> Shown | None:
+        """A whole text of what was traced; nothing when the tracer that traced it is gone."""
+        tracers = self._started()
+        if tracers is None or not isinstance(answer.reply, Traced):
+            return None
+        reply = await tracers.request(Show(tracers.next_id(), answer.reply.id, what))
+        return reply if isinstance(reply, Shown) else None
+
+    async def restart(self) -> None:
+        if self._tracers is not None:
+            await self._tracers.restart()
+
+    async def aclose(self) -> None:
+        if self._tracers is not None:
+            await self._tracers.aclose()
+        if self._listener is not None:
+            self._listener.cancel()
+
+    def _started(self) -> Tracers | None:
+        if self._tracers is None and self.interpreter is not None and not self.untrusted:
+            timeouts = self.settings.timeouts
+            self._tracers = Tracers(
+                self.interpreter.path,
+                self.root,
+                limits=Limits(
+                    execute=timeouts.execute,
+                    inputs=timeouts.inputs,
+                    trace=timeouts.trace,
+                    memory=self.settings.memory_limit,
+                ),
+                variables={"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {},
+                locate=self._owner.locate,
+            )
+            self._tracers.start()
+            self._listener = asyncio.create_task(self._listen(self._tracers), name=f"tracers of {self.root}")
+        elif self.problem:
+            self._tell("failed", self.problem)
+        return self._tracers
+
+    async def _listen(self, tracers: Tracers) -> None:
+        while True:
+            match await tracers.events.get():
+                case outcomes.Status(state, message, hello):
+                    jax = f"{hello.jax} on Python {hello.python}" if hello is not None else ""
+                    self._tell(state.value, message, jax)
+                case outcomes.Output(file, text):
+                    self._owner.events.put_nowait(Output(file, text))
+                case outcomes.Replaced(death, file):
+                    log.warning("a tracer of %s died (%s) while at %s", self.root, death, file or "nothing")
+
+    def _tell(self, state: State, detail: str, jax: str = "") -> None:
+        path, reason = (
+            (self.interpreter.path, self.interpreter.reason) if self.interpreter is not None else ("", "")
+        )
+        status = Status(self.root, state, detail, path, reason, jax)
+        if status == self._told:
+            return
+        if state == "failed" and (self._told is None or self._told.detail != detail):
+            self._owner.events.put_nowait(Message("error", detail))
+        if state == "starting":
+            self._owner.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", detail))
+        elif self._told is not None and self._told.state == "starting":
+            self._owner.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", done=True))
+        self._told = status
+        self._owner.events.put_nowait(status)
+
+
+class Projects:
+    """All projects of a session, and the workspace that they lie in."""
+
+    def __init__(self, events: asyncio.Queue[Event], documents: Mapping[str, Document]) -> None:
+        self.events = events
+        self._documents = documents
+        self._roots: tuple[str, ...] = ()
+        self._editor: Mapping[str, object] = {}
+        self._editor_python: Mapping[str, str] = {}
+        self._trusted = True
+        self._projects: dict[str, Project] = {}
+        self._root_of: dict[str, str] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def configure(
+        self,
+        roots: Sequence[str],
+        editor: Mapping[str, object],
+        *,
+        trusted: bool,
+        editor_python: Mapping[str, str],
+    ) -> bool:
+        """Take the editor's view; whether any project is another one now."""
+        self._roots = tuple(sorted(roots, key=len, reverse=True))
+        self._editor, self._editor_python, self._trusted = editor, editor_python, trusted
+        self._root_of.clear()
+        for problem in merge(ProjectSettings(""), editor).problems:
+            self.events.put_nowait(Message("warning", problem))
+        return self._look_again()
+
+    def files_changed(self, paths: Sequence[str]) -> bool:
+        """Read settings again where their file changed; whether any project is another one now."""
+        if not any(PurePath(path).name in (*MARKERS, "pyvenv.cfg") for path in paths):
+            return False
+        self._root_of.clear()
+        return self._look_again()
+
+    def of(self, path: str) -> Project:
+        """The project that a file belongs to."""
+        root = self._root_of.get(path)
+        if root is None:
+            root = self._root_of[path] = self._find_root(path)
+        project = self._projects.get(root)
+        if project is None:
+            project = self._projects[root] = self._made(root)
+        return project
+
+    def settings_findings(self, path: str) -> list[Finding] | None:
+        """What is wrong in a settings file; `None` for any other file."""
+        if PurePath(path).name != SETTINGS_FILE:
+            return None
+        return list(self.of(path).read.problems)
+
+    def closed(self, path: str) -> None:
+        self._root_of.pop(path, None)
+
+    def give_overlays(self, tracers: Tracers, running: str) -> None:
+        """Tell a tracer the open files' texts, but for the one that it is about to run a slice of."""
+        for path, document in self._documents.items():
+            tracers.overlay(path, None if path == running else document.module.text)
+
+    def locate(self, path: str, chunk: str) -> int | None:
+        """The line (from 1) at which a chunk begins now; `None` when it is gone."""
+        document = self._documents.get(path)
+        if document is None:
+            return None
+        return next((c.first_line + 1 for c in document.module.chunks if c.id == chunk), None)
+
+    async def restart(self, root: str | None) -> None:
+        chosen = [p for p in self._projects.values() if root is None or p.root == root]
+        await asyncio.gather(*(project.restart() for project in chosen))
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(project.aclose() for project in self._projects.values()), *self._closing)
+
+    def _made(self, root: str) -> Project:
+        chosen = next((self._editor_python[r] for r in self._roots if r in self._editor_python and _holds(r, root)), "")
+        return Project(root, read_project(root), self._editor, chosen, self._trusted, self)
+
+    def _look_again(self) -> bool:
+        changed = False
+        for root, project in list(self._projects.items()):
+            now = self._made(root)
+            if now.signature == project.signature:
+                continue
+            changed = True
+            self._projects[root] = now
+            task = asyncio.get_running_loop().create_task(project.aclose())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        return changed
+
+    def _find_root(self, path: str) -> str:
+        workspace = next((root for root in self._roots if _holds(root, path)), None)
+        for folder in Path(path).parents:
+            if any((folder / marker).exists() for marker in MARKERS):
+                return str(folder)
+            if str(folder) == workspace:
+                break
+        if workspace is not None:
+            return workspace
+        return self._roots[-1] if self._roots else str(Path(path).parent)
+
+
+class _LongWork:
+    """A progress message for a trace that takes long, with the stage that it is at."""
+
+    def __init__(self, events: asyncio.Queue[Event], question: Question) -> None:
+        self._events = events
+        self._key = f"{question.path}:{question.subject.name}:{question.key}"
+        self._title = f"Tracing {question.subject.name}"
+        self._detail = "waiting for the tracer"
+        self._begun = False
+        self._timer = asyncio.get_running_loop().call_later(LONG, self._begin)
+
+    def stage(self, stage: Stage) -> None:
+        self._detail = stage.detail or stage.stage
+        if self._begun:
+            self._events.put_nowait(Progress(self._key, self._title, self._detail))
+
+    def end(self) -> None:
+        self._timer.cancel()
+        if self._begun:
+            self._events.put_nowait(Progress(self._key, self._title, done=True))
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._events.put_nowait(Progress(self._key, self._title, self._detail))
+
+
+def _holds(folder: str, path: str) -> bool:
+    return PurePath(path).is_relative_to(folder)

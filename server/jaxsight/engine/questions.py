@@ -1,0 +1,87 @@
+"""A question: one function, one set of example inputs, as the text stands. Its key says when two are the same.
+
+The key is made of meanings, not of text: moving lines, comments and docstrings leave it unchanged, so what was
+answered before answers again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from jaxsight.engine.answers import Severity
+from jaxsight.engine.documents import Document, Subject, module_name
+from jaxsight.engine.examples import ExampleSet
+from jaxsight.engine.module import Module
+from jaxsight.engine.slices import Slice, slice_for
+from jaxsight.tracer import protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`key` is what caches go by; `trace` is the request, its `id` still open; `module` the text that it was made from."""
+
+    path: str
+    subject: Subject
+    set: ExampleSet
+    module: Module
+    slice: Slice
+    trace: protocol.Trace
+    key: str
+
+    def request(self, id: int) -> protocol.Trace:
+        """The message that asks a tracer."""
+        return replace(self.trace, id=id)
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """Why a function is not traced at all: shown instead of an answer."""
+
+    reason: str
+
+
+def ask(document: Document, subject: Subject, chosen: ExampleSet, *, root: str, environment: str) -> Question | Unasked:
+    """Make the question for `subject` with the example set `chosen`.
+
+    Args:
+        root: the project's root folder.
+        environment: what else the answer depends on (interpreter, platform), for the key.
+    """
+    if subject.function.refused:
+        return Unasked(refusal(subject))
+    if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
+        return Unasked("its example inputs have errors")
+    module = document.module
+    names = [subject.function.qualname.partition(".")[0], *chosen.expressions]
+    needed = slice_for(module, names, subject.chunk)
+    if needed.broken:
+        return Unasked("the code that it needs has a syntax error")
+    trace = protocol.Trace(
+        id=0,
+        file=document.path,
+        module=module_name(document.path),
+        root=root,
+        chunks=needed.chunks,
+        function=subject.function.qualname,
+        arguments=chosen.arguments,
+        sizes=chosen.sizes,
+        future_flags=module.future_flags,
+        call=chosen.call,
+    )
+    meaning = repr((environment, needed.key, trace.file, trace.module, trace.root, trace.function, trace.arguments, trace.sizes, trace.call))
+    key = hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return Question(document.path, subject, chosen, module, needed, trace, key)
+
+
+def refusal(subject: Subject) -> str:
+    """Why a function cannot be traced on its own, for people."""
+    match subject.function.refused:
+        case "async":
+            return "an `async def` returns a coroutine, which JAX cannot trace; trace the function that it awaits"
+        case "generator":
+            return "a generator yields between Python steps, which JAX cannot trace; return the values as a tuple or use `jax.lax.scan`"
+        case "nested":
+            return "it is defined inside another function: give example inputs to the outer one, and the shapes show here too"
+        case other:
+            return other

@@ -1,0 +1,401 @@
+"""The engine as its owners see it: documents go in, answers in editor terms come out.
+
+One `Session` lives in a server process (and in each run of the terminal's commands). It knows no LSP and imports no
+JAX. All its state is here: the open documents, the projects, the chosen example sets. Nothing in it blocks: what
+takes time is awaited, what an edit makes stale is cancelled, and what was known before is shown, marked stale, meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from jaxsight.engine import examples, failures
+from jaxsight.engine.actions import add_examples
+from jaxsight.engine.answering import Answering, Superseded
+from jaxsight.engine.answers import (
+    Action,
+    Completion,
+    Finding,
+    Hint,
+    Hover,
+    Lens,
+    Shown,
+)
+from jaxsight.engine.diagnostics import report
+from jaxsight.engine.documents import Document, Subject, subject_at
+from jaxsight.engine.events import Event, Refresh
+from jaxsight.engine.examples import ExampleSet
+from jaxsight.engine.hints import shape_hints
+from jaxsight.engine.hover import expression_hover, function_hover, unasked_hover
+from jaxsight.engine.lenses import lenses
+from jaxsight.engine.module import Module
+from jaxsight.engine.projects import Project, Projects
+from jaxsight.engine.questions import Question, Unasked, ask
+from jaxsight.engine.relocate import expressions_at
+from jaxsight.engine.schedule import debounce
+from jaxsight.engine.text import Position, Range
+from jaxsight.engine.views import Answer, View
+from jaxsight.tracer.protocol import Observation, Traced
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 0.15
+"""Seconds that hints wait for a fresh trace before they show the stale one: an ordinary trace fits, so nothing flickers."""
+HOVER_PATIENCE = 1.5
+"""Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
+
+
+class Session:
+    """See the module's docstring. All methods are to be called from one event loop."""
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self._documents: dict[str, Document] = {}
+        self._projects = Projects(self.events, self._documents)
+        self._answering = Answering(self._documents)
+        self._chosen: dict[tuple[str, str], str] = {}
+        self._background: dict[str, asyncio.Task[None]] = {}
+        self._made: dict[tuple[str, str], View] = {}
+
+    def configure(
+        self,
+        roots: Sequence[str],
+        editor: Mapping[str, object],
+        *,
+        trusted: bool = True,
+        editor_python: Mapping[str, str] | None = None,
+    ) -> None:
+        """Take the editor's folders and settings; what changed takes effect at once.
+
+        Args:
+            roots: the workspace's folders.
+            editor: the editor's settings as they came, unchecked.
+            trusted: whether user code may run.
+            editor_python: the interpreter that the editor chose, by folder.
+        """
+        if self._projects.configure(roots, editor, trusted=trusted, editor_python=editor_python or {}):
+            self._answering.clear()
+            self._refresh_all()
+
+    def open(self, path: str, text: str) -> None:
+        """A document is open; its functions are traced in the background from now on."""
+        self._documents[path] = Document(path, text)
+        self._schedule(path)
+
+    def change(self, path: str, text: str) -> None:
+        """The document's whole text is now `text`."""
+        self._documents[path].change(text)
+        self._schedule(path)
+
+    def close(self, path: str) -> None:
+        self._documents.pop(path, None)
+        if (task := self._background.pop(path, None)) is not None:
+            task.cancel()
+        self._answering.forget(path)
+        for key in [key for key in self._made if key[0] == path]:
+            del self._made[key]
+        self._projects.closed(path)
+
+    def files_changed(self, paths: Sequence[str]) -> None:
+        """Files changed on disk (settings, imported modules): look again at everything that is open."""
+        if self._projects.files_changed(paths):
+            self._answering.clear()
+        self._refresh_all()
+
+    async def hover(self, path: str, position: Position) -> Hover | None:
+        """What stands at the position: a function with example inputs, or an expression that was seen in a trace."""
+        document = self._documents.get(path)
+        if document is None:
+            return None
+        subjects = self._subjects(document)
+        subject = subject_at(subjects, position)
+        if subject is not None and position in subject.name_range:
+            return await self._function_hover(document, subject)
+        chunk = document.module.chunk_at(position)
+        if chunk is None:
+            return None
+        places = expressions_at(chunk, position)
+        if not places:
+            return None
+        for candidate in _by_closeness(subjects, subject):
+            view = await self._view(document, candidate, HOVER_PATIENCE)
+            if not isinstance(view, View):
+                continue
+            for place in places:
+                observation = view.observed.get(place)
+                if observation is not None and observation.values:
+                    return expression_hover(view.module.slice_text(place), place, observation, view)
+        return None
+
+    async def hints(self, path: str, range: Range | None = None, *, wait: bool = False) -> list[Hint]:
+        """Shape hints in a range, the whole file by default.
+
+        Answers within `PATIENCE` with what is known, stale parts marked; a `Refresh` follows when there is more. With
+        `wait` it answers when all is fresh.
+        """
+        document = self._documents.get(path)
+        if document is None or not self._projects.of(path).settings.inlay_hints.shapes:
+            return []
+        views = await self._views(document, None if wait else PATIENCE)
+        hints: dict[Range, Hint] = {}
+        for view in views:
+            own = view.subject_range
+            targets: list[tuple[Range, Observation]] = []
+            for place, observation in view.observed.items():
+                if observation.kind != "target" or (range is not None and not range.touches(place)):
+                    continue
+                if place in hints and place.start not in own:
+                    continue
+                targets.append((place, observation))
+            for hint in shape_hints(targets, view):
+                hints[hint.range] = hint
+        return [hints[place] for place in sorted(hints)]
+
+    async def findings(self, path: str, *, patience: float | None = None) -> list[Finding]:
+        """Everything to report about a file: its example inputs, the errors of its traces, or its settings.
+
+        Args:
+            patience: seconds to wait for fresh traces; all of them when not given.
+        """
+        if (settings := self._projects.settings_findings(path)) is not None:
+            return settings
+        document = self._documents.get(path)
+        if document is None:
+            return []
+        subjects = self._subjects(document)
+        views = await self._views(document, patience)
+        found = [f for view in views for f in failures.findings(view)]
+        return report(document.module, subjects, found, self._projects.of(path).settings)
+
+    async def lenses(self, path: str) -> list[Lens]:
+        """The example set in use above each function that has any."""
+        document = self._documents.get(path)
+        if document is None or not self._projects.of(path).settings.code_lens:
+            return []
+        return [
+            lens
+            for subject in self._subjects(document)
+            for lens in lenses(path, subject, self._chosen_set(document, subject))
+        ]
+
+    async def actions(self, path: str, range: Range) -> list[Action]:
+        """Code actions for a range."""
+        document = self._documents.get(path)
+        if document is None:
+            return []
+        return list(add_examples(document.module, self._subjects(document), range))
+
+    async def completions(self, path: str, position: Position) -> list[Completion]:
+        """Proposals inside a section of example inputs; nothing elsewhere."""
+        document = self._documents.get(path)
+        if document is None:
+            return []
+        found = document.module.function_at(position)
+        if found is None:
+            return []
+        chunk, function = found
+        proposals = examples.complete(
+            function, position.up(chunk.first_line), self._projects.of(path).outside.sizes
+        )
+        return [proposal.shifted(chunk.first_line) for proposal in proposals]
+
+    async def show(self, path: str, function: str, what: str = "jaxpr") -> Shown:
+        """A virtual document about a function.
+
+        Raises:
+            LookupError: there is no such function with example inputs, or it cannot be traced; the message says which.
+        """
+        document, subject = self._find(path, function)
+        view = await self._view(document, subject, None)
+        if isinstance(view, Unasked):
+            raise LookupError(f"{function} is not traced: {view.reason}")
+        reply = view.answer.reply
+        if not isinstance(reply, Traced):
+            raise LookupError(f"{function} cannot be traced: {failures.summary(reply, view)}")
+        shown = await self._projects.of(path).show(view.answer, what)
+        if shown is None:
+            self._answering.drop(view.answer.question)
+            return await self.show(path, function, what)
+        return view.shown(f"{function}.{what}", shown)
+
+    async def view(self, path: str, function: str, set_name: str | None = None) -> View:
+        """The whole answer about one function, for the terminal.
+
+        Raises:
+            LookupError: no such function, no example inputs, no such set, or not traceable; the message says which.
+        """
+        document, subject = self._find(path, function)
+        if set_name is not None:
+            self.choose_set(path, function, set_name)
+        view = await self._view(document, subject, None)
+        if isinstance(view, Unasked):
+            raise LookupError(f"{function} is not traced: {view.reason}")
+        return view
+
+    def functions(self, path: str) -> list[str]:
+        """The qualified names of the functions that have example inputs."""
+        document = self._documents.get(path)
+        return [] if document is None else [s.name for s in self._subjects(document)]
+
+    def sets(self, path: str, function: str) -> list[str]:
+        """The names of a function's example sets; the unnamed first one is the empty string."""
+        _, subject = self._find(path, function)
+        return [s.name for s in subject.examples.sets]
+
+    def choose_set(self, path: str, function: str, name: str) -> None:
+        """Use another example set for a function from now on.
+
+        Raises:
+            LookupError: no such function or set.
+        """
+        names = self.sets(path, function)
+        if name not in names:
+            raise LookupError(f"{function} has no example inputs named {name!r}; it has {', '.join(map(repr, names))}")
+        self._chosen[path, function] = name
+        self._schedule(path)
+
+    async def restart(self, root: str | None = None) -> None:
+        """Start the tracers anew, forgetting failures and answers."""
+        self._answering.clear()
+        await self._projects.restart(root)
+        self._refresh_all()
+
+    async def aclose(self) -> None:
+        """End all background work and every process."""
+        for task in self._background.values():
+            task.cancel()
+        for path in list(self._documents):
+            self._answering.cancel(path)
+        await self._projects.aclose()
+
+    def _find(self, path: str, function: str) -> tuple[Document, Subject]:
+        document = self._documents.get(path)
+        if document is None:
+            raise LookupError(f"{path} is not open")
+        for subject in self._subjects(document):
+            if subject.name == function and subject.examples.sets:
+                return document, subject
+        known = {f.qualname for _, f in document.module.functions}
+        if function in known:
+            raise LookupError(f"{function} has no example inputs: add a section `Example inputs:` to its docstring")
+        raise LookupError(f"there is no function {function} in {path}")
+
+    def _subjects(self, document: Document) -> tuple[Subject, ...]:
+        return document.subjects(self._projects.of(document.path).outside)
+
+    def _chosen_set(self, document: Document, subject: Subject) -> ExampleSet | None:
+        sets = subject.examples.sets
+        name = self._chosen.get((document.path, subject.name))
+        return next((s for s in sets if s.name == name), sets[0] if sets else None)
+
+    def _question(self, document: Document, subject: Subject) -> Question | Unasked:
+        chosen = self._chosen_set(document, subject)
+        if chosen is None:
+            return Unasked("its example inputs have errors")
+        project = self._projects.of(document.path)
+        if project.untrusted:
+            return Unasked("the workspace is not trusted, so no code of it runs")
+        return ask(document, subject, chosen, root=project.root, environment=project.environment)
+
+    async def _function_hover(self, document: Document, subject: Subject) -> Hover:
+        view = await self._view(document, subject, HOVER_PATIENCE)
+        if isinstance(view, Unasked):
+            return unasked_hover(subject, view.reason)
+        return function_hover(subject, view)
+
+    async def _view(self, document: Document, subject: Subject, patience: float | None) -> View | Unasked:
+        """The answer about a subject as it stands in the text now; a stale one when `patience` runs out and there is one."""
+        module = document.module
+        question = self._question(document, subject)
+        chosen = self._chosen_set(document, subject)
+        latest = self._answering.latest(document.path, subject.name, chosen.name if chosen else "")
+        if isinstance(question, Unasked):
+            return self._seen(latest, module, None, subject) if latest is not None else question
+        answer: Answer | None = None
+        try:
+            asking = self._ask(question, waiting=True)
+            if patience is None or latest is None:
+                answer = await asking
+            else:
+                answer = await asyncio.wait_for(asking, patience)
+        except (TimeoutError, Superseded):
+            answer = latest
+        if answer is None:
+            return Unasked("its text is being edited")
+        return self._seen(answer, module, question, subject)
+
+    async def _views(self, document: Document, patience: float | None) -> list[View]:
+        """What is known of every subject of a document, after at most `patience` seconds of waiting for fresh answers."""
+        module = document.module
+        subjects = self._subjects(document)
+        questions = [(subject, self._question(document, subject)) for subject in subjects]
+        unknown = [q for _, q in questions if isinstance(q, Question) and self._answering.known(q) is None]
+        if unknown:
+            tasks = [asyncio.ensure_future(self._ask(q, waiting=False)) for q in unknown]
+            _, pending = await asyncio.wait(tasks, timeout=patience)
+            for task in tasks:
+                if task in pending:
+                    task.cancel()
+                elif not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Superseded):
+                    raise error
+        views: list[View] = []
+        for subject, question in questions:
+            answer = self._answering.known(question) if isinstance(question, Question) else None
+            now = question if isinstance(question, Question) else None
+            if answer is None:
+                chosen = self._chosen_set(document, subject)
+                answer = self._answering.latest(document.path, subject.name, chosen.name if chosen else "")
+            if answer is not None:
+                views.append(self._seen(answer, module, now, subject))
+        return views
+
+    def _seen(self, answer: Answer, module: Module, now: Question | None, subject: Subject) -> View:
+        """The answer in the module; the view of a moment ago where nothing changed, for moving spans takes time."""
+        made = self._made.get((answer.question.path, subject.name))
+        if made is None or not made.still(answer, module, now):
+            made = View(answer, module, now, subject)
+            self._made[answer.question.path, subject.name] = made
+        return made
+
+    async def _ask(self, question: Question, *, waiting: bool) -> Answer:
+        return await self._answering.get(question, self._projects.of(question.path).trace, waiting=waiting)
+
+    def _refresh_all(self) -> None:
+        for path in self._documents:
+            self._schedule(path)
+
+    def _schedule(self, path: str) -> None:
+        if (task := self._background.get(path)) is not None:
+            task.cancel()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._background[path] = loop.create_task(self._trace_all(path), name=f"trace {path}")
+
+    async def _trace_all(self, path: str) -> None:
+        """After a pause in the typing, trace what is not known and tell the owner."""
+        await asyncio.sleep(debounce(self._answering.seconds(path)))
+        document = self._documents.get(path)
+        if document is None:
+            return
+        for subject in self._subjects(document):
+            question = self._question(document, subject)
+            if isinstance(question, Unasked) or self._answering.known(question) is not None:
+                continue
+            try:
+                await self._ask(question, waiting=False)
+            except Superseded:
+                return
+            except Exception:
+                log.exception("tracing %s of %s in the background", subject.name, path)
+                return
+            self.events.put_nowait(Refresh(path))
+        self.events.put_nowait(Refresh(path))
+
+
+def _by_closeness(subjects: Sequence[Subject], own: Subject | None) -> list[Subject]:
+    """The subject that holds the cursor first, then the others: a helper's expressions were seen in their traces."""
+    return [*([own] if own is not None else []), *(s for s in subjects if s is not own)]

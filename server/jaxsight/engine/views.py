@@ -1,0 +1,117 @@
+"""An answer seen in the text as it stands now: the spans that a tracer speaks in become ranges of the module.
+
+An answer to the same question is moved exactly, chunk by chunk. An answer to an earlier question (the function was
+edited since) is shifted through the edit and called stale; what stood inside the edit is dropped, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from jaxsight.engine.answers import Linked, Shown
+from jaxsight.engine.documents import Subject
+from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.questions import Question
+from jaxsight.engine.relocate import relocate
+from jaxsight.engine.shift import TextShift
+from jaxsight.engine.text import Range
+from jaxsight.tracer import protocol
+from jaxsight.tracer.protocol import Failed, Observation, Seen, Span, Traced
+from jaxsight.workers.outcomes import Died
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back for a question. `versions` are the project files that it stands and falls with."""
+
+    question: Question
+    reply: Traced | Failed | Died
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def seen(self) -> tuple[Seen, ...]:
+        return self.reply.seen if isinstance(self.reply, Traced | Failed) else ()
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        return self.reply.observations if isinstance(self.reply, Traced | Failed) else ()
+
+
+class View:
+    """One answer in one module. `stale` when the module now asks another question."""
+
+    def __init__(
+        self, answer: Answer, module: Module, now: Question | None, subject: Subject
+    ) -> None:
+        self.answer = answer
+        self.module = module
+        self.subject = subject
+        self.stale = now is None or now.key != answer.question.key
+        self._observed: dict[Range, Observation] | None = None
+        traced = answer.question
+        self._texts = {chunk.id: chunk.text for chunk in traced.slice.chunks}
+        self._now: dict[str, ModuleChunk] = {}
+        self._before: dict[str, ModuleChunk] = {}
+        self._shift: TextShift | None = None
+        if now is not None and not self.stale:
+            for old, member in zip(traced.slice.chunks, now.slice.members, strict=True):
+                self._now[old.id] = member
+        else:
+            self._before = {chunk.id: chunk for chunk in traced.slice.members}
+            self._shift = TextShift(traced.module.text, module.text)
+
+    def still(self, answer: Answer, module: Module, now: Question | None) -> bool:
+        """Whether a view made of these would be this one."""
+        stale = now is None or now.key != answer.question.key
+        return self.answer is answer and self.module is module and self.stale == stale
+
+    @property
+    def name_range(self) -> Range:
+        """The traced function's name, as it stands now."""
+        return self.subject.name_range
+
+    @property
+    def subject_range(self) -> Range:
+        """The traced function's whole definition, as it stands now."""
+        return self.subject.range
+
+    def argument_range(self, argument: str) -> Range:
+        """The example of an argument in the docstring, else the function's name."""
+        places = dict(self.answer.question.set.places)
+        found = places.get(argument)
+        return found.shifted(self.subject.chunk.first_line) if found is not None else self.name_range
+
+    def shown(self, title: str, shown: protocol.Shown) -> Shown:
+        """A tracer's text with its links moved into the module."""
+        links = tuple(
+            Linked(link.line, link.path, self.range_of(link.span) if link.span else None)
+            for link in shown.links
+        )
+        return Shown(title, shown.text, links, self.stale)
+
+    def range_of(self, span: Span) -> Range | None:
+        """Where the span stands now, or nothing when it is gone."""
+        text = self._texts.get(span.chunk)
+        if text is None:
+            return None
+        if self._shift is None:
+            return relocate(span, text, self._now[span.chunk])
+        before = self._before.get(span.chunk)
+        then = relocate(span, text, before) if before is not None else None
+        return self._shift.range(then) if then is not None else None
+
+    @property
+    def observed(self) -> Mapping[Range, Observation]:
+        """Every observation that has a place in the text, by its range."""
+        if self._observed is None:
+            self._observed = dict(self._places())
+        return self._observed
+
+    def seen(self, observation: Observation) -> tuple[Seen, ...]:
+        return tuple(self.answer.seen[i] for i in observation.values)
+
+    def _places(self) -> Iterator[tuple[Range, Observation]]:
+        for observation in self.answer.observations:
+            if (range := self.range_of(observation.span)) is not None:
+                yield range, observation

@@ -1,0 +1,54 @@
+"""Fixtures as source: hints between ⟦ ⟧ where an editor draws them, findings under `^^^` marks, the cursor as `$0`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jaxsight.engine.answers import Finding, Hint
+from jaxsight.engine.text import Position
+
+_HINT = re.compile(r"⟦[^⟧]*⟧")
+_MARKS = re.compile(r"^ *#? *\^+ .*\n", re.MULTILINE)
+CURSOR = "$0"
+
+
+def without_hints(text: str) -> str:
+    """The source as the user wrote it."""
+    return _HINT.sub("", text)
+
+
+def with_hints(source: str, hints: Sequence[Hint]) -> str:
+    """The source with every hint drawn at the end of its range; stale ones begin with `?`."""
+    lines = source.splitlines(keepends=True)
+    for hint in sorted(hints, key=lambda h: h.range.end, reverse=True):
+        end = hint.range.end
+        line = lines[end.line]
+        label = f"⟦{'?' if hint.stale else ''}{hint.label}⟧"
+        lines[end.line] = line[: end.column] + label + line[end.column :]
+    return "".join(lines)
+
+
+def without_marks(text: str) -> str:
+    """The source without the lines that mark findings."""
+    return _MARKS.sub("", text)
+
+
+def with_marks(source: str, findings: Sequence[Finding]) -> str:
+    """Under each line that a finding begins on, a comment line: `#   ^^^ CODE message`."""
+    lines = source.splitlines(keepends=True)
+    for finding in sorted(findings, key=lambda f: f.range, reverse=True):
+        start, end = finding.range.start, finding.range.end
+        length = max(1, end.column - start.column) if end.line == start.line else 3
+        first, *more = finding.message.splitlines()
+        shown = f"{'#'.ljust(start.column)}{'^' * length} {finding.code} {first}{' …' if more else ''}\n"
+        lines.insert(start.line + 1, shown)
+    return "".join(lines)
+
+
+def cursor(text: str) -> tuple[str, Position]:
+    """The source without `$0`, and where it stood."""
+    before, found, after = text.partition(CURSOR)
+    assert found, "the fixture has no $0"
+    line = before.count("\n")
+    return before + after, Position(line, len(before) - (before.rfind("\n") + 1))
