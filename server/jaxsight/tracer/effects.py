@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
@@ -79,7 +80,7 @@ class Interpreter:
 
     def read(self) -> Values:
         try:
-            folder = os.getcwd()
+            folder = str(Path.cwd())
         except FileNotFoundError:  # somebody removed it
             folder = ""
         return {
@@ -98,7 +99,7 @@ class Interpreter:
             case "argv", tuple():
                 _argv[:] = value
                 sys.argv = _argv
-            case "folder", str() if value and os.path.isdir(value):
+            case "folder", str() if value and Path(value).is_dir():
                 os.chdir(value)
             case "recursion", int():
                 sys.setrecursionlimit(value)

@@ -29,7 +29,7 @@ def greet() -> Hello:
         if error.name in ("jax", "jaxlib"):
             return _greeting(problem=f"{_interpreter()} has no {error.name}. {_REMEDY}")
         return _greeting(problem=f"importing jax failed in {_interpreter()}: {error}. {_REMEDY}")
-    except BaseException as error:  # jax and jaxlib that do not fit raise all sorts, SystemExit included
+    except BaseException as error:  # noqa: BLE001 - jax and jaxlib that do not fit raise all sorts, SystemExit included
         told = f"{type(error).__name__}: {error}"
         return _greeting(problem=f"importing jax failed in {_interpreter()}: {told}. {_REMEDY}")
     jax_version = getattr(jax, "__version__", "")
@@ -42,7 +42,9 @@ def greet() -> Hello:
             problem=f"{_interpreter()} has jax {jax_version or 'of no version'}; jaxsight needs {oldest} or newer. "
             + _REMEDY,
         )
-    return _greeting(jax_version, jaxlib_version, chosen=jax.config.jax_platforms or "default")
+    return _greeting(
+        jax_version, jaxlib_version, chosen=str(jax.config.values["jax_platforms"] or "default")
+    )
 
 
 _REMEDY = (

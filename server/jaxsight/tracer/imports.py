@@ -129,7 +129,7 @@ class Imports:
             self._import(used, (package, {}, None, ("__name__",), 0), package, [package])
         except CancelledByServer:
             raise
-        except BaseException as error:  # user code; SystemExit too
+        except BaseException as error:  # noqa: BLE001 - user code; SystemExit too
             logger.warning("package %s could not be imported: %r", package, error)
             bare = ModuleType(package)
             bare.__path__ = [folder]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import decode_source, spec_from_file_location
+from pathlib import Path
 from types import CodeType, ModuleType
 
 Version = int
@@ -43,12 +44,12 @@ class Texts:
         if text is not None:
             return hash(_with_plain_line_ends(text))
         try:
-            status = os.stat(path)
+            status = os.stat(path)  # noqa: PTH116 - for every module at every request
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             known = self._on_disk.get(path)
             if known is None or known[0] != stamp:
-                with open(path, "rb") as file:  # noqa: PTH123
-                    known = self._on_disk[path] = (stamp, _version_of_bytes(file.read()))
+                data = Path(path).read_bytes()
+                known = self._on_disk[path] = (stamp, _version_of_bytes(data))
         except OSError:
             return None
         return known[1]
@@ -117,7 +118,7 @@ class Finder(MetaPathFinder):
         """A file that exists in the editor alone."""
         last = name.rpartition(".")[2]
         for folder in sys.path if path is None else path:
-            for file in (os.path.join(folder, last, "__init__.py"), os.path.join(folder, f"{last}.py")):  # noqa: PTH118
+            for file in (str(Path(folder, last, "__init__.py")), str(Path(folder, f"{last}.py"))):
                 if self.texts.unsaved(file) is not None:
                     return spec_from_file_location(name, file, loader=SourceFileLoader(name, file))
         return None
@@ -142,7 +143,7 @@ class Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType | None:
         text = self._texts.unsaved(self.path)
         if text is not None:
-            return self.source_to_code(text, self.path)  # type: ignore[arg-type]
+            return self.source_to_code(text, self.path)
         if self._is_stale(self.path):
             # Bytecode on disk is told apart by seconds and size alone, too coarse for a file being edited.
             return self.source_to_code(self.get_data(self.path), self.path)

@@ -49,7 +49,7 @@ class Baseline:
         _BUILTINS.update(self._builtins)
         sys.settrace(self._trace)
         sys.setprofile(self._profile)
-        os.environ = self._environ
+        os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
         self._restore_modules()
         self._restore_descriptors()
         self._give_streams()
@@ -110,7 +110,7 @@ _UNCATCHABLE = frozenset({"SIGKILL", "SIGSTOP"})
 
 def _stream(descriptor: int) -> TextIO:
     """Line by line, so that the output of code that never returns is seen."""
-    return open(  # noqa: SIM115, PTH123 - lives as long as the process
+    return open(
         descriptor,
         "r" if descriptor == 0 else "w",
         buffering=1,

@@ -95,7 +95,9 @@ class Tracer:
             return Cancelled(request.id)
         except UserError as error:
             return self._failed(request, world, error.failure, error.observed)
-        except BaseException as error:  # user code may raise anything, SystemExit and KeyboardInterrupt included
+        except (
+            BaseException
+        ) as error:  # user code may raise anything, SystemExit and KeyboardInterrupt included
             told = failure(error, at)
             if not told.frames:
                 logger.exception("request %s failed", request.id)
@@ -140,4 +142,5 @@ def _warm_up() -> None:
     def small(x: jax.Array) -> jax.Array:
         return jax.numpy.tanh(x @ x.T).sum()
 
-    jax.jit(jax.grad(small)).trace(jax.ShapeDtypeStruct((2, 2), "float32"))
+    shape = jax.ShapeDtypeStruct((2, 2), "float32")  # type: ignore[no-untyped-call]
+    jax.jit(jax.grad(small)).trace(shape)

@@ -17,7 +17,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.machinery import ModuleSpec
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import CodeType, ModuleType
 
 from jaxsight.tracer import effects, observer
@@ -201,7 +201,7 @@ class World:
         linecache.cache[file] = (len(chunk.text), None, chunk.text.splitlines(True), file)
         code = self._compiled(chunk, file, future_flags)
         with self.recorder.executing(chunk.id, chunk.key):
-            exec(code, self.namespace)
+            exec(code, self.namespace)  # noqa: S102 - what a tracer is for
         effects.heed_variables(before, jax)
         found, self._state = effects.since(before)
         missing = object()
@@ -224,9 +224,10 @@ class World:
         try:
             tree: ast.Module = compile(chunk.text, file, "exec", flags, dont_inherit=True)
             tree = self.recorder.instrument(tree, chunk.id, chunk.key)
-            return compile(tree, file, "exec", future_flags, dont_inherit=True)
+            code: CodeType = compile(tree, file, "exec", future_flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise UserError(failure(error, "execute")) from error
+        return code
 
     def _redo(self, record: Executed, imports: Imports) -> None:
         self.slice.append(record)
@@ -281,7 +282,7 @@ class Worlds:
         folders = _folders(request)
         sys.path[:0] = [each for each in folders if each not in sys.path]
         sys.argv[:] = [request.file]
-        if os.path.isdir(request.root):
+        if Path(request.root).is_dir():
             os.chdir(request.root)
         with self._imports.running(world.module, request.file, folders):
             try:
@@ -314,4 +315,4 @@ def _folders(request: Trace) -> list[str]:
     folders = [] if _package_of(request) else [str(PurePath(request.file).parent)]
     if request.root:
         folders += [request.root, str(PurePath(request.root, "src"))]
-    return [each for each in dict.fromkeys(folders) if os.path.isdir(each)]
+    return [each for each in dict.fromkeys(folders) if Path(each).is_dir()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 
 CPU_DEVICES = "jax_num_cpu_devices"
@@ -12,7 +14,7 @@ _FALSE = frozenset({"n", "no", "f", "false", "off", "0"})
 
 # Taken now, since user code may put something else in their place.
 _config = jax.config
-_update = jax.config.update
+_update: Callable[[str, object], None] = jax.config.update
 
 
 def values() -> dict[str, object]:

@@ -30,8 +30,8 @@ def reset() -> bool:
     """Let go of the backend and of any number asked for; answers whether arrays made before are lost."""
     lost = xla_bridge.backends_are_initialized()
     if lost:
-        backend.clear_backends()
-    if jax.config.jax_num_cpu_devices != UNSET:
+        backend.clear_backends()  # type: ignore[no-untyped-call]
+    if jax.config.values[config.CPU_DEVICES] != UNSET:
         config.update(config.CPU_DEVICES, UNSET)
     return lost
 

@@ -1,0 +1,134 @@
+"""A chunk runs once for each meaning; a request sees its own slice and nothing else."""
+
+from tests.tracer_runner.driver import Driver
+
+MODULE = """
+import jax.numpy as jnp
+
+print("building the table")
+TABLE = jnp.arange(4.0)
+
+def helper(x):
+    return x * TABLE
+
+def f(x):
+    return helper(x) + 1.0
+
+def g(x):
+    return helper(x) - 1.0
+"""
+
+
+def test_an_unchanged_function_executes_nothing_again(tracer: Driver) -> None:
+    assert tracer.trace(MODULE).executed > 0
+    assert tracer.trace(MODULE).executed == 0
+
+
+def test_an_edit_of_the_function_executes_that_function_alone(tracer: Driver) -> None:
+    tracer.trace(MODULE)
+    edited = tracer.trace(MODULE.replace("+ 1.0", "+ 2.0"))
+    assert edited.executed == 1
+    assert "2.0" in edited.jaxpr
+
+
+def test_an_edit_of_what_it_uses_executes_both(tracer: Driver) -> None:
+    tracer.trace(MODULE)
+    edited = tracer.trace(MODULE.replace("x * TABLE", "x / TABLE"))
+    assert edited.executed == 2
+    assert "div" in edited.jaxpr
+
+
+def test_undoing_an_edit_executes_nothing(tracer: Driver) -> None:
+    tracer.trace(MODULE)
+    tracer.trace(MODULE.replace("+ 1.0", "+ 2.0"))
+    undone = tracer.trace(MODULE)
+    assert undone.executed == 0
+    assert "2.0" not in undone.jaxpr
+
+
+def test_functions_of_one_file_share_what_both_need(tracer: Driver) -> None:
+    tracer.trace(MODULE, "f")
+    assert tracer.trace(MODULE, "g").executed == 1
+
+
+def test_a_comment_executes_nothing_and_spans_are_those_of_the_text_that_ran(
+    tracer: Driver,
+) -> None:
+    request = tracer.request(MODULE)
+    tracer.send(request)
+    tracer.answer()
+    commented = MODULE.replace("return helper(x) + 1.0", "# a comment\n    return helper(x) + 1.0")
+    answer = tracer.trace(commented)
+    assert answer.executed == 0
+    assert {seen.span.chunk for seen in answer.observations} <= {c.id for c in request.chunks}
+    assert answer.observations
+
+
+def test_a_name_that_left_the_file_is_gone(tracer: Driver) -> None:
+    tracer.trace(MODULE)
+    failed = tracer.fail(MODULE.replace("def helper", "def other"))
+    assert failed.failure.type == "NameError"
+    assert failed.failure.stage == "trace"
+
+
+def test_a_chunk_that_raised_runs_again(tracer: Driver) -> None:
+    broken = "LIMIT = open('limit.txt').read()\ndef f(x):\n    return x * float(LIMIT)\n"
+    failed = tracer.fail(broken)
+    assert failed.failure.stage == "execute"
+    assert failed.failure.type == "FileNotFoundError"
+    (tracer.project / "limit.txt").write_text("3")
+    assert "3.0" in tracer.trace(broken).jaxpr
+
+
+def test_equal_statements_each_run(tracer: Driver) -> None:
+    text = "n = 1\nn += 1\nn += 1\ndef f(x):\n    return x * n\n"
+    assert "3.0" in tracer.trace(text).jaxpr
+    assert "3.0" in tracer.trace(text).jaxpr
+    assert tracer.trace(text).executed == 0
+
+
+def test_what_a_later_statement_changed_in_place_starts_afresh(tracer: Driver) -> None:
+    text = "sizes = {}\nsizes['a'] = 2\nsizes['b'] = len(sizes)\ndef f(x):\n    return x * sizes['b']\n"
+    assert "1.0" in tracer.trace(text).jaxpr
+    edited = tracer.trace(text.replace("len(sizes)", "len(sizes) + 5"))
+    assert "6.0" in edited.jaxpr
+
+
+def test_code_that_nothing_asks_for_does_not_run(tracer: Driver) -> None:
+    tracer.trace(MODULE + "\nwhile True:\n    pass\n")
+
+
+def test_the_source_of_a_function_can_be_had(tracer: Driver) -> None:
+    text = """
+    import inspect
+    def helper(x):
+        return x * 7.0
+    LINES = len(inspect.getsource(helper).splitlines())
+    def f(x):
+        return x * LINES
+    """
+    assert "2.0" in tracer.trace(text).jaxpr
+
+
+def test_future_imports_hold_in_every_chunk(tracer: Driver) -> None:
+    text = """
+    from __future__ import annotations
+    import dataclasses
+    @dataclasses.dataclass
+    class Config:
+        size: NotDefinedAnywhere = 3
+    def f(x: AlsoNot):
+        return x * Config().size
+    """
+    assert "3.0" in tracer.trace(text).jaxpr
+
+
+def test_stages_are_told_in_order(tracer: Driver) -> None:
+    tracer.trace(MODULE)
+    assert [each.stage for each in tracer.stages] == ["execute", "inputs", "trace"]
+
+
+def test_times_of_all_stages_are_given(tracer: Driver) -> None:
+    names = [name for name, seconds in tracer.trace(MODULE).seconds if seconds > 0]
+    assert names[0] == "execute"
+    assert "trace" in names
