@@ -21,7 +21,8 @@ Answer = Callable[[Any], Any]
 
 def recorded(name: str) -> dict[str, Any]:
     """What a real client sent: the parameters of `initialize`, then its first messages."""
-    return json.loads((CLIENTS / f"{name}.json").read_text())
+    recording: dict[str, Any] = json.loads((CLIENTS / f"{name}.json").read_text())
+    return recording
 
 
 class ResponseError(Exception):

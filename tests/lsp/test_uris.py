@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jaxsight.lsp.uris import Made, path_of, uri_of
 
 NAMES = st.text(
-    st.characters(exclude_characters="/\\\0", exclude_categories=("Cs",)), min_size=1, max_size=12
+    st.characters(exclude_characters="/\\\0", exclude_categories=["Cs"]), min_size=1, max_size=12
 ).filter(lambda name: name not in (".", ".."))
 
 

@@ -7,7 +7,6 @@ process is gone, and never leaves a tracer behind.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import importlib
@@ -17,9 +16,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxsight.lsp.transport import ByteSource, Inbox, Outbox, claim_stdio, read_descriptor
+from jaxsight.lsp.transport import ByteSink, ByteSource, Inbox, Outbox, claim_stdio, read_descriptor
 
 if TYPE_CHECKING:
+    import argparse
+
     from jaxsight.lsp.service import Service
 
 log = logging.getLogger(__name__)
@@ -36,16 +37,19 @@ _LAST_WORK = 5.0
 
 def main(argv: Sequence[str] | None = None, session_factory: SessionFactory | None = None) -> int:
     """Run the server until its client is done; returns the exit status."""
-    options = _parser().parse_args(argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     factory = session_factory or _session
-    if options.tcp is not None:
-        host, port = options.tcp
-        return asyncio.run(_serve_tcp(host, port, factory))
+    # Editors start it without arguments or with this one; importing argparse would delay them.
+    if arguments not in ([], ["--stdio"]):
+        options = _parser().parse_args(arguments)
+        if options.tcp is not None:
+            host, port = options.tcp
+            return asyncio.run(_serve_tcp(host, port, factory))
     incoming, outgoing = claim_stdio()
     status = asyncio.run(_serve_stdio(incoming, outgoing, factory))
     # The thread that reads may wait for input for ever; the interpreter would not wait for it, but C libraries might.
@@ -54,6 +58,8 @@ def main(argv: Sequence[str] | None = None, session_factory: SessionFactory | No
 
 
 def _parser() -> argparse.ArgumentParser:
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="jaxsight server", description="The language server, on standard input and output."
     )
@@ -65,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _address(text: str) -> tuple[str, int]:
+    import argparse
+
     host, _, port = text.rpartition(":")
     if not port.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is no address: expected HOST:PORT")
@@ -79,7 +87,7 @@ def _session() -> Service:
 
 async def serve(
     source: ByteSource,
-    outbox: Outbox | asyncio.StreamWriter,
+    outbox: ByteSink,
     session_factory: SessionFactory,
 ) -> int:
     """Serve one client over a pair of streams; returns the exit status that the protocol asks for."""
@@ -101,7 +109,7 @@ async def serve(
             log.error("the engine did not end within %g s", _LAST_WORK)
 
 
-async def _converse(inbox: Inbox, outbox: Any, session: Service, configuration: Any) -> int:
+async def _converse(inbox: Inbox, outbox: ByteSink, session: Service, configuration: Any) -> int:
     from pygls.io_ import run_async
 
     from jaxsight.lsp.language_server import JaxsightServer

@@ -28,6 +28,14 @@ class ByteSource(Protocol):
     async def readexactly(self, n: int) -> bytes: ...
 
 
+class ByteSink(Protocol):
+    """What answers are written to; `asyncio.StreamWriter` is one."""
+
+    def write(self, data: bytes, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Inbox:
     """The incoming stream, whose first message can be looked at before it is read."""
 
