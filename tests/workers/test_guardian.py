@@ -32,6 +32,7 @@ async def main(function):
     await asyncio.sleep(0.2)
     print("ready", flush=True)
     await busy
+    await asyncio.sleep(1000)
 
 asyncio.run(main(sys.argv[1]))
 """
@@ -47,11 +48,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
-        if request.param == "answer":
-            # It ends by itself at the end of `main`, without any closing: the loop is torn down around the tracers.
-            process.stdout.readline()
-        else:
-            assert process.stdout.readline() == "ready\n"
+        assert process.stdout.readline() == "ready\n"
         yield process
         process.kill()
 

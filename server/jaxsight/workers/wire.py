@@ -32,7 +32,8 @@ Message = ToTracer | FromTracer
 
 _MESSAGES: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 
-# Taken now: user code that replaces the functions of `json` must not cut the tracer's line.
+# Taken now: user code that replaces these functions must not cut the tracer's line.
+_write = os.write
 _dump = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 _load = json.JSONDecoder().decode
 
@@ -92,7 +93,7 @@ def write(out: int | BinaryIO, message: Message) -> None:
         out.flush()
         return
     while frame:
-        frame = frame[os.write(out, frame) :]
+        frame = frame[_write(out, frame) :]
 
 
 class FrameReader:

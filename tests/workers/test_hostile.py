@@ -1,0 +1,292 @@
+"""User code that misbehaves: one clear message, at most one tracer lost, and the next function of a sane file is traced.
+
+All cases meet the same tracers, one after the other, as they would in an editor.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import hashlib
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from jaxsight.tracer.protocol import Argument, ArraySpec, Chunk, Failed, Trace, Traced
+from jaxsight.workers.limits import GIB, Limits
+from jaxsight.workers.outcomes import Died, Outcome, Output, Reason
+from jaxsight.workers.supervisor import Tracers
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SANE = """
+import jax.numpy as jnp
+
+def f(x):
+    return jnp.sin(x) * 2
+"""
+
+LIMITS = Limits(execute=4.0, inputs=4.0, trace=4.0, memory=2 * GIB)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tracers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tracers]:
+    made = Tracers(sys.executable, str(tmp_path_factory.mktemp("project")), limits=LIMITS)
+    yield made
+    await made.aclose()
+    assert [child for child in psutil.Process().children(recursive=True) if alive(child)] == []
+
+
+def alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def trace(tracers: Tracers, file: str, source: str) -> Trace:
+    """A request that runs the whole source and traces its `f(x: f32[3])`."""
+    chunks = []
+    key = ""
+    for statement in ast.parse(source).body:
+        text = ast.unparse(statement)
+        key = hashlib.sha256((key + text).encode()).hexdigest()[:16]
+        binds = tuple(
+            node.id
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        )
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            binds = (statement.name,)
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            binds = tuple(a.asname or a.name.split(".")[0] for a in statement.names)
+        chunks.append(Chunk(hashlib.sha256(text.encode()).hexdigest()[:16], key, text, binds))
+    x = Argument("x", ArraySpec("float32", (3,)))
+    path = Path("/project", file)
+    return Trace(tracers.next_id(), str(path), path.stem, "/project", tuple(chunks), "f", (x,))
+
+
+async def ask(tracers: Tracers, file: str, source: str) -> Outcome:
+    return await tracers.request(trace(tracers, file, source))
+
+
+async def sane_works(tracers: Tracers) -> None:
+    answer = await ask(tracers, "sane.py", SANE)
+    assert isinstance(answer, Traced), answer
+    assert "sin" in answer.jaxpr
+
+
+@dataclass(frozen=True)
+class Case:
+    """Source, and either the reason of the death or the type of the exception; the message; the stage."""
+
+    name: str
+    source: str
+    ends: Reason | str
+    says: str = ""
+    stage: str = "execute"
+
+
+CASES = [
+    Case(
+        "os._exit in the module",
+        "import os\nos._exit(3)\ndef f(x): return x",
+        Reason.EXITED,
+        "Executing the module ended the process with exit status 3.",
+    ),
+    Case(
+        "os._exit in the function",
+        "import os\ndef f(x): os._exit(0)",
+        Reason.EXITED,
+        "Tracing the function ended the process with exit status 0.",
+        "trace",
+    ),
+    Case("sys.exit", "import sys\nsys.exit('bye')\ndef f(x): return x", "SystemExit", "bye"),
+    Case("KeyboardInterrupt", "raise KeyboardInterrupt\ndef f(x): return x", "KeyboardInterrupt"),
+    Case(
+        "a segfault",
+        "import ctypes\nctypes.string_at(0)\ndef f(x): return x",
+        Reason.CRASHED,
+        "Executing the module crashed the process (SIGSEGV, segmentation fault).",
+    ),
+    Case(
+        "a loop in the module",
+        "while True:\n    pass\ndef f(x): return x",
+        Reason.TIMEOUT,
+        "Executing the module took longer than 4 s (setting `timeouts.execute`).",
+    ),
+    Case(
+        "a loop in the function",
+        "def f(x):\n    while True:\n        pass",
+        Reason.TIMEOUT,
+        "Tracing the function took longer than 4 s (setting `timeouts.trace`).",
+        "trace",
+    ),
+    Case(
+        "a loop in __repr__",
+        "class R:\n    def __repr__(self):\n        while True:\n            pass\ndef f(x): raise ValueError(R())",
+        Reason.TIMEOUT,
+        "Tracing the function took longer than 4 s (setting `timeouts.trace`).",
+        "trace",
+    ),
+    Case("recursion", "def f(x): return f(x)", "RecursionError", "recursion", "trace"),
+    Case(
+        "an exception without a text",
+        "class E(Exception):\n    def __str__(self): raise self\n    __repr__ = __str__\n"
+        "raise E\ndef f(x): return x",
+        "E",
+    ),
+    Case(
+        "30 GB",
+        "import numpy\na = [numpy.ones(2**23) for _ in range(30 * 2**4)]\ndef f(x): return x",
+        Reason.MEMORY,
+        "of memory, limit 2 GiB (setting `memoryLimit`).",
+    ),
+    Case(
+        "a bounded fork bomb",
+        "import os, time\nfor _ in range(6):\n    os.fork()\ntime.sleep(1000)\ndef f(x): return x",
+        Reason.TIMEOUT,
+    ),
+    Case(
+        "a daemon",
+        "import os, time\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n        time.sleep(1000)\n"
+        "    os._exit(0)\nos._exit(4)\ndef f(x): return x",
+        Reason.EXITED,
+        "exit status 4",
+    ),
+    Case(
+        "noise on all descriptors",
+        "import os\nfor each in range(3, 400):\n    try:\n        os.write(each, b'noise')\n"
+        "    except OSError:\n        pass\nimport time\ntime.sleep(1000)\ndef f(x): return x",
+        Reason.PROTOCOL,
+    ),
+    Case("reading stdin", "input()\ndef f(x): return x", "EOFError", "EOF"),
+    Case(
+        "signals ignored",
+        "import signal\nfor each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):\n"
+        "    signal.signal(each, signal.SIG_IGN)\nwhile True: pass\ndef f(x): return x",
+        Reason.TIMEOUT,
+    ),
+    Case(
+        "a process that stops itself",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\ndef f(x): return x",
+        Reason.TIMEOUT,
+    ),
+    Case("its parent killed", "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(1000)\ndef f(x): return x", Reason.CRASHED),
+    Case("its group killed", "import os\nos.killpg(0, 9)\ndef f(x): return x", Reason.CRASHED, "SIGKILL"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+async def test_what_goes_wrong_is_said_and_the_next_request_works(
+    tracers: Tracers, case: Case
+) -> None:
+    outcome = await ask(tracers, f"{case.name.replace(' ', '_')}.py", case.source)
+    match case.ends, outcome:
+        case Reason() as reason, Died():
+            assert (outcome.death.reason, outcome.stage) == (reason, case.stage), outcome
+            assert case.says in outcome.message
+        case str() as exception, Failed(failure=failure):
+            assert failure.type.rpartition(".")[2] == exception
+            assert failure.stage == case.stage
+            assert case.says in failure.message
+        case _:
+            pytest.fail(f"{outcome}")
+    await sane_works(tracers)
+
+
+async def test_30_gb_at_once_are_refused_or_end_the_process(tracers: Tracers) -> None:
+    source = "import numpy\na = numpy.ones(30 * 2**30 // 8)\ndef f(x): return x"
+    match await ask(tracers, "at_once.py", source):
+        case Failed(failure=failure):  # the machine has not that much
+            assert "MemoryError" in failure.bases
+        case Died(death=death):
+            assert death.reason is Reason.MEMORY
+        case answer:
+            pytest.fail(f"{answer}")
+    await sane_works(tracers)
+
+
+async def test_all_descriptors_closed_cost_the_process(tracers: Tracers) -> None:
+    source = "import os\nos.closerange(0, 5000)\ndef f(x): return x"
+    outcome = await ask(tracers, "closes.py", source)
+    assert isinstance(outcome, Died)
+    assert outcome.stage == "execute"
+    assert outcome.death.reason in (Reason.EXITED, Reason.PROTOCOL)
+    await sane_works(tracers)
+
+
+HARMLESS = {
+    "descriptors 0 to 2 closed": "import os\nfor each in (0, 1, 2):\n    os.close(each)\ndef f(x): return x",
+    "threads that never end": (
+        "import threading, time\ndef spin():\n    while True: pass\n"
+        "for target in (spin, lambda: time.sleep(1e6)):\n    threading.Thread(target=target).start()\n"
+        "def f(x): return x"
+    ),
+    "signal handlers": (
+        "import signal\ndef handler(*_): raise RuntimeError('handled')\n"
+        "for each in (signal.SIGALRM, signal.SIGCHLD, signal.SIGPIPE):\n    signal.signal(each, handler)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)\ndef f(x): return x"
+    ),
+    "builtins replaced": (
+        "import builtins\n"
+        "for each in ('print', 'len', 'isinstance', 'getattr', 'open', 'type', 'repr', 'hash', 'id', 'map'):\n"
+        "    setattr(builtins, each, None)\ndef f(x): return x"
+    ),
+    "jax.jit replaced": (
+        "import jax\nimport jax.numpy as jnp\njax.jit = jax.make_jaxpr = None\njax.ShapeDtypeStruct = int\n"
+        "jnp.sin = lambda x: x\ndef f(x): return x"
+    ),
+    "json and os replaced": (
+        "import json, os, time\njson.dumps = json.loads = None\njson.JSONEncoder.encode = None\n"
+        "os.write = os.read = None\ntime.monotonic = time.perf_counter = None\ndef f(x): return x"
+    ),
+    "standard streams replaced": (
+        "import sys\nsys.stdout = sys.stderr = sys.stdin = None\nsys.__stdout__ = None\ndef f(x): return x"
+    ),
+    "tracing and profiling hooks": (
+        "import sys, threading\ndef hook(*_): raise RuntimeError('hook')\n"
+        "def late():\n    sys.settrace(hook); sys.setprofile(hook); threading.settrace(hook)\n"
+        "def f(x):\n    late()\n    return x"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+async def test_what_is_broken_in_the_process_does_not_reach_the_next_file(
+    tracers: Tracers, name: str
+) -> None:
+    await ask(tracers, f"{name.replace(' ', '_')}.py", HARMLESS[name])
+    await sane_works(tracers)
+
+
+async def test_100_mb_of_output_are_cut(tracers: Tracers) -> None:
+    source = "for _ in range(100):\n    print('x' * 2**20)\ndef f(x): return x"
+    assert isinstance(await ask(tracers, "loud.py", source), Traced)
+    texts = []
+    while not tracers.events.empty():
+        match tracers.events.get_nowait():
+            case Output(file="/project/loud.py", text=text):
+                texts.append(text)
+    assert sum(map(len, texts)) < LIMITS.output + 1000
+    assert texts[-1].endswith(f"… output truncated after {LIMITS.output} bytes\n")
+    await sane_works(tracers)
+
+
+async def test_a_request_is_cancelled_in_the_middle_of_user_code(tracers: Tracers) -> None:
+    await sane_works(tracers)
+    before = tracers.pids[0]
+    tracing = asyncio.Event()
+    loop = "def f(x):\n    while True:\n        y = x + 1\n    return y"
+    request = asyncio.create_task(
+        tracers.request(
+            trace(tracers, "endless.py", loop),
+            on_stage=lambda stage: tracing.set() if stage.stage == "trace" else None,
+        )
+    )
+    await tracing.wait()
+    request.cancel()
+    await sane_works(tracers)
+    assert tracers.pids[0] == before
