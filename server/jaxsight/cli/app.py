@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -176,6 +177,8 @@ def _codes(option: str, given: list[str] | None) -> list[str]:
 
 
 def _run(command: Coroutine[Any, Any, int]) -> None:
+    # What the engine warns of in its log (a tracer that died) the user is told as a finding.
+    logging.basicConfig(level=logging.ERROR, format="%(name)s: %(message)s")
     try:
         status = asyncio.run(command)
     except CommandError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.status import Status as Spinner
@@ -38,7 +38,10 @@ class Running:
             CommandError: no tracer can be had.
         """
         task = asyncio.ensure_future(answer)
-        await asyncio.wait({task, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {task, self._failed}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        while not self.session.events.empty():
+            self._take(self.session.events.get_nowait())
         if self._failed.done():
             task.cancel()
             with suppress(asyncio.CancelledError):

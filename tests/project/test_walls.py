@@ -1,0 +1,70 @@
+"""The walls that an import graph cannot show: what the tracer's files import, and what a server's process has loaded."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
+IN_THE_USERS_INTERPRETER = [
+    PACKAGE / "__init__.py",
+    PACKAGE / "workers" / "__init__.py",
+    PACKAGE / "workers" / "wire.py",
+    *sorted(PACKAGE.glob("tracer/**/*.py")),
+]
+ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
+"""Besides the standard library. JAX itself depends on all of them."""
+OWN = ("jaxsight.tracer", "jaxsight.workers.wire")
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The modules that a file imports anywhere in it."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, names=names):
+                assert module is not None, f"{file}: a relative import"
+                yield from (f"{module}.{alias.name}" for alias in names)
+
+
+@pytest.mark.parametrize(
+    "file", IN_THE_USERS_INTERPRETER, ids=lambda file: str(file.relative_to(PACKAGE))
+)
+def test_tracer_imports_the_standard_library_numpy_and_jax_alone(file: Path) -> None:
+    for module in imported(file):
+        top = module.partition(".")[0]
+        assert (
+            top in sys.stdlib_module_names
+            or top in ALLOWED
+            or f"{module}.".startswith(tuple(f"{own}." for own in OWN))
+        ), f"{file.name} imports {module}"
+
+
+def test_private_api_of_jax_is_used_in_compat_alone() -> None:
+    for file in PACKAGE.glob("tracer/**/*.py"):
+        if file.parent.name != "compat":
+            private = [name for name in imported(file) if name.startswith(("jax._src", "jaxlib."))]
+            assert private == [], f"{file.name} imports {private}"
+
+
+def test_a_servers_process_loads_neither_jax_nor_numpy() -> None:
+    code = (
+        "import sys\n"
+        "import jaxsight.cli.app, jaxsight.engine.session, jaxsight.lsp.language_server, jaxsight.lsp.server\n"
+        "print(sorted({'jax', 'jaxlib', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
