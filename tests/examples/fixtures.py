@@ -12,14 +12,14 @@ from jaxsight.engine.text import Edit, Position
 
 def function(source: str, name: str | None = None) -> Function:
     """The function of that qualified name, or the first; `source` may be indented as a whole."""
-    source = dedent(source)
+    if source.lstrip("\r\n").startswith(" "):
+        source = dedent(source)
     found = {f.qualname: f for f in definitions.functions_in(ast.parse(source), source)}
     return found[name] if name is not None else next(iter(found.values()))
 
 
 def at_cursor(source: str, name: str | None = None) -> tuple[Function, Position]:
     """The function of a source and the position of its `$0`."""
-    source = dedent(source)
     before, _, after = source.partition("$0")
     position = Position(before.count("\n"), len(before) - before.rfind("\n") - 1)
     return function(before + after, name), position

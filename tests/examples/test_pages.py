@@ -17,7 +17,7 @@ from tests.examples.fixtures import function
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "example-inputs.md").read_text(encoding="utf-8")
 BLOCK = re.compile(
-    r"^(?P<indent> *)```(?P<language>\w+)\n(?P<code>.*?)^(?P=indent)```$", re.M | re.S
+    r"^(?P<indent> *)```(?P<language>\w+)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
 SIZES = {"B": 32, "D": 16}
 

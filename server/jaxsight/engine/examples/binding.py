@@ -101,7 +101,7 @@ def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Boun
         for given in layer.given:
             _place(binding, given)
     missing = _fill(binding, frozenset().union(*(layer.spoiled for layer in layers.all)))
-    for name in dict.fromkeys((*signature.plain, "*", *binding.values)):
+    for name in dict.fromkeys((*signature.slots, *binding.values)):
         if name in binding.values:
             _argument(binding, name, binding.values[name])
     numbers = _numbers(binding, layers)

@@ -67,5 +67,10 @@ def problem(code: str, range: Range, message: str) -> Problem:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` is probably a slip of."""
     exact = {name.lower(): name for name in known}
+    letters = sorted(word.lower())
+    for lower, name in exact.items():
+        if sorted(lower) == letters:
+            # Swapped letters are the commonest slip, and `i23` is otherwise nearer to `i2` than to `i32`.
+            return name
     found = difflib.get_close_matches(word.lower(), exact, n=1, cutoff=0.6)
     return exact[found[0]] if found else None

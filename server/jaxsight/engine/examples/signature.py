@@ -24,6 +24,15 @@ class Signature:
         self.self_name = parameters[0].name if method and parameters else None
 
     @property
+    def slots(self) -> tuple[str, ...]:
+        """The names that arguments are bound to, in the signature's order; `*` stands for those of `*args`."""
+        return tuple(
+            "*" if p.kind == "var_positional" else p.name
+            for p in self.parameters
+            if p.kind != "var_keyword"
+        )
+
+    @property
     def required(self) -> tuple[Parameter, ...]:
         """The parameters that no call can leave out."""
         return tuple(p for p in self.plain.values() if p.default is None)

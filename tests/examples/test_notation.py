@@ -1,0 +1,129 @@
+"""The notation: what is printed is read back, and what is read comes to what the tracer takes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxsight.engine.examples.dtypes import DTYPES, KEY_TAGS, short
+from jaxsight.engine.examples.notation import (
+    Arithmetic,
+    Array,
+    Key,
+    Literal,
+    Named,
+    Node,
+    Number,
+    Size,
+    Tree,
+    show,
+    to_spec,
+)
+from jaxsight.engine.examples.reader import read
+from jaxsight.engine.examples.sizes import Sizes
+from jaxsight.tracer.protocol import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
+
+NAMES = st.sampled_from(["B", "d_model", "where", "key", "f32", "größe"])
+SIZES: st.SearchStrategy[Size] = st.recursive(
+    st.one_of(st.integers(0, 10**6).map(Number), NAMES.map(Named)),
+    lambda inner: st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "//", "%"]), inner, inner),
+    max_leaves=6,
+)
+SHAPES = st.lists(SIZES, max_size=4).map(tuple)
+LITERALS = st.one_of(
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.complex_numbers(allow_nan=False, allow_infinity=False, max_magnitude=1e6).map(
+        lambda number: complex(abs(number.real), number.imag)
+    ),
+    st.text(max_size=8),
+    st.binary(max_size=8),
+    st.booleans(),
+    st.none(),
+    st.just(...),
+).map(lambda value: Literal(repr(value).strip("()") if value is not ... else "..."))
+KEYS = st.one_of(st.text(max_size=5), st.integers(-9, 9)).map(repr)
+
+
+def trees(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    children = st.lists(inner, max_size=3)
+
+    def with_keys(items: dict[str, Node]) -> Node:
+        return Tree("dict", tuple(items.values()), tuple(items))
+
+    return st.one_of(
+        children.map(lambda c: Tree("list", tuple(c))),
+        children.map(lambda c: Tree("tuple", tuple(c))),
+        st.dictionaries(KEYS, inner, max_size=3).map(with_keys),
+    )
+
+
+NODES: st.SearchStrategy[Node] = st.recursive(
+    st.one_of(
+        st.builds(Array, st.sampled_from(DTYPES), SHAPES, st.booleans()),
+        st.builds(Key, st.sampled_from(sorted(KEY_TAGS)), SHAPES),
+        LITERALS,
+    ),
+    trees,
+    max_leaves=8,
+)
+
+
+@given(NODES)
+def test_what_is_shown_is_read_back(node: Node) -> None:
+    assert read(show(node)) == node
+
+
+@given(NODES)
+def test_spaces_comments_and_line_ends_mean_nothing(node: Node) -> None:
+    spaced = show(node).replace(", ", "  ,  # a comment, with [brackets\r\n\t ")
+    if not any(quote in spaced for quote in "'\""):
+        assert read(spaced) == node
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_is_read_by_both_its_names(dtype: str) -> None:
+    assert read(f"{short(dtype)}[2]") == read(f"{dtype}[2]") == Array(dtype, (Number(2),))
+
+
+@pytest.mark.parametrize(
+    ("written", "spec"),
+    [
+        ("f32[4,128, 8 ,64]", ArraySpec("float32", (4, 128, 8, 64))),
+        ("f32[]", ArraySpec("float32", ())),
+        ("f32[3,]", ArraySpec("float32", (3,))),
+        ("~i32[]", ArraySpec("int32", (), weak=True)),
+        ("half[2]", ArraySpec("float16", (2,))),
+        ("f8_e4m3fn[B, 2*B]", ArraySpec("float8_e4m3fn", (32, 64))),
+        ("u8[(D + 1) // 2, D - B % 3]", ArraySpec("uint8", (256, 510))),
+        ("bool[1_000]", ArraySpec("bool", (1000,))),
+        ("key<fry>[]", KeySpec("fry", ())),
+        ("key<threefry2x32>[8]", KeySpec("fry", (8,))),
+        ("key<urbg>[B]", KeySpec("unsafe_rbg", (32,))),
+        ("'train'", ValueSpec("'train'", literal=True)),
+        ("None", ValueSpec("None", literal=True)),
+        ("-1", ValueSpec("-1", literal=True)),
+        ("1e-3", ValueSpec("1e-3", literal=True)),
+        ("1 + 2j", ValueSpec("1+2j", literal=True)),
+        ("(1, (2, 'a'))", ValueSpec("(1, (2, 'a'))", literal=True)),
+        ("{1, 2}", ValueSpec("{1, 2}", literal=True)),
+        ("{}", ValueSpec("{}", literal=True)),
+        ("(f32[2])", ArraySpec("float32", (2,))),
+        ("(f32[2],)", TreeSpec("tuple", (ArraySpec("float32", (2,)),))),
+        (
+            "{'w': f32[B], (0, 'b'): [None, i8[]]}",
+            TreeSpec(
+                "dict",
+                (
+                    ArraySpec("float32", (32,)),
+                    TreeSpec("list", (ValueSpec("None", literal=True), ArraySpec("int8", ()))),
+                ),
+                ("'w'", "(0, 'b')"),
+            ),
+        ),
+    ],
+)
+def test_what_is_written_comes_to(written: str, spec: InputSpec) -> None:
+    sizes = Sizes({}, {"B": 32, "D": 512})
+    assert to_spec(read(written), sizes.value) == spec
