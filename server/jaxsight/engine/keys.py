@@ -136,11 +136,12 @@ class Keying:
             for node in nodes:
                 number_of[node] = len(found)
             chunks = tuple(sorted(node for node in nodes if isinstance(node, int)))
-            needs: list[tuple[str, int]] = []
-            for node in chunks or nodes:
-                for other in self._edges(node):
-                    if number_of[other] != len(found):
-                        needs.append((str(other) if chunks else "", number_of[other]))
+            needs = [
+                (str(other) if chunks else "", number_of[other])
+                for node in chunks or nodes
+                for other in self._edges(node)
+                if number_of[other] != len(found)
+            ]
             behind = sum(1 << i for i in chunks if i in self._changing)
             for node in nodes:
                 for other in self._edges(node):

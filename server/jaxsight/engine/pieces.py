@@ -74,7 +74,8 @@ class Piece:
 
     @functools.cached_property
     def line_count(self) -> int:
-        return self.text.count("\n") + 1
+        """How many lines the text has; a last line end, which only a piece with a backslash before it has, is none."""
+        return self.text.count("\n") + (not self.text.endswith("\n"))
 
 
 _pieces: weakref.WeakValueDictionary[str, Piece] = weakref.WeakValueDictionary()
