@@ -42,7 +42,7 @@ def explain(failure: Failure, expression: str = "") -> Explained:
         return Explained(
             "JX905", f"The example for `{failure.argument}` does not evaluate: {said}", CODES["JX905"].url
         )
-    if failure.stage == "trace":
+    if failure.stage in ("execute", "trace"):
         for kind in _KINDS:
             if (explained := kind(failure, expression)) is not None:
                 return explained
