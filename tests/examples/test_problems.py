@@ -119,6 +119,9 @@ x = f(1
 x = 1 +* 2
        ^ JX901 not a Python expression: invalid syntax
 
+x, y = f()
+     ^ JX901 `=` gives one argument, so that nobody reads it as unpacking: use a line each
+
 y: f32[3]
 ^ JX903 `f` has no parameter `y`: it has `x`
 
@@ -237,6 +240,20 @@ def test_missing_arguments_are_told_once_at_the_heading() -> None:
     '''
     assert problems(source) == [
         "JX904 'Example inputs' `x` and `y` have no example: add `x, y: f32[8, 8]`"
+    ]
+
+
+def test_sizes_that_an_annotation_needs_are_told() -> None:
+    source = '''
+    def f(x: Float[Array, "b d"], y: Float[Array, "d"], z):
+        """
+        Example inputs:
+            where b=2
+        """
+    '''
+    assert problems(source) == [
+        "JX906 'Example inputs' `d` in the annotation of `x` and `y` is not known: add `where d=…`",
+        "JX904 'Example inputs' `z` has no example: add `z: f32[8, 8]`",
     ]
 
 

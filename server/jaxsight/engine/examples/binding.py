@@ -6,7 +6,7 @@ the set itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.engine.answers import Severity
@@ -17,6 +17,7 @@ from jaxsight.engine.examples.notation import (
     Node,
     Tree,
     is_literal,
+    names_in,
     sizes_of,
     to_spec,
 )
@@ -25,6 +26,7 @@ from jaxsight.engine.examples.problems import (
     MALFORMED,
     MISSING_ARGUMENT,
     UNKNOWN_ARGUMENT,
+    UNKNOWN_SIZE,
     Malformed,
     Problem,
     nearest,
@@ -54,11 +56,19 @@ class Layers:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """A parameter that nothing gives; `sizes` are those that its annotation would give it with."""
+
+    name: str
+    sizes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """The outcome: a set when nothing is missing or wrong. `shared_problems` lie in the class's docstring."""
 
     set: ExampleSet | None
-    missing: tuple[str, ...]
+    missing: tuple[Missing, ...]
     problems: tuple[Problem, ...]
     shared_problems: tuple[Problem, ...]
 
@@ -190,20 +200,22 @@ def _holds_array(value: Node | Expression) -> bool:
     return not isinstance(value, Expression) and not is_literal(value)
 
 
-def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[str, ...]:
-    """Take from annotations what no line gives; returns the names that nothing gives."""
-    missing: list[str] = []
+def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Missing, ...]:
+    """Take from annotations what no line gives; returns the parameters that nothing gives."""
+    missing: list[Missing] = []
     for parameter in binding.signature.required:
         if parameter.name in binding.values or parameter.name in spoiled:
             continue
         node = example_of(parameter.annotation)
-        try:
-            if node is not None:
-                to_spec(node, binding.sizes.value)
-        except Malformed:
-            node = None
         if node is None:
-            missing.append(parameter.name)
+            missing.append(Missing(parameter.name))
+            continue
+        names = [name for size in sizes_of(node) for name in names_in(size)]
+        unknown = [name for name in dict.fromkeys(names) if not binding.sizes.knows(name)]
+        try:
+            to_spec(node, binding.sizes.value)
+        except Malformed:
+            missing.append(Missing(parameter.name, tuple(unknown)))
         else:
             binding.values[parameter.name] = _Value(node, parameter.range, shared=False)
     return tuple(missing)
@@ -255,20 +267,31 @@ def _numbers(binding: _Binding, layers: Layers) -> tuple[tuple[str, int], ...]:
     return tuple(numbers.items())
 
 
-def missing_problems(signature: Signature, missing: Sequence[str], heading: Range) -> list[Problem]:
-    """What to say of arguments without example, at the heading of the set that lacks them."""
+def missing_problems(
+    signature: Signature, missing: Sequence[Missing], heading: Range
+) -> list[Problem]:
+    """What to say of parameters without example, at the heading of the set that lacks them."""
     problems: list[Problem] = []
-    rest = list(missing)
-    if signature.self_name in rest:
-        rest.remove(signature.self_name)
+    if any(one.name == signature.self_name for one in missing):
         message = (
             f"`{signature.self_name}` has no example: add `{signature.self_name} = {signature.class_name}(…)` here,"
             f" or in an `Example inputs:` section of the docstring of `{signature.class_name}`"
         )
         problems.append(problem(MISSING_ARGUMENT, heading, message))
-    if rest:
-        names = " and ".join(f"`{name}`" for name in rest)
-        have = "has" if len(rest) == 1 else "have"
-        message = f"{names} {have} no example: add `{', '.join(rest)}: f32[8, 8]`"
+    rest = [one for one in missing if one.name != signature.self_name]
+    sizes = dict.fromkeys(size for one in rest for size in one.sizes)
+    if sizes:
+        names = _listed([one.name for one in rest if one.sizes])
+        where = ", ".join(f"{size}=…" for size in sizes)
+        known = "is not known" if len(sizes) == 1 else "are not known"
+        message = f"{_listed(sizes)} in the annotation of {names} {known}: add `where {where}`"
+        problems.append(problem(UNKNOWN_SIZE, heading, message))
+    if bare := [one.name for one in rest if not one.sizes]:
+        have = "has" if len(bare) == 1 else "have"
+        message = f"{_listed(bare)} {have} no example: add `{', '.join(bare)}: f32[8, 8]`"
         problems.append(problem(MISSING_ARGUMENT, heading, message))
     return problems
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)

@@ -192,6 +192,11 @@ def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
             reader.advance()
         name = names[0][0]
         if reader.token.is_("="):
+            if len(names) > 1:
+                message = (
+                    "`=` gives one argument, so that nobody reads it as unpacking: use a line each"
+                )
+                raise reader.fail(message)
             equals = reader.advance()
             value: Node | Expression = read_expression(reader.source, equals.end, line.end, name)
         elif reader.token.is_(":"):

@@ -31,6 +31,8 @@ _HEADING = re.compile(
     re.VERBOSE,
 )
 _UNDERLINE = re.compile(r"[ \t]*([-=~^\"'*+])\1{2,}[ \t]*")
+_OTHER = re.compile(r"[ \t]*(?:\.\.[ \t]|>>>|:[a-zA-Z])")
+"""What cannot be an item: a directive, a doctest, a field."""
 _UNCLOSED = re.compile(r"[ \t]*:?(?i:example[ \t]+inputs)[ \t]*(?P<open>\()[^()]*:[ \t]*")
 _ITEM = re.compile(
     r"[ \t]*(?:where[ \t]+\w+[ \t]*=|Expect[ \t]*\(|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*[^\W\d]\w*)*[ \t]*:)"
@@ -158,7 +160,7 @@ def _numpydoc_until(source: Source, first: int, indent: int) -> int:
         text = source.line(line)
         if not text.strip():
             continue
-        if source.indent(line) < indent or _is_heading(source, line):
+        if source.indent(line) < indent or _is_heading(source, line) or _OTHER.match(text):
             break
         end = line + 1
     return end

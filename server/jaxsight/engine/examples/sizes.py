@@ -29,6 +29,9 @@ class Sizes:
         """The number that a size comes to; raises `Malformed` at the name or the operation that has none."""
         return self._value(size, ())
 
+    def knows(self, name: str) -> bool:
+        return name in self.defined or name in self.given
+
     def used(self, size: Size) -> frozenset[str]:
         """The names that a size needs, those that its names are defined by too."""
         seen: set[str] = set()

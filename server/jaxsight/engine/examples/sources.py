@@ -57,8 +57,8 @@ def _missing(signature: Signature, own: Declared, bounds: list[Bound]) -> list[P
     told: set[str] = set()
     problems: list[Problem] = []
     for declared, bound in zip(own.sets, bounds, strict=True):
-        new = [name for name in bound.missing if name not in told]
-        told.update(new)
+        new = [one for one in bound.missing if one.name not in told]
+        told.update(one.name for one in new)
         problems += missing_problems(signature, new, declared.heading)
     return problems
 
