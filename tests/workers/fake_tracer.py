@@ -44,6 +44,7 @@ def main(mode: str) -> None:
             hello = p.Hello(p.VERSION, "3.11", sys.executable, jax="0.10.2", pid=os.getpid())
             wire.write(outgoing, hello)
     overlays: dict[str, str | None] = {}
+    broken = False
     reader = wire.FrameReader()
     waiting: list[wire.Message] = []
 
@@ -61,7 +62,12 @@ def main(mode: str) -> None:
                 overlays[path] = text
             case p.Trace(id=id, function=function):
                 wire.write(outgoing, p.Stage(id, "execute"))
+                if broken or function == "fail":
+                    wire.write(outgoing, p.Failed(id, p.Failure("internal", "TypeError", "broken")))
+                    continue
                 match function.split():
+                    case ["break"]:
+                        broken = True
                     case ["until", "cancelled"]:
                         while next_message() != p.Cancel(id):
                             pass

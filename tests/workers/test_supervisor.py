@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jaxsight.tracer.protocol import Cancelled, Show, Shown, Trace, Traced
+from jaxsight.tracer.protocol import Cancelled, Failed, Show, Shown, Trace, Traced
 from jaxsight.workers.limits import MIB, Limits
 from jaxsight.workers.outcomes import Died, Outcome, Output, Reason, Replaced, State, Status
 from jaxsight.workers.supervisor import Priority, Tracers
@@ -307,6 +307,23 @@ async def test_a_changed_text_of_a_paused_file_is_tried_again(make: Make) -> Non
     outcome = await ask(tracers, "exit 1")
     assert isinstance(outcome, Died)
     assert not outcome.repeated
+
+
+async def test_a_tracer_broken_from_within_is_replaced_when_that_shows(make: Make) -> None:
+    tracers = make()
+    first = await pid_of(tracers)
+    await ask(tracers, "break")
+    assert await pid_of(tracers) != first
+
+
+async def test_a_file_at_which_every_tracer_fails_costs_no_more_than_one(make: Make) -> None:
+    tracers = make()
+    await pid_of(tracers)
+    assert isinstance(await ask(tracers, "fail"), Failed)
+    second = await pid_of(tracers)
+    for _ in range(3):
+        assert isinstance(await ask(tracers, "fail"), Failed)
+    assert await pid_of(tracers) == second
 
 
 async def test_an_interpreter_that_cannot_trace_says_so(make: Make) -> None:

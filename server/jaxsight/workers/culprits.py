@@ -32,10 +32,12 @@ class Culprits:
 
     def __init__(self) -> None:
         self._by_file: dict[str, _Culprit] = {}
+        self._failing: set[str] = set()
 
     def clear(self) -> None:
         """Try everything again."""
         self._by_file.clear()
+        self._failing.clear()
 
     def expect(self, message: Trace | Show) -> Died | None:
         """The death that this request would bring again; `None` when it is to be run."""
@@ -45,6 +47,14 @@ class Culprits:
         if time.monotonic() >= culprit.until and replace(message, id=0) != culprit.request:
             return None
         return replace(culprit.last, id=message.id, repeated=True)
+
+    def fails(self, message: Trace) -> bool:
+        """Whether a fresh tracer failed at this file too: then it is no use to blame what ran before."""
+        return message.file in self._failing
+
+    def blame(self, message: Trace) -> None:
+        """A fresh tracer failed at this file, from within."""
+        self._failing.add(message.file)
 
     def judge(self, message: Trace | Show, outcome: Outcome) -> None:
         """Remember how a request ended. Those that took too long count not: a tracer lasted through them."""

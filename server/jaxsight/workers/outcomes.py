@@ -128,7 +128,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A tracer died and the next one took over. `file` is what it was at, if it was at one."""
+    """A tracer died or was ended, and the next one took over. `file` is what it was at, if it was at one."""
 
     death: Death
     file: str = ""

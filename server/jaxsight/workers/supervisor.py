@@ -3,7 +3,7 @@
 Requests run one at a time, the most urgent first. Each is answered exactly once: by the tracer, by `Cancelled`, or by `Died`.
 When a tracer dies the spare takes over at once and the next request goes on with it; a death costs a process, never the
 server. What a new tracer must know (the overlays) is kept here, so nothing that user code does can lose it. The supervisor
-must never block, and never run a request again that a tracer had begun.
+must never block, and never run a request again that ended the process which ran it.
 """
 
 from __future__ import annotations
@@ -263,6 +263,12 @@ class Tracers:
             # A tracer that was dying before it began takes nothing with it: the next one is asked, once.
             if isinstance(outcome, Died) and not entry.stage and not retried:
                 continue
+            if isinstance(message, Trace) and _is_internal(outcome):
+                if tracer.answered > 1 and not retried and not self._culprits.fails(message):
+                    # What ran before may have broken it from within: a fresh one shows whose fault it is.
+                    tracer.process.kill(Death(Reason.STOPPED))
+                    continue
+                self._culprits.blame(message)
             self._culprits.judge(message, outcome)
             return outcome
 
@@ -348,6 +354,11 @@ class Tracers:
         if status != self._status or status.state is State.STARTING:
             self._status = status
             self.events.put_nowait(status)
+
+
+def _is_internal(outcome: Outcome) -> bool:
+    """Whether the tracer itself failed, not user code."""
+    return isinstance(outcome, Failed) and outcome.failure.stage == "internal"
 
 
 def _unavailable(message: Trace | Show, why: str) -> Died:
