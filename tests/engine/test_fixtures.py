@@ -19,6 +19,8 @@ from tests.engine.rendering import (
     without_marks,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 EXPECTED = "\n\n# hover:\n"
 

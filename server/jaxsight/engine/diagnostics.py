@@ -14,7 +14,9 @@ from jaxsight.findings.catalogue import CODES, selected
 _IGNORED = re.compile(r"#\s*jaxsight:\s*ignore(?:\[([^\]]*)\])?")
 
 
-def report(module: Module, subjects: Iterable[Subject], traced: Iterable[Finding], settings: Settings) -> list[Finding]:
+def report(
+    module: Module, subjects: Iterable[Subject], traced: Iterable[Finding], settings: Settings
+) -> list[Finding]:
     """All findings of a file, in order, once each.
 
     Left out are those that `select` and `ignore` exclude, and those on a line with `# jaxsight: ignore` or
@@ -32,8 +34,14 @@ def report(module: Module, subjects: Iterable[Subject], traced: Iterable[Finding
 def _problems(subjects: Iterable[Subject]) -> Iterable[Finding]:
     for subject in subjects:
         for problem in subject.examples.problems:
-            range = subject.name_range if subject.examples.source == "project" else problem.range.shifted(subject.chunk.first_line)
-            yield Finding(problem.code, problem.severity, range, problem.message, CODES[problem.code].url)
+            range = (
+                subject.name_range
+                if subject.examples.source == "project"
+                else problem.range.shifted(subject.chunk.first_line)
+            )
+            yield Finding(
+                problem.code, problem.severity, range, problem.message, CODES[problem.code].url
+            )
 
 
 def _ignored(module: Module, finding: Finding) -> bool:

@@ -72,7 +72,9 @@ class Document:
         found: list[Subject] = []
         name = module_name(self.path)
         for chunk, function in self.module.functions:
-            read = self._read(chunk, function, outside, outside.examples.get(f"{name}:{function.qualname}"))
+            read = self._read(
+                chunk, function, outside, outside.examples.get(f"{name}:{function.qualname}")
+            )
             if read.sets or read.problems:
                 found.append(Subject(chunk, function, read))
         self._subjects = (self.module, outside, tuple(found))
@@ -92,7 +94,7 @@ class Document:
 def subject_at(subjects: tuple[Subject, ...], position: Position) -> Subject | None:
     """The innermost of the subjects whose definition holds the position."""
     holding = [s for s in subjects if position in s.range]
-    return min(holding, key=lambda s: (s.range.end.line - s.range.start.line), default=None)
+    return min(holding, key=lambda s: s.range.end.line - s.range.start.line, default=None)
 
 
 def module_name(path: str) -> str:

@@ -20,7 +20,12 @@ def findings(view: View) -> Iterator[Finding]:
             return
         case Died() as died:
             yield Finding(
-                "JX400", Severity.ERROR, view.name_range, died.message, CODES["JX400"].url, stale=view.stale
+                "JX400",
+                Severity.ERROR,
+                view.name_range,
+                died.message,
+                CODES["JX400"].url,
+                stale=view.stale,
             )
         case Failed(failure=failure):
             yield _finding(failure, view)
@@ -38,7 +43,9 @@ def summary(reply: Failed | Died | Traced, view: View) -> str:
 
 def _finding(failure: Failure, view: View) -> Finding:
     path = view.answer.question.path
-    here = [(frame, range) for frame in failure.frames if (range := _place(frame, view)) is not None]
+    here = [
+        (frame, range) for frame in failure.frames if (range := _place(frame, view)) is not None
+    ]
     if failure.stage == "inputs":
         range = view.argument_range(failure.argument)
     elif here:
@@ -57,8 +64,16 @@ def _finding(failure: Failure, view: View) -> Finding:
     ]
     if here and failure.stage == "trace":
         question = view.answer.question
-        related.append(Place(path, view.name_range, f"while tracing `{question.subject.name}` with its example inputs"))
-    return Finding(said.code, Severity.ERROR, range, said.message, said.url, tuple(related), view.stale)
+        related.append(
+            Place(
+                path,
+                view.name_range,
+                f"while tracing `{question.subject.name}` with its example inputs",
+            )
+        )
+    return Finding(
+        said.code, Severity.ERROR, range, said.message, said.url, tuple(related), view.stale
+    )
 
 
 def _place(frame: Frame, view: View) -> Range | None:

@@ -19,7 +19,12 @@ def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Ite
         values = [seen for seen in view.seen(observation) if "[" in seen.text]
         if not values:
             continue
-        yield Hint(range, f": {_label(values, observation.more)}", _tooltip(values, observation.more), view.stale)
+        yield Hint(
+            range,
+            f": {_label(values, observation.more)}",
+            _tooltip(values, observation.more),
+            view.stale,
+        )
 
 
 def _label(values: list[Seen], more: int) -> str:
@@ -33,7 +38,10 @@ def _label(values: list[Seen], more: int) -> str:
 def _tooltip(values: list[Seen], more: int) -> str:
     lines = []
     for seen in values:
-        notes = [*([f"inside {' › '.join(seen.inside)}"] if seen.inside else []), *(["weak type"] if seen.weak else [])]
+        notes = [
+            *([f"inside {' › '.join(seen.inside)}"] if seen.inside else []),
+            *(["weak type"] if seen.weak else []),
+        ]
         lines.append(f"`{seen.text}`" + (f" · {' · '.join(notes)}" if notes else ""))
     if more:
         lines.append(f"and {more} other kinds of value")

@@ -12,6 +12,7 @@ from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Observation, Seen, Traced
 
 _INLINE_SIGNATURE = 88
+_LONGEST_NAME = 72
 STALE = "\n\n*stale: this tells of the text before the last edits; a new trace is under way*"
 
 
@@ -25,7 +26,9 @@ def function_hover(subject: Subject, view: View) -> Hover:
         parts.append(_facts(subject, view, traced))
         parts.append(_code(traced.jaxpr, "text"))
         if traced.folded:
-            parts.append("*folded; the whole jaxpr is in its own document (`jaxsight: show jaxpr`)*")
+            parts.append(
+                "*folded; the whole jaxpr is in its own document (`jaxsight: show jaxpr`)*"
+            )
     else:
         parts.append(f"**{subject.name}** cannot be traced with {_set_words(subject, view)}")
         parts.append(summary(answer.reply, view))
@@ -40,8 +43,7 @@ def expression_hover(source: str, range: Range, observation: Observation, view: 
         range: where it stands.
     """
     lines = []
-    name = " ".join(source.split())
-    name = name if len(name) <= 60 else name[:57] + "…"
+    name = shortened(source)
     values = view.seen(observation)
     lines.append(_code("\n".join(f"{name}: {seen.text}" for seen in values)))
     notes = list(_notes(values))
@@ -54,13 +56,26 @@ def expression_hover(source: str, range: Range, observation: Observation, view: 
     return Hover(range, "\n\n".join(lines) + _stale(view), view.stale)
 
 
+def shortened(source: str) -> str:
+    """An expression on one line, its middle left out when it is long."""
+    line = (
+        " ".join(source.split())
+        .replace("( ", "(")
+        .replace("[ ", "[")
+        .replace(", )", ")")
+        .replace(" )", ")")
+        .replace(" ]", "]")
+    )
+    return line if len(line) <= _LONGEST_NAME else f"{line[: _LONGEST_NAME - 12]} … {line[-8:]}"
+
+
 def unasked_hover(subject: Subject, reason: str) -> Hover:
     return Hover(subject.name_range, f"**{subject.name}** is not traced: {reason}.")
 
 
 def signature(name: str, traced: Traced) -> str:
-    """`f(x: f32[8], *, n=2) -> f32[8]`, one parameter a line when it is long. Static values are shown as defaults are."""
-    parameters = [text if text.startswith(name) else f"{name}: {text}" for name, text in traced.parameters]
+    """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown by its value."""
+    parameters = [f"{parameter}: {text}" for parameter, text in traced.parameters]
     line = f"{name}({', '.join(parameters)}) -> {traced.outputs}"
     if len(line) <= _INLINE_SIGNATURE:
         return line
@@ -90,7 +105,11 @@ def _set_words(subject: Subject, view: View) -> str:
 def _notes(values: Iterable[Seen]) -> Iterable[str]:
     told: set[str] = set()
     for seen in values:
-        for note in (*(f"inside {place}" for place in [" › ".join(seen.inside)] if place), "weak type" if seen.weak else "", seen.sharding and f"sharding {seen.sharding}"):
+        for note in (
+            *(f"inside {place}" for place in [" › ".join(seen.inside)] if place),
+            "weak type" if seen.weak else "",
+            seen.sharding and f"sharding {seen.sharding}",
+        ):
             if note and note not in told:
                 told.add(note)
                 yield note

@@ -118,7 +118,7 @@ def guessed_surface(text: str) -> Surface:
         if defined or assigned:
             names.append(defined or assigned)
         else:
-            names.extend(m.group(2) or m.group(1) for m in _AS.finditer(imported or members))
+            names.extend(m.group(2) or m.group(1) for m in _AS.finditer(imported or members or ""))
     return Surface(binds=tuple(dict.fromkeys(names)), broken=True)
 
 
@@ -412,10 +412,15 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _root(node: ast.expr) -> str:
-    """The name that a chain of attributes, subscripts and calls begins with; empty when it begins otherwise."""
+    """The name that a chain of attributes and subscripts begins with; empty when it begins otherwise.
+
+    What a call gives is another object, except for `x.setdefault(…)` and `x.get(…)`.
+    """
     while True:
         match node:
-            case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.Call(func=inner):
+            case ast.Call(func=ast.Attribute(value=inner, attr="setdefault" | "get")):
+                node = inner
+            case ast.Attribute(value=inner) | ast.Subscript(value=inner):
                 node = inner
             case ast.Name(id=name):
                 return name

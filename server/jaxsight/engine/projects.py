@@ -122,11 +122,15 @@ class Project:
                     trace=timeouts.trace,
                     memory=self.settings.memory_limit,
                 ),
-                variables={"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {},
+                variables={"JAX_PLATFORMS": self.settings.platform}
+                if self.settings.platform
+                else {},
                 locate=self._owner.locate,
             )
             self._tracers.start()
-            self._listener = asyncio.create_task(self._listen(self._tracers), name=f"tracers of {self.root}")
+            self._listener = asyncio.create_task(
+                self._listen(self._tracers), name=f"tracers of {self.root}"
+            )
         elif self.problem:
             self._tell("failed", self.problem)
         return self._tracers
@@ -140,11 +144,15 @@ class Project:
                 case outcomes.Output(file, text):
                     self._owner.events.put_nowait(Output(file, text))
                 case outcomes.Replaced(death, file):
-                    log.warning("a tracer of %s died (%s) while at %s", self.root, death, file or "nothing")
+                    log.warning(
+                        "a tracer of %s died (%s) while at %s", self.root, death, file or "nothing"
+                    )
 
     def _tell(self, state: State, detail: str, jax: str = "") -> None:
         path, reason = (
-            (self.interpreter.path, self.interpreter.reason) if self.interpreter is not None else ("", "")
+            (self.interpreter.path, self.interpreter.reason)
+            if self.interpreter is not None
+            else ("", "")
         )
         status = Status(self.root, state, detail, path, reason, jax)
         if status == self._told:
@@ -167,7 +175,9 @@ class Projects:
         self._documents = documents
         self._roots: tuple[str, ...] = ()
         self._editor: Mapping[str, object] = {}
+        self._editor_by_root: Mapping[str, Mapping[str, object]] = {}
         self._editor_python: Mapping[str, str] = {}
+        self._told_problems: set[str] = set()
         self._trusted = True
         self._projects: dict[str, Project] = {}
         self._root_of: dict[str, str] = {}
@@ -180,13 +190,19 @@ class Projects:
         *,
         trusted: bool,
         editor_python: Mapping[str, str],
+        editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> bool:
         """Take the editor's view; whether any project is another one now."""
         self._roots = tuple(sorted(roots, key=len, reverse=True))
         self._editor, self._editor_python, self._trusted = editor, editor_python, trusted
+        self._editor_by_root = editor_by_root
         self._root_of.clear()
-        for problem in merge(ProjectSettings(""), editor).problems:
-            self.events.put_nowait(Message("warning", problem))
+        layers = (editor, *editor_by_root.values())
+        problems = {p: None for layer in layers for p in merge(ProjectSettings(""), layer).problems}
+        for problem in problems:
+            if problem not in self._told_problems:
+                self.events.put_nowait(Message("warning", problem))
+        self._told_problems = set(problems)
         return self._look_again()
 
     def files_changed(self, paths: Sequence[str]) -> bool:
@@ -232,11 +248,17 @@ class Projects:
         await asyncio.gather(*(project.restart() for project in chosen))
 
     async def aclose(self) -> None:
-        await asyncio.gather(*(project.aclose() for project in self._projects.values()), *self._closing)
+        await asyncio.gather(
+            *(project.aclose() for project in self._projects.values()), *self._closing
+        )
 
     def _made(self, root: str) -> Project:
-        chosen = next((self._editor_python[r] for r in self._roots if r in self._editor_python and _holds(r, root)), "")
-        return Project(root, read_project(root), self._editor, chosen, self._trusted, self)
+        folders = [folder for folder in self._roots if _holds(folder, root)]
+        python = next((self._editor_python[f] for f in folders if f in self._editor_python), "")
+        editor = next(
+            (self._editor_by_root[f] for f in folders if f in self._editor_by_root), self._editor
+        )
+        return Project(root, read_project(root), editor, python, self._trusted, self)
 
     def _look_again(self) -> bool:
         changed = False

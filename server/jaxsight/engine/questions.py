@@ -41,7 +41,9 @@ class Unasked:
     reason: str
 
 
-def ask(document: Document, subject: Subject, chosen: ExampleSet, *, root: str, environment: str) -> Question | Unasked:
+def ask(
+    document: Document, subject: Subject, chosen: ExampleSet, *, root: str, environment: str
+) -> Question | Unasked:
     """Make the question for `subject` with the example set `chosen`.
 
     Args:
@@ -69,7 +71,19 @@ def ask(document: Document, subject: Subject, chosen: ExampleSet, *, root: str, 
         future_flags=module.future_flags,
         call=chosen.call,
     )
-    meaning = repr((environment, needed.key, trace.file, trace.module, trace.root, trace.function, trace.arguments, trace.sizes, trace.call))
+    meaning = repr(
+        (
+            environment,
+            needed.key,
+            trace.file,
+            trace.module,
+            trace.root,
+            trace.function,
+            trace.arguments,
+            trace.sizes,
+            trace.call,
+        )
+    )
     key = hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     return Question(document.path, subject, chosen, module, needed, trace, key)
 

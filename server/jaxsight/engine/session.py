@@ -66,6 +66,7 @@ class Session:
         *,
         trusted: bool = True,
         editor_python: Mapping[str, str] | None = None,
+        editor_by_root: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
         """Take the editor's folders and settings; what changed takes effect at once.
 
@@ -74,8 +75,15 @@ class Session:
             editor: the editor's settings as they came, unchecked.
             trusted: whether user code may run.
             editor_python: the interpreter that the editor chose, by folder.
+            editor_by_root: whole settings of folders that have some of their own, by folder; they stand in place of `editor`.
         """
-        if self._projects.configure(roots, editor, trusted=trusted, editor_python=editor_python or {}):
+        if self._projects.configure(
+            roots,
+            editor,
+            trusted=trusted,
+            editor_python=editor_python or {},
+            editor_by_root=editor_by_root or {},
+        ):
             self._answering.clear()
             self._refresh_all()
 
@@ -129,7 +137,9 @@ class Session:
                     return expression_hover(view.module.slice_text(place), place, observation, view)
         return None
 
-    async def hints(self, path: str, range: Range | None = None, *, wait: bool = False) -> list[Hint]:
+    async def hints(
+        self, path: str, range: Range | None = None, *, wait: bool = False
+    ) -> list[Hint]:
         """Shape hints in a range, the whole file by default.
 
         Answers within `PATIENCE` with what is known, stale parts marked; a `Refresh` follows when there is more. With
@@ -147,6 +157,8 @@ class Session:
                 if observation.kind != "target" or (range is not None and not range.touches(place)):
                     continue
                 if place in hints and place.start not in own:
+                    continue
+                if document.module.slice_text(place) == "_":
                     continue
                 targets.append((place, observation))
             for hint in shape_hints(targets, view):
@@ -252,7 +264,9 @@ class Session:
         """
         names = self.sets(path, function)
         if name not in names:
-            raise LookupError(f"{function} has no example inputs named {name!r}; it has {', '.join(map(repr, names))}")
+            raise LookupError(
+                f"{function} has no example inputs named {name!r}; it has {', '.join(map(repr, names))}"
+            )
         self._chosen[path, function] = name
         self._schedule(path)
 
@@ -279,7 +293,9 @@ class Session:
                 return document, subject
         known = {f.qualname for _, f in document.module.functions}
         if function in known:
-            raise LookupError(f"{function} has no example inputs: add a section `Example inputs:` to its docstring")
+            raise LookupError(
+                f"{function} has no example inputs: add a section `Example inputs:` to its docstring"
+            )
         raise LookupError(f"there is no function {function} in {path}")
 
     def _subjects(self, document: Document) -> tuple[Subject, ...]:
@@ -305,7 +321,9 @@ class Session:
             return unasked_hover(subject, view.reason)
         return function_hover(subject, view)
 
-    async def _view(self, document: Document, subject: Subject, patience: float | None) -> View | Unasked:
+    async def _view(
+        self, document: Document, subject: Subject, patience: float | None
+    ) -> View | Unasked:
         """The answer about a subject as it stands in the text now; a stale one when `patience` runs out and there is one."""
         module = document.module
         question = self._question(document, subject)
@@ -331,14 +349,20 @@ class Session:
         module = document.module
         subjects = self._subjects(document)
         questions = [(subject, self._question(document, subject)) for subject in subjects]
-        unknown = [q for _, q in questions if isinstance(q, Question) and self._answering.known(q) is None]
+        unknown = [
+            q for _, q in questions if isinstance(q, Question) and self._answering.known(q) is None
+        ]
         if unknown:
             tasks = [asyncio.ensure_future(self._ask(q, waiting=False)) for q in unknown]
             _, pending = await asyncio.wait(tasks, timeout=patience)
             for task in tasks:
                 if task in pending:
                     task.cancel()
-                elif not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Superseded):
+                elif (
+                    not task.cancelled()
+                    and (error := task.exception()) is not None
+                    and not isinstance(error, Superseded)
+                ):
                     raise error
         views: list[View] = []
         for subject, question in questions:
@@ -346,7 +370,9 @@ class Session:
             now = question if isinstance(question, Question) else None
             if answer is None:
                 chosen = self._chosen_set(document, subject)
-                answer = self._answering.latest(document.path, subject.name, chosen.name if chosen else "")
+                answer = self._answering.latest(
+                    document.path, subject.name, chosen.name if chosen else ""
+                )
             if answer is not None:
                 views.append(self._seen(answer, module, now, subject))
         return views
@@ -360,7 +386,9 @@ class Session:
         return made
 
     async def _ask(self, question: Question, *, waiting: bool) -> Answer:
-        return await self._answering.get(question, self._projects.of(question.path).trace, waiting=waiting)
+        return await self._answering.get(
+            question, self._projects.of(question.path).trace, waiting=waiting
+        )
 
     def _refresh_all(self) -> None:
         for path in self._documents:

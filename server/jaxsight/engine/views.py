@@ -80,7 +80,9 @@ class View:
         """The example of an argument in the docstring, else the function's name."""
         places = dict(self.answer.question.set.places)
         found = places.get(argument)
-        return found.shifted(self.subject.chunk.first_line) if found is not None else self.name_range
+        return (
+            found.shifted(self.subject.chunk.first_line) if found is not None else self.name_range
+        )
 
     def shown(self, title: str, shown: protocol.Shown) -> Shown:
         """A tracer's text with its links moved into the module."""

@@ -44,5 +44,9 @@ def explain(failure: Failure, expression: str) -> Explained | None:
     else:
         return None
     names = culprits(failure)
-    static = f", or make {names} static (`static_argnames`)." if names else ", or make the argument static."
+    static = (
+        f", or make {names} static (`static_argnames`)."
+        if names
+        else ", or make the argument static."
+    )
     return explained(CODE, said + fix + static, failure)

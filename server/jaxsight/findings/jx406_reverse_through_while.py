@@ -10,7 +10,9 @@ CODE = "JX406"
 
 def explain(failure: Failure, expression: str) -> Explained | None:
     """Recognises JAX's `ValueError` by its first words."""
-    if not failure.message.startswith("Reverse-mode differentiation does not work for lax.while_loop"):
+    if not failure.message.startswith(
+        "Reverse-mode differentiation does not work for lax.while_loop"
+    ):
         return None
     return explained(
         CODE,

@@ -40,7 +40,9 @@ def explain(failure: Failure, expression: str = "") -> Explained:
     if failure.stage == "inputs":
         said = _said(failure)
         return Explained(
-            "JX905", f"The example for `{failure.argument}` does not evaluate: {said}", CODES["JX905"].url
+            "JX905",
+            f"The example for `{failure.argument}` does not evaluate: {said}",
+            CODES["JX905"].url,
         )
     if failure.stage in ("execute", "trace"):
         for kind in _KINDS:
