@@ -7,10 +7,10 @@ answer would be stale. An answer is believed only while the project files that i
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from jaxsight.engine.cache import Recent
 from jaxsight.engine.documents import Document
@@ -133,7 +133,7 @@ class Answering:
         if (document := self._documents.get(path)) is not None:
             return f"open {hash(document.module.text)}"
         try:
-            status = os.stat(path)
+            status = Path(path).stat()
         except OSError:
             return "gone"
         return f"{status.st_mtime_ns} {status.st_size}"

@@ -31,7 +31,7 @@ from jaxsight.engine.hints import shape_hints
 from jaxsight.engine.hover import expression_hover, function_hover, unasked_hover
 from jaxsight.engine.lenses import lenses
 from jaxsight.engine.module import Module
-from jaxsight.engine.projects import Project, Projects
+from jaxsight.engine.projects import Projects
 from jaxsight.engine.questions import Question, Unasked, ask
 from jaxsight.engine.relocate import expressions_at
 from jaxsight.engine.schedule import debounce
@@ -219,13 +219,11 @@ class Session:
         Raises:
             LookupError: there is no such function with example inputs, or it cannot be traced; the message says which.
         """
-        document, subject = self._find(path, function)
-        view = await self._view(document, subject, None)
-        if isinstance(view, Unasked):
-            raise LookupError(f"{function} is not traced: {view.reason}")
+        view = await self.view(path, function)
         reply = view.answer.reply
         if not isinstance(reply, Traced):
-            raise LookupError(f"{function} cannot be traced: {failures.summary(reply, view)}")
+            words = failures.summary(reply, view)
+            raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
         shown = await self._projects.of(path).show(view.answer, what)
         if shown is None:
             self._answering.drop(view.answer.question)
@@ -243,7 +241,7 @@ class Session:
             self.choose_set(path, function, set_name)
         view = await self._view(document, subject, None)
         if isinstance(view, Unasked):
-            raise LookupError(f"{function} is not traced: {view.reason}")
+            raise LookupError(f"{function} is not traced: {view.reason}")  # noqa: TRY004
         return view
 
     def functions(self, path: str) -> list[str]:

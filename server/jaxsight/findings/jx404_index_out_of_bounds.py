@@ -11,10 +11,8 @@ CODE = "JX404"
 def explain(failure: Failure, expression: str) -> Explained | None:
     """Recognises `IndexError`s that speak of bounds (not of too many indices, nor of Python lists)."""
     message = failure.message
-    if (
-        not is_a(failure, "IndexError")
-        or "out of bounds" not in message
-        and "out of range" not in message
+    if not is_a(failure, "IndexError") or (
+        "out of bounds" not in message and "out of range" not in message
     ):
         return None
     return explained(
