@@ -33,6 +33,7 @@ class Configured:
     editor: Mapping[str, object]
     trusted: bool
     python: Mapping[str, str]
+    by_root: Mapping[str, Mapping[str, object]]
 
 
 @dataclass
@@ -57,10 +58,13 @@ class FakeSession:
         roots: Sequence[str],
         editor: Mapping[str, object],
         *,
-        trusted: bool = True,
-        editor_python: Mapping[str, str] | None = None,
+        trusted: bool,
+        editor_python: Mapping[str, str],
+        editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> None:
-        self.configured.append(Configured(tuple(roots), editor, trusted, dict(editor_python or {})))
+        self.configured.append(
+            Configured(tuple(roots), editor, trusted, editor_python, editor_by_root)
+        )
 
     def open(self, path: str, text: str) -> None:
         self.texts[path] = text

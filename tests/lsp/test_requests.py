@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jaxsight.engine.events import Refresh
+from jaxsight.lsp.uris import path_of
 from tests.lsp.client import Client, ResponseError, on, recorded, span
 from tests.lsp.fake_session import FakeSession
 
@@ -213,6 +216,18 @@ async def test_show_command_opens_the_document_in_clients_that_can(client: Clien
     assert shown == {"uri": JAXPR, "text": "{ f }\n"}
     (document,) = await client.heard("window/showDocument")
     assert document["uri"] == JAXPR
+
+
+async def test_show_command_opens_a_file_in_clients_that_open_only_those(client: Client) -> None:
+    client.answers["window/showDocument"] = lambda params: {"success": True}
+    await client.initialize(recorded("neovim_0.12.4")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    await client.request("workspace/executeCommand", command("jaxsight.show", URI, "f"))
+    (document,) = await client.heard("window/showDocument")
+    path = path_of(document["uri"])
+    assert path is not None
+    assert path.endswith("sample.f.jaxpr")
+    assert await asyncio.to_thread(Path(path).read_text) == "{ f }\n"
 
 
 async def test_show_command_gives_the_text_to_clients_that_cannot(client: Client) -> None:

@@ -102,6 +102,26 @@ async def test_interpreter_of_the_editors_python_settings_is_taken_for_its_folde
     assert session.configured[-1].python == {"/home/user/b": "/home/user/b/.venv/bin/python"}
 
 
+async def test_folder_has_settings_of_its_own(client: Client, session: FakeSession) -> None:
+    def answer(params: Any) -> list[Any]:
+        general = {"codeLens": False, "inlayHints": {"shapes": True}}
+        special = {**general, "inlayHints": {"shapes": False}}
+        own = {folder("b")["uri"]: special}
+        return [
+            own.get(item.get("scopeUri"), general) if item["section"] == "jaxsight" else None
+            for item in params["items"]
+        ]
+
+    client.answers["workspace/configuration"] = answer
+    folders = [folder("a"), folder("b")]
+    await client.initialize(recorded("vscode_139")["initialize"], workspaceFolders=folders)
+    await client.heard("workspace/configuration")
+    await client.settled()
+    last = session.configured[-1]
+    assert last.editor == {"codeLens": False, "inlayHints": {"shapes": True}}
+    assert last.by_root == {"/home/user/b": {"codeLens": False, "inlayHints": {"shapes": False}}}
+
+
 async def test_chosen_interpreters_are_told_by_our_notification(
     client: Client, session: FakeSession
 ) -> None:

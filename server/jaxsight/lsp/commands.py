@@ -72,7 +72,7 @@ async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str 
 async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
     """`jaxsight.show FILE FUNCTION [KIND]`: a made document; the result is its URI and text.
 
-    Clients that open such documents by themselves are asked to.
+    Clients that open documents are asked to: this one where they can, else a file with its text.
     """
     match arguments:
         case (str(file), str(function)):
@@ -86,8 +86,11 @@ async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[st
     made = Made(_path(server, file), function, kind)
     shown = await server.session.show(made.path, function, kind)
     uri = made.uri()
-    if server.client.asks_content and server.client.shows_documents:
-        await server.window_show_document_async(types.ShowDocumentParams(uri=uri, take_focus=True))
+    if server.client.shows_documents:
+        shows_made = server.client.asks_content or server.client.knows_us
+        place = uri if shows_made else await server.contents.put_in_file(made, shown.text)
+        params = types.ShowDocumentParams(uri=place, take_focus=True)
+        await server.window_show_document_async(params)
     return {"uri": uri, "text": shown.text}
 
 

@@ -70,11 +70,23 @@ class Configuration:
 
     def apply(self, session: Service) -> None:
         """Tell the engine, if there is anything new: it complains about wrong values each time that it is told."""
-        told = (list(self.roots), self.settings, self.trusted, self.pythons)
+        told = (
+            list(self.roots),
+            self.settings,
+            self.trusted,
+            self.pythons,
+            self.settings_by_root,
+        )
         if told != self._told:
             self._told = told
-            roots, settings, trusted, pythons = told
-            session.configure(roots, settings, trusted=trusted, editor_python=pythons)
+            roots, settings, trusted, pythons, by_root = told
+            session.configure(
+                roots,
+                settings,
+                trusted=trusted,
+                editor_python=pythons,
+                editor_by_root=by_root,
+            )
 
     def push(self, settings: object) -> None:
         """`workspace/didChangeConfiguration` came, with all settings or with none."""

@@ -60,6 +60,7 @@ class Statuses:
     def __init__(self, server: JaxsightServer) -> None:
         self._server = server
         self.known: dict[str, dict[str, Any]] = {}
+        self._logged: dict[str, tuple[types.MessageType, str]] = {}
 
     def show(self, status: Status) -> None:
         """Tell the client, and its log whatever is not everyday."""
@@ -74,6 +75,7 @@ class Statuses:
             return
         facts = [status.detail, status.python, status.reason, status.jax and f"jax {status.jax}"]
         words = ", ".join(fact for fact in facts if fact)
-        self._server.tell_log(
-            kind, f"{status.root}: {status.state}" + (f" ({words})" if words else "")
-        )
+        line = kind, f"{status.root}: {status.state}" + (f" ({words})" if words else "")
+        if self._logged.get(status.root) != line:
+            self._logged[status.root] = line
+            self._server.tell_log(*line)

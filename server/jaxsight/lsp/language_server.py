@@ -161,6 +161,7 @@ class JaxsightServer(LanguageServer):
         """The connection is gone."""
         for task in list(self._tasks):
             task.cancel()
+        self.contents.remove_files()
 
     def opened(self, uri: str, language: str, version: int, text: str) -> None:
         """A text document was opened."""

@@ -34,6 +34,7 @@ class Service(Protocol):
         *,
         trusted: bool,
         editor_python: Mapping[str, str],
+        editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> None: ...
 
     async def hover(self, path: str, position: Position) -> Hover | None: ...

@@ -7,14 +7,19 @@ a link leads from a line of the text, which stands for the equation `path`, to a
 
 from __future__ import annotations
 
+import asyncio
+import re
+import shutil
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight.engine.answers import Shown
-from jaxsight.lsp.uris import Made
+from jaxsight.lsp.uris import Made, uri_of
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer
@@ -70,11 +75,12 @@ def _made(uri: str) -> Made:
 
 
 class Contents:
-    """The made documents that the client has asked for, to tell it when they changed."""
+    """The made documents that the client has asked for, to tell it when they changed; as files, where it opens only those."""
 
     def __init__(self, server: JaxsightServer) -> None:
         self._server = server
         self._asked: dict[Made, None] = {}
+        self._folder: Path | None = None
 
     def asked(self, made: Made) -> None:
         """The client shows this document, as far as we know."""
@@ -90,6 +96,23 @@ class Contents:
                 self._server.background(self._refresh(made), f"refreshing {made.uri()}")
             elif self._server.client.knows_us:
                 self._server.protocol.notify(REFRESH, {"uri": made.uri()})
+
+    async def put_in_file(self, made: Made, text: str) -> str:
+        """The URI of a file with the text, for an editor that can show a file but no made document."""
+        return uri_of(str(await asyncio.to_thread(self._write, made, text)))
+
+    def _write(self, made: Made, text: str) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="jaxsight-"))
+        name = re.sub(r"[^\w.]", "_", f"{Path(made.path).stem}.{made.function}.{made.kind}")
+        file = self._folder / name
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def remove_files(self) -> None:
+        """The client is gone, and so are its files."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _refresh(self, made: Made) -> None:
         params = types.TextDocumentContentRefreshParams(uri=made.uri())
