@@ -20,8 +20,8 @@ from jaxsight.engine.examples.notation import (
     show,
     to_spec,
 )
-from jaxsight.engine.examples.reader import read
 from jaxsight.engine.examples.sizes import Sizes
+from jaxsight.engine.examples.values import read
 from jaxsight.tracer.protocol import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 
 NAMES = st.sampled_from(["B", "d_model", "where", "key", "f32", "größe"])

@@ -11,8 +11,9 @@ import re
 
 from jaxsight.engine.examples.notation import Array, Key, Node, Number, Size
 from jaxsight.engine.examples.problems import Malformed
-from jaxsight.engine.examples.reader import Reader
+from jaxsight.engine.examples.shapes import read_size
 from jaxsight.engine.examples.source import Source
+from jaxsight.engine.examples.tokens import Reader
 
 _KINDS = {
     "Float": "float32",
@@ -116,7 +117,7 @@ def shape_of(axes: str) -> tuple[Size, ...] | None:
             continue
         reader = Reader(Source(name))
         try:
-            size = reader.size()
+            size = read_size(reader)
             reader.finish()
         except Malformed:
             return None

@@ -12,7 +12,6 @@ from jaxsight.engine.examples.expect import METRICS
 from jaxsight.engine.examples.expressions import Expression
 from jaxsight.engine.examples.lines import DeclaredSet, read_docstring, read_source
 from jaxsight.engine.examples.notation import Node, names_in, show_size, sizes_of
-from jaxsight.engine.examples.reader import Reader, Token
 from jaxsight.engine.examples.sections import (
     LogicalLine,
     Section,
@@ -23,6 +22,7 @@ from jaxsight.engine.examples.sections import (
 from jaxsight.engine.examples.signature import Signature
 from jaxsight.engine.examples.source import Source
 from jaxsight.engine.examples.style import heading_lines, style_of
+from jaxsight.engine.examples.tokens import Reader, Token
 from jaxsight.engine.functions import Function
 from jaxsight.engine.text import Edit, Position
 

@@ -14,8 +14,8 @@ from jaxsight.engine.examples.problems import (
     nearest,
     problem,
 )
-from jaxsight.engine.examples.reader import Reader, found
 from jaxsight.engine.examples.source import Source
+from jaxsight.engine.examples.tokens import Reader, found
 from jaxsight.engine.text import Range
 
 Comparison = OneOf["<=", "<", "==", ">=", ">"]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.engine.examples.problems import MALFORMED, Malformed, problem
-from jaxsight.engine.examples.reader import DEEPEST, Reader
 from jaxsight.engine.examples.source import Source
+from jaxsight.engine.examples.tokens import DEEPEST, Reader
 from jaxsight.engine.text import Position, Range
 
 

@@ -5,7 +5,7 @@ A line that cannot be read is a problem at its wrong token; the lines after it a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.engine.examples.expect import Expect, read_conditions
 from jaxsight.engine.examples.expressions import Expression, read_expression
@@ -17,7 +17,6 @@ from jaxsight.engine.examples.problems import (
     Problem,
     problem,
 )
-from jaxsight.engine.examples.reader import Reader
 from jaxsight.engine.examples.sections import (
     LogicalLine,
     Section,
@@ -25,7 +24,10 @@ from jaxsight.engine.examples.sections import (
     logical_lines,
     whole,
 )
+from jaxsight.engine.examples.shapes import read_size
 from jaxsight.engine.examples.source import Source
+from jaxsight.engine.examples.tokens import Reader
+from jaxsight.engine.examples.values import read_value
 from jaxsight.engine.functions import Docstring
 from jaxsight.engine.text import Range
 
@@ -119,16 +121,7 @@ def read_source(source: Source) -> Declared:
         )
         problems += wrong
         if sets:
-            last = sets[-1]
-            sets[-1] = DeclaredSet(
-                last.name,
-                last.heading,
-                last.given,
-                last.sizes,
-                (*last.expects, expect),
-                last.spoiled,
-                last.problems,
-            )
+            sets[-1] = replace(sets[-1], expects=(*sets[-1].expects, expect))
         else:
             loose.append(expect)
     return Declared(tuple(sets), tuple(loose), tuple(problems))
@@ -201,8 +194,7 @@ def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
             value: Node | Expression = read_expression(reader.source, equals.end, line.end, name)
         elif reader.token.is_(":"):
             reader.advance()
-            reader.subject = name
-            value = reader.value()
+            value = read_value(reader, name)
             reader.finish()
         else:
             raise reader.expected(
@@ -239,7 +231,7 @@ def _read_sizes(lines: _Lines, reader: Reader) -> None:
             raise reader.expected("a size such as `B=32` after `where`")
         reader.advance()
         reader.take("=", f"`=` and a number after `{name.text}`")
-        size = reader.size()
+        size = read_size(reader)
         range = reader.token_range(name)
         if any(name.text == other.name for other in lines.sizes):
             lines.problems.append(

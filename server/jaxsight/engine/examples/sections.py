@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from jaxsight.engine.examples.problems import MALFORMED, Problem, problem
-from jaxsight.engine.examples.reader import BLANK, STRING
 from jaxsight.engine.examples.source import Source
 from jaxsight.engine.examples.style import Style
+from jaxsight.engine.examples.tokens import BLANK, STRING
 from jaxsight.engine.text import Range
 
 Topic = OneOf["inputs", "expect"]

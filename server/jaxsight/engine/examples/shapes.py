@@ -1,0 +1,102 @@
+"""Reads sizes and shapes: numbers, names, and arithmetic on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jaxsight.engine.examples.notation import Arithmetic, Named, Number, Operator, Size
+from jaxsight.engine.examples.problems import UNKNOWN_SIZE
+from jaxsight.engine.examples.sizes import LARGEST
+from jaxsight.engine.examples.tokens import DEEPEST, Reader
+
+_OPERATORS: dict[str, Operator] = {"+": "+", "-": "-", "*": "*", "//": "//", "%": "%"}
+
+
+def read_shape(reader: Reader) -> tuple[Size, ...]:
+    """`[` sizes `]`."""
+    opening = reader.take("[")
+    sizes: list[Size] = []
+    while not reader.token.is_("]"):
+        reader.check_closed(opening, "]")
+        sizes.append(read_size(reader))
+        if reader.token.is_(","):
+            reader.advance()
+        elif not reader.token.is_("]"):
+            reader.check_closed(opening, "]")
+            raise reader.expected("`,` or `]`")
+    reader.advance()
+    return tuple(sizes)
+
+
+def read_size(reader: Reader) -> Size:
+    """A size: a number, a name, or arithmetic on them."""
+    return _Arithmetic(reader).sum()
+
+
+class _Arithmetic:
+    """One size; what it is made of is counted, for a long one would exhaust the stack of those who walk it."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._operations = 0
+
+    def sum(self) -> Size:
+        start = self.reader.token.start
+        left = self._product()
+        while self.reader.token.is_("+", "-"):
+            left = self._arithmetic(start, left, self._product)
+        return left
+
+    def _product(self) -> Size:
+        start = self.reader.token.start
+        left = self._factor()
+        while self.reader.token.is_("*", "//", "%"):
+            left = self._arithmetic(start, left, self._factor)
+        if self.reader.token.is_("/", "**"):
+            instead = (
+                "`//` divides sizes" if self.reader.token.text == "/" else "sizes know + - * // %"
+            )
+            raise self.reader.fail(f"`{self.reader.token.text}` is not for sizes: {instead}")
+        return left
+
+    def _arithmetic(self, start: int, left: Size, operand: Callable[[], Size]) -> Size:
+        operator = _OPERATORS[self.reader.advance().text]
+        self._operate()
+        right = operand()
+        return Arithmetic(operator, left, right, self.reader.range_from(start))
+
+    def _operate(self) -> None:
+        self._operations += 1
+        if self._operations > DEEPEST:
+            raise self.reader.fail("this size is too long")
+
+    def _factor(self) -> Size:
+        token = self.reader.token
+        match token.kind:
+            case "number":
+                self.reader.advance()
+                try:
+                    value = int(token.text, 0)
+                except ValueError as error:
+                    raise self.reader.fail("a size is a whole number", token) from error
+                if value > LARGEST:
+                    raise self.reader.fail("this is too large for a size", token, UNKNOWN_SIZE)
+                return Number(value, self.reader.token_range(token))
+            case "name":
+                self.reader.advance()
+                return Named(token.text, self.reader.token_range(token))
+            case "operator" if token.text == "(":
+                self.reader.advance()
+                self._operate()
+                inner = self.sum()
+                self.reader.check_closed(token, ")")
+                self.reader.take(")")
+                return inner
+            case "operator" if token.text == "-":
+                raise self.reader.fail("a size is at least 0")
+            case "operator" if token.text in ("...", ":", "?"):
+                raise self.reader.fail(
+                    f"`{token.text}` is no size: an example has a number or a name there"
+                )
+            case _:
+                raise self.reader.expected("a size: a number or a name")
