@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsight.engine.module import Module
@@ -22,10 +23,12 @@ Answer = p.Traced | p.Failed | p.Cancelled | p.Shown
 class Driver:
     """One tracer process. `project` is its root and the folder of all files that tests name relatively."""
 
-    def __init__(self, project: Path, **environ: str) -> None:
+    def __init__(
+        self, project: Path, *, python: Sequence[str] = (sys.executable,), **environ: str
+    ) -> None:
         self.project = project
         self.process = subprocess.Popen(
-            [sys.executable, str(BOOT)],
+            [*python, str(BOOT)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -132,3 +132,32 @@ def test_times_of_all_stages_are_given(tracer: Driver) -> None:
     names = [name for name, seconds in tracer.trace(MODULE).seconds if seconds > 0]
     assert names[0] == "execute"
     assert "trace" in names
+
+
+def test_warnings_of_reused_statements_stay(tracer: Driver) -> None:
+    text = """
+    import jax.numpy as jnp
+    ONES = jnp.ones(4, "float64")
+    def f(x):
+        return x * ONES
+    """
+    first = tracer.trace(text)
+    assert [(each.category, each.span.line) for each in first.warnings if each.span] == [
+        ("UserWarning", 1)
+    ]
+    again = tracer.trace(text)
+    assert again.executed == 0
+    assert again.warnings == first.warnings
+
+
+def test_a_filter_that_the_file_sets_holds_for_all_that_follows(tracer: Driver) -> None:
+    text = """
+    import warnings
+    warnings.filterwarnings("ignore")
+    import jax.numpy as jnp
+    ONES = jnp.ones(4, "float64")
+    def f(x):
+        return x * ONES * jnp.zeros((), "float64")
+    """
+    assert tracer.trace(text).warnings == ()
+    assert tracer.trace(text).warnings == ()

@@ -61,14 +61,9 @@ class Baseline:
         if not gc.isenabled():
             gc.enable()
         effects.restore(self._state)
-
-    def flush(self) -> None:
-        """Send what user code has printed on its way, so that it comes before the answer."""
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                continue  # closed or replaced; `restore` gives new ones
+        # What was printed goes on its way before the answer does.
+        self._streams["stdout"].flush()
+        self._streams["stderr"].flush()
 
     def _restore_modules(self) -> None:
         if not self._modules.items() <= sys.modules.items():

@@ -35,6 +35,13 @@ from jaxsight.tracer.worlds import World, Worlds
 
 logger = logging.getLogger(__name__)
 
+_clear_caches: Callable[[], None] = jax.clear_caches
+
+HOUSEKEEPING = 128
+"""Edits after which JAX's caches are emptied. They hold on to classes and functions of texts long gone (33 KiB for an edited
+class that a jitted helper takes); emptying them costs about 20 ms, and the next trace as much again.
+"""
+
 
 class Tracer:
     """All that the process keeps between requests."""
@@ -44,6 +51,7 @@ class Tracer:
         self._imports = Imports()
         self._worlds = Worlds(self._imports)
         self._tracing = Tracing()
+        self._edits = 0
         if line.requests.empty():
             _warm_up()
         gc.freeze()  # JAX is here to stay: collections need not look at it
@@ -59,6 +67,13 @@ class Tracer:
                     self._line.send(self._show(request))
                 case Trace() as request:
                     self._line.send(self._trace(request))
+                    self._keep_house()
+
+    def _keep_house(self) -> None:
+        if self._edits >= HOUSEKEEPING and self._line.requests.empty():
+            self._edits = 0
+            _clear_caches()
+            gc.collect()
 
     def _show(self, request: Show) -> FromTracer:
         try:
@@ -87,10 +102,10 @@ class Tracer:
                 try:
                     return self._traced(request, world, stage)
                 finally:
-                    # First of all: what follows must not run on what user code made of `builtins`.
-                    self._line.finish()
-                    self._baseline.flush()
+                    # Before all else: the rest must not run on what user code made of `builtins`.
                     self._baseline.restore()
+                    self._line.finish()
+                    self._edits += world.executed > 0
         except CancelledByServer:
             return Cancelled(request.id)
         except UserError as error:
@@ -116,6 +131,7 @@ class Tracer:
             traced,
             modules=world.files(self._imports),
             seconds=(("execute", seconds), *traced.seconds),
+            warnings=tuple(dict.fromkeys((*world.warnings, *traced.warnings))),
             executed=world.executed,
         )
 

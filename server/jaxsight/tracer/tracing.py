@@ -25,7 +25,7 @@ from jaxsight.tracer.compat import avals, jaxprs, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
 from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
-from jaxsight.tracer.recorder import Recorder
+from jaxsight.tracer.recorder import CancelledByServer, Recorder
 
 Stage = Callable[[str, str], None]
 """Told at which stage the request is, and a detail for people."""
@@ -80,7 +80,9 @@ class Tracing:
         with recorder.tracing() as sites, _warnings(inputs.warnings):
             try:
                 traced = _traced(found, inputs, outputs)
-            except (Exception, SystemExit) as raised:  # noqa: BLE001 - user code
+            except CancelledByServer:
+                raise
+            except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
                 # Raised again outside: the exception's frames hold tracers.
                 error = failure(raised, "trace")
         if error is not None:
@@ -113,13 +115,17 @@ class Tracing:
             ),
         )
 
+    def stored(self, trace: int) -> Any:
+        """The jaxpr of an earlier trace. Raises `UserError` when it is no longer kept."""
+        jaxpr = self._jaxprs.get(trace)
+        if jaxpr is None:
+            raise refusal("find", f"trace {trace} is no longer kept", type="LookupError")
+        self._jaxprs.move_to_end(trace)
+        return jaxpr
+
     def show(self, request: protocol.Show) -> protocol.Shown:
         """The whole jaxpr of an earlier trace. Raises `UserError` when it is no longer kept."""
-        jaxpr = self._jaxprs.get(request.trace)
-        if jaxpr is None:
-            raise refusal("find", f"trace {request.trace} is no longer kept", type="LookupError")
-        self._jaxprs.move_to_end(request.trace)
-        return shown.whole(request, jaxpr)
+        return shown.whole(request, self.stored(request.trace))
 
 
 def _traced(found: Found, inputs: Inputs, outputs: _Outputs) -> Any:
@@ -183,7 +189,7 @@ def _warnings(into: list[protocol.Warned]) -> Iterator[None]:
 
     def show(message: Any, category: type, *_: Any, **__: Any) -> None:
         if len(into) < _WARNINGS:
-            span = _innermost(sys._getframe(1))
+            span = innermost_span(sys._getframe(1))
             into.append(protocol.Warned(category.__name__, clean(str(message)), span))
 
     with warnings.catch_warnings():
@@ -191,7 +197,8 @@ def _warnings(into: list[protocol.Warned]) -> Iterator[None]:
         yield
 
 
-def _innermost(frame: FrameType | None) -> protocol.Span | None:
+def innermost_span(frame: FrameType | None) -> protocol.Span | None:
+    """Where the innermost of a frame and its callers that lies in a chunk stands at the moment."""
     while frame is not None:
         code = frame.f_code
         if "§" in code.co_filename:

@@ -13,6 +13,7 @@ import contextlib
 import linecache
 import os
 import sys
+import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,10 +24,11 @@ from types import CodeType, ModuleType
 from jaxsight.tracer import effects, observer
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.effects import Effects, State
-from jaxsight.tracer.failures import UserError, failure
+from jaxsight.tracer.failures import UserError, clean, failure
 from jaxsight.tracer.imports import Edges, Imports
-from jaxsight.tracer.protocol import Chunk, Trace, chunk_file
+from jaxsight.tracer.protocol import Chunk, Trace, Warned, chunk_file
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
+from jaxsight.tracer.tracing import innermost_span
 
 SCRIPTS = "__jaxsight__"
 """The parent in the names of modules that are in no package."""
@@ -57,6 +59,7 @@ class Executed:
     imports: Edges
     applied: frozenset[str]
     jax: bool
+    warnings: tuple[Warned, ...] = ()
 
 
 class World:
@@ -102,6 +105,11 @@ class World:
     def chunks(self) -> tuple[Chunk, ...]:
         """The slice's chunks as they were executed."""
         return tuple(record.chunk for record in self.slice)
+
+    @property
+    def warnings(self) -> tuple[Warned, ...]:
+        """What Python warned of when the slice's chunks were executed."""
+        return tuple(dict.fromkeys(each for record in self.slice for each in record.warnings))
 
     def cancel(self) -> None:
         """Stop what runs at its next observed expression or chunk. May be called from any thread."""
@@ -200,12 +208,14 @@ class World:
         self.executed += 1
         linecache.cache[file] = (len(chunk.text), None, chunk.text.splitlines(True), file)
         code = self._compiled(chunk, file, future_flags)
-        with self.recorder.executing(chunk.id, chunk.key):
+        warned: list[Warned] = []
+        with self.recorder.executing(chunk.id, chunk.key), _warnings(warned):
             exec(code, self.namespace)  # noqa: S102 - what a tracer is for
         effects.heed_variables(before, jax)
         found, self._state = effects.since(before)
         missing = object()
         record.effects = self._known(found)
+        record.warnings = tuple(warned)
         record.bindings = {
             name: value
             for name, value in self.namespace.items()
@@ -258,6 +268,25 @@ class World:
     def _forget_source(self, record: Executed) -> None:
         if all(other.file != record.file for other in self._records.values()):
             linecache.cache.pop(record.file, None)
+
+
+@contextlib.contextmanager
+def _warnings(into: list[Warned]) -> Iterator[None]:
+    """Collects Python's warnings. Filters are left alone: a chunk may set them for those after it."""
+
+    def show(message: object, category: type[Warning], *_: object, **__: object) -> None:
+        span = innermost_span(sys._getframe(1))
+        into.append(Warned(category.__name__, clean(str(message)), span))
+
+    with warnings.catch_warnings():
+        pass  # makes modules forget which of their warnings were shown
+    before = warnings.showwarning
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        if warnings.showwarning is show:
+            warnings.showwarning = before
 
 
 class Worlds:

@@ -1,0 +1,197 @@
+"""Imports see the editor's text, and what changed is imported anew, with all that imports it."""
+
+import textwrap
+
+from tests.tracer_runner.driver import Driver
+
+USES = "from lib import scale\nTABLE = scale(2.0)\ndef f(x):\n    return scale(x) + TABLE\n"
+
+
+def test_an_unsaved_text_wins_over_the_disk(tracer: Driver) -> None:
+    tracer.write("lib.py", "def scale(x):\n    return x * 3.0\n")
+    assert "3.0" in tracer.trace(USES).jaxpr
+    tracer.edit("lib.py", "def scale(x):\n    return x * 5.0\n")
+    unsaved = tracer.trace(USES).jaxpr
+    assert "5.0" in unsaved
+    assert "10.0" in unsaved
+    tracer.edit("lib.py", None)
+    assert "3.0" in tracer.trace(USES).jaxpr
+
+
+def test_opening_a_file_without_changing_it_executes_nothing(tracer: Driver) -> None:
+    tracer.write("lib.py", "def scale(x):\n    return x * 3.0\n")
+    tracer.trace(USES)
+    tracer.edit("lib.py", "def scale(x):\r\n    return x * 3.0\r\n")
+    assert tracer.trace(USES).executed == 0
+
+
+def test_a_file_that_was_never_saved_can_be_imported(tracer: Driver) -> None:
+    tracer.edit("lib.py", "def scale(x):\n    return x * 3.0\n")
+    assert "3.0" in tracer.trace(USES).jaxpr
+    tracer.edit("lib.py", None)
+    assert tracer.fail(USES).failure.type == "ModuleNotFoundError"
+
+
+def test_a_change_on_disk_is_seen(tracer: Driver) -> None:
+    path = tracer.write("lib.py", "def scale(x):\n    return x * 3.0\n")
+    first = tracer.trace(USES)
+    assert first.modules == (str(path),)
+    # The same size, within the same second: bytecode would not tell them apart.
+    tracer.write("lib.py", "def scale(x):\n    return x * 7.0\n")
+    assert "7.0" in tracer.trace(USES).jaxpr
+    tracer.write("lib.py", "def scale(x):\n    return x * 9.0\n")
+    assert "9.0" in tracer.trace(USES).jaxpr
+
+
+def test_a_change_reaches_through_the_modules_between(tracer: Driver) -> None:
+    deep = tracer.write("deep.py", "FACTOR = 3.0\n")
+    lib = tracer.write("lib.py", "from deep import FACTOR\ndef scale(x):\n    return x * FACTOR\n")
+    answer = tracer.trace(USES)
+    assert answer.modules == (str(deep), str(lib))
+    tracer.edit("deep.py", "FACTOR = 4.0\n")
+    assert "4.0" in tracer.trace(USES).jaxpr
+    assert tracer.trace(USES).executed == 0
+    assert tracer.trace(USES).modules == (str(deep), str(lib))
+
+
+def test_a_change_reaches_what_a_function_imports_when_called(tracer: Driver) -> None:
+    tracer.write("lib.py", "def scale(x):\n    return x * 3.0\n")
+    uses = "def f(x):\n    from lib import scale\n    return scale(x)\n"
+    assert "3.0" in tracer.trace(uses).jaxpr
+    tracer.edit("lib.py", "def scale(x):\n    return x * 4.0\n")
+    assert "4.0" in tracer.trace(uses).jaxpr
+
+
+def test_a_change_elsewhere_executes_nothing(tracer: Driver) -> None:
+    tracer.write("lib.py", "def scale(x):\n    return x * 3.0\n")
+    tracer.write("other.py", "def thing():\n    pass\n")
+    tracer.trace(USES)
+    tracer.trace("import other\ndef f(x):\n    return other and x\n", file="second.py")
+    tracer.edit("other.py", "def thing():\n    return 1\n")
+    assert tracer.trace(USES).executed == 0
+
+
+def test_a_failing_import_says_where_and_recovers(tracer: Driver) -> None:
+    lib = tracer.write("lib.py", "\n1 / 0\n")
+    failed = tracer.fail(USES)
+    assert failed.failure.type == "ZeroDivisionError"
+    assert [frame.line for frame in failed.failure.frames if frame.file == str(lib)] == [2]
+    assert str(lib) in failed.modules
+    tracer.edit("lib.py", "def scale(x):\n    return x * 3.0\n")
+    assert "3.0" in tracer.trace(USES).jaxpr
+
+
+def test_relative_imports_work(tracer: Driver) -> None:
+    tracer.write("pkg/__init__.py", "")
+    tracer.write("pkg/sub/__init__.py", "")
+    tracer.write("pkg/one.py", "A = 3.0\n")
+    tracer.write("pkg/sub/two.py", "B = 5.0\n")
+    text = "from ..one import A\nfrom . import two\ndef f(x):\n    return x * A * two.B\n"
+    answer = tracer.trace(text, file="pkg/sub/main.py", module="pkg.sub.main")
+    assert "3.0" in answer.jaxpr
+    tracer.edit("pkg/sub/two.py", "B = 7.0\n")
+    changed = tracer.trace(text, file="pkg/sub/main.py", module="pkg.sub.main")
+    assert "7.0" in changed.jaxpr
+
+
+def test_the_package_itself_can_be_traced(tracer: Driver) -> None:
+    tracer.write("pkg/one.py", "A = 3.0\n")
+    text = "from .one import A\ndef f(x):\n    return x * A\n"
+    tracer.write("pkg/__init__.py", text)
+    assert "3.0" in tracer.trace(text, file="pkg/__init__.py", module="pkg").jaxpr
+    uses = "import pkg.one\ndef f(x):\n    return pkg.f(x) + pkg.one.A\n"
+    assert "3.0" in tracer.trace(uses, file="uses.py").jaxpr
+    assert tracer.trace(text, file="pkg/__init__.py", module="pkg").executed == 0
+
+
+def test_a_src_layout_and_namespace_packages_are_found(tracer: Driver) -> None:
+    tracer.write("src/space/part/one.py", "A = 3.0\n")
+    text = "from space.part.one import A\ndef f(x):\n    return x * A\n"
+    assert "3.0" in tracer.trace(text, file="script.py").jaxpr
+    inside = "from .one import A\ndef f(x):\n    return x * A\n"
+    answer = tracer.trace(inside, file="src/space/part/main.py", module="space.part.main")
+    assert "3.0" in answer.jaxpr
+
+
+def test_scripts_find_the_modules_beside_them(tracer: Driver) -> None:
+    tracer.write("one/helpers.py", "A = 3.0\n")
+    tracer.write("two/helpers.py", "A = 5.0\n")
+    text = "from helpers import A\ndef f(x):\n    return x * A\n"
+    assert "3.0" in tracer.trace(text, file="one/main.py").jaxpr
+    assert "5.0" in tracer.trace(text, file="two/main.py").jaxpr
+    assert "3.0" in tracer.trace(text, file="one/main.py").jaxpr
+
+
+def test_a_relative_import_in_a_script_fails_as_python_says(tracer: Driver) -> None:
+    failed = tracer.fail("from . import thing\ndef f(x):\n    return thing.A * x\n")
+    assert failed.failure.message == "attempted relative import with no known parent package"
+
+
+PACKAGE = "from .core import f\nfrom .other import late\n"
+CORE = "class Model:\n    size = 3.0\ndef f(x):\n    from .other import make\n    return x * make().size\n"
+OTHER = "def make():\n    from .core import Model\n    return Model()\ndef late(x):\n    return x\n"
+
+
+def test_a_package_that_imports_the_file_being_edited_still_works(tracer: Driver) -> None:
+    tracer.write("pkg/__init__.py", PACKAGE)
+    tracer.write("pkg/core.py", CORE)
+    tracer.write("pkg/other.py", OTHER)
+    answer = tracer.trace(CORE, file="pkg/core.py", module="pkg.core")
+    assert "3.0" in answer.jaxpr
+    assert str(tracer.project / "pkg/core.py") not in answer.modules
+    edited = CORE.replace("3.0", "4.0")
+    tracer.edit("pkg/core.py", edited)
+    assert "4.0" in tracer.trace(edited, file="pkg/core.py", module="pkg.core").jaxpr
+    uses = "import pkg\ndef f(x):\n    return pkg.f(x)\n"
+    assert "4.0" in tracer.trace(uses, file="uses.py").jaxpr
+
+
+def test_an_edit_does_not_import_a_package_anew_that_passes_the_file_on(tracer: Driver) -> None:
+    tracer.write("pkg/__init__.py", "print('importing pkg')\n" + PACKAGE)
+    tracer.write("pkg/core.py", CORE)
+    tracer.write("pkg/other.py", "print('importing other')\n" + OTHER)
+    text = CORE
+    for step in range(4, 8):
+        tracer.edit("pkg/core.py", text)
+        tracer.trace(text, file="pkg/core.py", module="pkg.core")
+        text = CORE.replace("return x", f"return {step}.0 * x")
+    assert tracer.output.count("importing pkg") == 1
+
+
+def test_modules_that_import_each_other_work_as_in_python(tracer: Driver) -> None:
+    core = """
+    class Model:
+        size = 3.0
+    from ring import make
+    def f(x):
+        return x * make().size
+    """
+    tracer.write("core.py", core)
+    tracer.write("ring.py", "from core import Model\ndef make():\n    return Model()\n")
+    request = {"file": "core.py", "module": "core"}
+    assert "3.0" in tracer.trace(core, **request).jaxpr
+    edited = core.replace("3.0", "4.0")
+    tracer.edit("core.py", edited)
+    assert "4.0" in tracer.trace(edited, **request).jaxpr
+
+
+def test_a_broken_package_does_not_blank_the_file(tracer: Driver) -> None:
+    tracer.write("pkg/__init__.py", "import not_installed_anywhere\n")
+    tracer.write("pkg/one.py", "A = 3.0\n")
+    text = "from .one import A\ndef f(x):\n    return x * A\n"
+    assert "3.0" in tracer.trace(text, file="pkg/main.py", module="pkg.main").jaxpr
+    assert "not_installed_anywhere" in tracer.output
+    tracer.write("pkg/__init__.py", "B = 5.0\n")
+    text = "from . import B\ndef f(x):\n    return x * B\n"
+    assert "5.0" in tracer.trace(text, file="pkg/main.py", module="pkg.main").jaxpr
+
+
+def test_the_path_is_the_users_and_the_projects(tracer: Driver) -> None:
+    text = """
+    import sys
+    FOREIGN = [each for each in sys.path if each.endswith(("tracer", "jaxsight"))]
+    def f(x):
+        return x * (len(FOREIGN) + 3) * (sys.path[0] == ROOT)
+    """
+    text = f"ROOT = {str(tracer.project)!r}\n" + textwrap.dedent(text)
+    assert "3.0" in tracer.trace(text).jaxpr
