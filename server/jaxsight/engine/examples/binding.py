@@ -294,4 +294,5 @@ def missing_problems(
 
 
 def _listed(names: Iterable[str]) -> str:
-    return " and ".join(f"`{name}`" for name in names)
+    *first, last = [f"`{name}`" for name in names]
+    return f"{', '.join(first)} and {last}" if first else last
