@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from jaxsight.lsp.ahead import EngineAhead
 from jaxsight.lsp.server import serve
-from jaxsight.lsp.service import Service
+from jaxsight.lsp.service import Engine, Service
 
 CLIENTS = Path(__file__).parent / "clients"
 PATIENCE = 20
@@ -142,9 +143,24 @@ class _Outbox:
         """Nothing is left over: writing is immediate."""
 
 
+class Ready:
+    """An engine whose session is there."""
+
+    def __init__(self, session: Service) -> None:
+        self._session = session
+        self.closed = False
+
+    def session(self) -> Service:
+        return self._session
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
 @asynccontextmanager
-async def connected(session: Service) -> AsyncIterator[Client]:
-    """A server for `session` and a client that talks to it; both end with the block."""
+async def connected(engine: Engine | None = None) -> AsyncIterator[Client]:
+    """A server for an engine (the real one by default) and a client that talks to it; both end with the block."""
+    factory = EngineAhead if engine is None else lambda configuration: engine
     to_server = asyncio.StreamReader()
     outbox = _Outbox()
     client = Client(to_server.feed_data)
@@ -153,7 +169,7 @@ async def connected(session: Service) -> AsyncIterator[Client]:
         while True:
             await client.feed(await outbox.sent.get())
 
-    serving = asyncio.create_task(serve(to_server, outbox, lambda: session))
+    serving = asyncio.create_task(serve(to_server, outbox, factory))
     delivering = asyncio.create_task(deliver())
     try:
         yield client

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.lsp.client import Client, connected
+from tests.lsp.client import Client, Ready, connected
 from tests.lsp.fake_session import FakeSession
 
 
@@ -18,5 +18,5 @@ async def session() -> FakeSession:
 @pytest.fixture
 async def client(session: FakeSession) -> AsyncIterator[Client]:
     """Connected, not yet introduced."""
-    async with connected(session) as client:
+    async with connected(Ready(session)) as client:
         yield client

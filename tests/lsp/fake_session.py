@@ -43,7 +43,6 @@ class FakeSession:
     changed_files: list[str] = field(default_factory=list)
     chosen: dict[tuple[str, str], str] = field(default_factory=dict)
     restarted: list[str | None] = field(default_factory=list)
-    closed: bool = False
     cancelled: list[str] = field(default_factory=list)
     slow: asyncio.Event | None = None
     """While it is set up and not set, hovers wait for it."""
@@ -144,9 +143,6 @@ class FakeSession:
 
     async def restart(self, root: str | None = None) -> None:
         self.restarted.append(root)
-
-    async def aclose(self) -> None:
-        self.closed = True
 
     def words(self, path: str, pattern: str) -> list[tuple[Range, str]]:
         lines = re.split("\r\n|\r|\n", self.texts.get(path, ""))

@@ -8,6 +8,7 @@ import sys
 from jaxsight.engine.answers import Hover
 from jaxsight.engine.text import Position
 from jaxsight.lsp.server import main
+from tests.lsp.client import Ready
 from tests.lsp.fake_session import FakeSession
 
 
@@ -18,9 +19,11 @@ class PrintingSession(FakeSession):
         assert os.read(0, 10) == b""
         return await super().hover(path, position)
 
+
+class PrintingEngine(Ready):
     async def aclose(self) -> None:
         print("engine closed", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main(session_factory=PrintingSession))
+    sys.exit(main(engine_factory=lambda configuration: PrintingEngine(PrintingSession())))

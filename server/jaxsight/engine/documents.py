@@ -6,8 +6,8 @@ A document is changed in one place only (`Document.change`); everything that is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight.engine import examples
@@ -15,6 +15,8 @@ from jaxsight.engine.cache import Recent
 from jaxsight.engine.examples import Examples
 from jaxsight.engine.functions import Function
 from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.outside import Outside
+from jaxsight.engine.shift import TextShift
 from jaxsight.engine.text import Position, Range
 
 _EXAMPLES_KEPT = 4096
@@ -27,6 +29,8 @@ class Subject:
     chunk: ModuleChunk
     function: Function
     examples: Examples
+    broken: bool = False
+    """Its text does not parse just now: this is how it was when it last did, where it stands now."""
 
     @property
     def name(self) -> str:
@@ -43,14 +47,6 @@ class Subject:
         return self.function.range.shifted(self.chunk.first_line)
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """What a document's examples depend on besides its text: sizes of the settings, examples of the project."""
-
-    sizes: Mapping[str, int]
-    examples: Mapping[str, str]
-
-
 class Document:
     """The editor's text of one file."""
 
@@ -59,6 +55,7 @@ class Document:
         self.module = Module.parse(text)
         self._examples: Recent[tuple[object, ...], Examples] = Recent(_EXAMPLES_KEPT)
         self._subjects: tuple[Module, Outside, tuple[Subject, ...]] | None = None
+        self._whole: tuple[Module, tuple[Subject, ...]] | None = None
 
     def change(self, text: str) -> None:
         self.module = self.module.edited(text)
@@ -77,8 +74,28 @@ class Document:
             )
             if read.sets or read.problems:
                 found.append(Subject(chunk, function, read))
+        if self.module.syntax_problem is not None:
+            found += self._broken({function.qualname for _, function in self.module.functions})
+        else:
+            self._whole = (self.module, tuple(found))
         self._subjects = (self.module, outside, tuple(found))
         return self._subjects[2]
+
+    def _broken(self, standing: set[str]) -> Iterator[Subject]:
+        """The functions that stood, when the text last parsed, where it does not parse now."""
+        if self._whole is None:
+            return
+        module, subjects = self._whole
+        shift = TextShift(module.text, self.module.text)
+        for subject in subjects:
+            name = shift.range(subject.name_range)
+            if name is None or subject.name in standing:
+                continue
+            chunk = self.module.chunk_at(name.start)
+            if chunk is not None and chunk.broken is not None:
+                first_line = name.start.line - subject.function.name_range.start.line
+                then = replace(subject.chunk, first_line=first_line)
+                yield replace(subject, chunk=then, broken=True)
 
     def _read(
         self, chunk: ModuleChunk, function: Function, outside: Outside, project: str | None

@@ -18,6 +18,7 @@ from pathlib import Path
 ENVIRONMENTS = (".venv", "venv", "env")
 PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 """Where an environment keeps its interpreter: POSIX, Windows, conda on Windows."""
+PACKAGES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "Lib/site-packages")
 COMMANDS = ("python3", "python")
 
 
@@ -67,6 +68,19 @@ def own_interpreter() -> Interpreter | None:
     if importlib.util.find_spec("jax") is None or not sys.executable:
         return None
     return Interpreter(sys.executable, "the Python that jaxsight itself is installed in")
+
+
+def has_jax(python: str) -> bool:
+    """Whether JAX is installed beside an interpreter, as far as files tell: found is sure, not found is not."""
+    prefixes = [Path(python).parent.parent, Path(python).parent]
+    if not any((prefix / "pyvenv.cfg").is_file() for prefix in prefixes):
+        prefixes.append(Path(python).resolve().parent.parent)
+    return any(
+        (packages / "jax").is_dir()
+        for prefix in prefixes
+        for pattern in PACKAGES
+        for packages in prefix.glob(pattern)
+    )
 
 
 def _from_setting(root: str, setting: str, environ: Mapping[str, str]) -> Interpreter:

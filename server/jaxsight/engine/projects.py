@@ -12,19 +12,30 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from jaxsight.engine.answers import Finding
-from jaxsight.engine.documents import Document, Outside
 from jaxsight.engine.events import Event, Message, Output, Progress, State, Status
-from jaxsight.engine.interpreters import Interpreter, InterpreterError, choose, own_interpreter
-from jaxsight.engine.questions import Question
+from jaxsight.engine.interpreters import (
+    Interpreter,
+    InterpreterError,
+    choose,
+    has_jax,
+    own_interpreter,
+)
+from jaxsight.engine.outside import Outside
 from jaxsight.engine.settings import ProjectSettings, Settings, merge, read_project
-from jaxsight.engine.views import Answer
 from jaxsight.tracer.protocol import Cancelled, Failed, Show, Shown, Stage, Traced
 from jaxsight.workers import outcomes
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import Died
 from jaxsight.workers.supervisor import Priority, Tracers
+
+if TYPE_CHECKING:
+    # At run time this module is imported alone, to start tracers while the rest of the engine is still read.
+    from jaxsight.engine.documents import Document
+    from jaxsight.engine.questions import Question
+    from jaxsight.engine.views import Answer
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +86,11 @@ class Project:
         """Equal for two projects that would answer alike."""
         return self.root, self.settings, self.read, self.environment, self.untrusted
 
+    def start_ahead(self) -> None:
+        """Start the tracer if it is likely to be needed."""
+        if self.interpreter is not None and has_jax(self.interpreter.path):
+            self._started()
+
     async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
         """Have a tracer answer."""
         tracers = self._started()
@@ -99,6 +115,11 @@ class Project:
             return None
         reply = await tracers.request(Show(tracers.next_id(), answer.reply.id, what))
         return reply if isinstance(reply, Shown) else None
+
+    def withdraw(self, path: str) -> None:
+        """The editor's text of a file is no more."""
+        if self._tracers is not None:
+            self._tracers.overlay(path, None)
 
     async def restart(self) -> None:
         if self._tracers is not None:
@@ -170,9 +191,10 @@ class Project:
 class Projects:
     """All projects of a session, and the workspace that they lie in."""
 
-    def __init__(self, events: asyncio.Queue[Event], documents: Mapping[str, Document]) -> None:
-        self.events = events
-        self._documents = documents
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.documents: dict[str, Document] = {}
+        """The open documents; the session keeps them."""
         self._roots: tuple[str, ...] = ()
         self._editor: Mapping[str, object] = {}
         self._editor_by_root: Mapping[str, Mapping[str, object]] = {}
@@ -205,6 +227,14 @@ class Projects:
         self._told_problems = set(problems)
         return self._look_again()
 
+    def start_ahead(self) -> None:
+        """Start the tracers of the workspace's folders before anybody asks, where JAX is installed.
+
+        Elsewhere nothing starts: a project without JAX is to hear nothing of us.
+        """
+        for folder in self._roots:
+            self.of(str(Path(folder, "__init__.py"))).start_ahead()
+
     def files_changed(self, paths: Sequence[str]) -> bool:
         """Read settings again where their file changed; whether any project is another one now."""
         if not any(PurePath(path).name in (*MARKERS, "pyvenv.cfg") for path in paths):
@@ -229,16 +259,19 @@ class Projects:
         return list(self.of(path).read.problems)
 
     def closed(self, path: str) -> None:
+        """Imports of this file see what is on disk again."""
         self._root_of.pop(path, None)
+        for project in self._projects.values():
+            project.withdraw(path)
 
     def give_overlays(self, tracers: Tracers, running: str) -> None:
         """Tell a tracer the open files' texts, but for the one that it is about to run a slice of."""
-        for path, document in self._documents.items():
+        for path, document in self.documents.items():
             tracers.overlay(path, None if path == running else document.module.text)
 
     def locate(self, path: str, chunk: str) -> int | None:
         """The line (from 1) at which a chunk begins now; `None` when it is gone."""
-        document = self._documents.get(path)
+        document = self.documents.get(path)
         if document is None:
             return None
         return next((c.first_line + 1 for c in document.module.chunks if c.id == chunk), None)

@@ -50,10 +50,11 @@ HOVER_PATIENCE = 1.5
 class Session:
     """See the module's docstring. All methods are to be called from one event loop."""
 
-    def __init__(self) -> None:
-        self.events: asyncio.Queue[Event] = asyncio.Queue()
-        self._documents: dict[str, Document] = {}
-        self._projects = Projects(self.events, self._documents)
+    def __init__(self, projects: Projects | None = None) -> None:
+        """`projects` are given by an owner that has them start their tracers before it has the session."""
+        self._projects = projects if projects is not None else Projects()
+        self.events: asyncio.Queue[Event] = self._projects.events
+        self._documents = self._projects.documents
         self._answering = Answering(self._documents)
         self._chosen: dict[tuple[str, str], str] = {}
         self._background: dict[str, asyncio.Task[None]] = {}
@@ -125,13 +126,13 @@ class Session:
         if chunk is None:
             return None
         places = expressions_at(chunk, position)
-        if not places:
+        if not places and chunk.broken is None:
             return None
         for candidate in _by_closeness(subjects, subject):
             view = await self._view(document, candidate, HOVER_PATIENCE)
             if not isinstance(view, View):
                 continue
-            for place in places:
+            for place in places or view.around(position):
                 observation = view.observed.get(place)
                 if observation is not None and observation.values:
                     return expression_hover(view.module.slice_text(place), place, observation, view)

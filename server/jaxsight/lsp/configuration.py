@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jaxsight.lsp.uris import path_of
 
 if TYPE_CHECKING:
-    from jaxsight.lsp.service import Service
+    from jaxsight.lsp.service import Configurable
 
 SECTION = "jaxsight"
 PYTHON_SECTION = "python"
@@ -68,7 +68,7 @@ class Configuration:
         """The editor's interpreter by folder: the one chosen there, else the one in its Python settings."""
         return {**self._pythons, **self.interpreters}
 
-    def apply(self, session: Service) -> None:
+    def apply(self, engine: Configurable) -> None:
         """Tell the engine, if there is anything new: it complains about wrong values each time that it is told."""
         told = (
             list(self.roots),
@@ -80,7 +80,7 @@ class Configuration:
         if told != self._told:
             self._told = told
             roots, settings, trusted, pythons, by_root = told
-            session.configure(
+            engine.configure(
                 roots,
                 settings,
                 trusted=trusted,

@@ -32,7 +32,7 @@ from jaxsight.lsp.open_documents import OpenDocuments
 from jaxsight.lsp.progress import ProgressBars
 from jaxsight.lsp.protocol import JaxsightProtocol, converter
 from jaxsight.lsp.refresh import Refresher
-from jaxsight.lsp.service import Service
+from jaxsight.lsp.service import Engine, Service
 from jaxsight.lsp.units import Units
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,10 @@ class JaxsightServer(LanguageServer):
 
     protocol: JaxsightProtocol
 
-    def __init__(self, session: Service, configuration: Configuration) -> None:
+    session: Service
+    """There once `initialize` is answered, before anything else is read."""
+
+    def __init__(self, engine: Engine, configuration: Configuration) -> None:
         self.converter = converter()
         super().__init__(
             NAME,
@@ -66,7 +69,7 @@ class JaxsightServer(LanguageServer):
             protocol_cls=JaxsightProtocol,
             converter_factory=lambda: self.converter,
         )
-        self.session = session
+        self._engine = engine
         self.configuration = configuration
         self.client = Client()
         self.documents = OpenDocuments(Units())
@@ -142,9 +145,23 @@ class JaxsightServer(LanguageServer):
         self.client = Client.of(params.capabilities, params.client_info)
 
     def begin(self, encoding: str) -> None:
-        """Both sides know each other: positions have their units, events of the engine are passed on."""
+        """Both sides know each other: positions have their units. The engine follows when the answer is out."""
         self.documents.units = Units(encoding)
         self.documents.home = (self.configuration.roots or [""])[0]
+        asyncio.get_running_loop().call_soon(self._begin_engine)
+
+    def _begin_engine(self) -> None:
+        try:
+            self.session = self._engine.session()
+            self.configuration.apply(self.session)
+        except Exception:
+            log.exception("the engine does not start")
+            message = "jaxsight cannot start: its log says why"
+            self.window_show_message(
+                types.ShowMessageParams(type=types.MessageType.Error, message=message)
+            )
+            self.stop(1)
+            return
         self.background(events.pump(self), "passing on events")
 
     def configured(self) -> None:

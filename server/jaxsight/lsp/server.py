@@ -14,18 +14,19 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.transport import ByteSink, ByteSource, Inbox, Outbox, claim_stdio, read_descriptor
 
 if TYPE_CHECKING:
     import argparse
 
-    from jaxsight.lsp.service import Service
+    from jaxsight.lsp.service import Engine
 
 log = logging.getLogger(__name__)
 
-SessionFactory = Callable[[], "Service"]
+EngineFactory = Callable[["Configuration"], "Engine"]
 
 _WATCH_INTERVAL = 2.0
 """Seconds between looks at whether the client's process is alive. Most clients close our stream when they end; this is for
@@ -35,7 +36,7 @@ _LAST_WORK = 5.0
 """Seconds for the engine to end; tracers end by themselves when this process is gone."""
 
 
-def main(argv: Sequence[str] | None = None, session_factory: SessionFactory | None = None) -> int:
+def main(argv: Sequence[str] | None = None, engine_factory: EngineFactory | None = None) -> int:
     """Run the server until its client is done; returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None, session_factory: SessionFactory | No
         level=logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    factory = session_factory or _session
+    factory = engine_factory or _engine
     # Editors start it without arguments or with this one; importing argparse would delay them.
     if arguments not in ([], ["--stdio"]):
         options = _parser().parse_args(arguments)
@@ -79,42 +80,41 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _session() -> Service:
-    from jaxsight.engine.session import Session
+def _engine(configuration: Configuration) -> Engine:
+    from jaxsight.lsp.ahead import EngineAhead
 
-    return Session()
+    return EngineAhead(configuration)
 
 
 async def serve(
     source: ByteSource,
     outbox: ByteSink,
-    session_factory: SessionFactory,
+    engine_factory: EngineFactory,
 ) -> int:
     """Serve one client over a pair of streams; returns the exit status that the protocol asks for."""
     inbox = Inbox(source)
     first = await inbox.peek()
-    from jaxsight.lsp.configuration import Configuration
-
     params = first.get("params")
     configuration = Configuration(params if isinstance(params, Mapping) else {})
-    session = session_factory()
+    engine = engine_factory(configuration)
     try:
-        configuration.apply(session)
         await asyncio.to_thread(importlib.import_module, "jaxsight.lsp.language_server")
-        return await _converse(inbox, outbox, session, configuration)
+        return await _converse(inbox, outbox, engine, configuration)
     finally:
         try:
-            await asyncio.wait_for(session.aclose(), _LAST_WORK)
+            await asyncio.wait_for(engine.aclose(), _LAST_WORK)
         except TimeoutError:
             log.error("the engine did not end within %g s", _LAST_WORK)
 
 
-async def _converse(inbox: Inbox, outbox: ByteSink, session: Service, configuration: Any) -> int:
+async def _converse(
+    inbox: Inbox, outbox: ByteSink, engine: Engine, configuration: Configuration
+) -> int:
     from pygls.io_ import run_async
 
     from jaxsight.lsp.language_server import JaxsightServer
 
-    server = JaxsightServer(session, configuration)
+    server = JaxsightServer(engine, configuration)
     server.protocol.set_writer(outbox)
     reading = asyncio.ensure_future(
         run_async(
@@ -157,7 +157,7 @@ def _alive(process: int) -> bool:
     return True
 
 
-async def _serve_stdio(incoming: int, outgoing: int, session_factory: SessionFactory) -> int:
+async def _serve_stdio(incoming: int, outgoing: int, engine_factory: EngineFactory) -> int:
     loop = asyncio.get_running_loop()
     stream = read_descriptor(incoming, loop)
 
@@ -167,12 +167,12 @@ async def _serve_stdio(incoming: int, outgoing: int, session_factory: SessionFac
 
     outbox = Outbox(outgoing, failed)
     try:
-        return await serve(stream, outbox, session_factory)
+        return await serve(stream, outbox, engine_factory)
     finally:
         outbox.close()
 
 
-async def _serve_tcp(host: str, port: int, session_factory: SessionFactory) -> int:
+async def _serve_tcp(host: str, port: int, engine_factory: EngineFactory) -> int:
     """Serve the first client that connects, then end."""
     first: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
     first = asyncio.get_running_loop().create_future()
@@ -189,7 +189,7 @@ async def _serve_tcp(host: str, port: int, session_factory: SessionFactory) -> i
         print(f"jaxsight listens on {address[0]}:{address[1]}", file=sys.stderr, flush=True)
         reader, writer = await first
         try:
-            return await serve(reader, writer, session_factory)
+            return await serve(reader, writer, engine_factory)
         finally:
             writer.close()
 

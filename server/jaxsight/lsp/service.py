@@ -14,7 +14,29 @@ from jaxsight.engine.events import Event
 from jaxsight.engine.text import Position, Range
 
 
-class Service(Protocol):
+class Configurable(Protocol):
+    """Whatever can be told of folders and settings."""
+
+    def configure(
+        self,
+        roots: Sequence[str],
+        editor: Mapping[str, object],
+        *,
+        trusted: bool,
+        editor_python: Mapping[str, str],
+        editor_by_root: Mapping[str, Mapping[str, object]],
+    ) -> object: ...
+
+
+class Engine(Protocol):
+    """The engine in two steps: made, it may start what takes long; the rest is read when `session` is called, once."""
+
+    def session(self) -> Service: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Service(Configurable, Protocol):
     """The engine, as seen from the protocol: told of texts and settings, asked for answers, heard for events."""
 
     events: asyncio.Queue[Event]
@@ -26,16 +48,6 @@ class Service(Protocol):
     def close(self, path: str) -> None: ...
 
     def files_changed(self, paths: Sequence[str]) -> None: ...
-
-    def configure(
-        self,
-        roots: Sequence[str],
-        editor: Mapping[str, object],
-        *,
-        trusted: bool,
-        editor_python: Mapping[str, str],
-        editor_by_root: Mapping[str, Mapping[str, object]],
-    ) -> None: ...
 
     async def hover(self, path: str, position: Position) -> Hover | None: ...
 
@@ -56,5 +68,3 @@ class Service(Protocol):
     def choose_set(self, path: str, function: str, name: str) -> None: ...
 
     async def restart(self, root: str | None = None) -> None: ...
-
-    async def aclose(self) -> None: ...

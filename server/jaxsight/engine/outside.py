@@ -1,0 +1,14 @@
+"""What a document's answers depend on besides its text and its project's code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a document's examples depend on besides its text: sizes of the settings, examples of the project."""
+
+    sizes: Mapping[str, int]
+    examples: Mapping[str, str]

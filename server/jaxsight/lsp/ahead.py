@@ -1,0 +1,38 @@
+"""The engine, begun before the client is answered: tracers start while the server still reads its own modules.
+
+Of the engine only `projects` is imported here; the rest, which takes as long again, waits until `initialize` is answered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jaxsight.engine.projects import Projects
+
+if TYPE_CHECKING:
+    from jaxsight.engine.session import Session
+    from jaxsight.lsp.configuration import Configuration
+
+
+class EngineAhead:
+    """See the module's docstring."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._projects = Projects()
+        self._session: Session | None = None
+        configuration.apply(self._projects)
+        self._projects.start_ahead()
+
+    def session(self) -> Session:
+        """The whole engine, on the tracers that have been started."""
+        from jaxsight.engine.session import Session
+
+        self._session = Session(self._projects)
+        return self._session
+
+    async def aclose(self) -> None:
+        """End everything that was begun."""
+        if self._session is not None:
+            await self._session.aclose()
+        else:
+            await self._projects.aclose()
