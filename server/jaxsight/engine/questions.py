@@ -50,6 +50,8 @@ def ask(
         root: the project's root folder.
         environment: what else the answer depends on (interpreter, platform), for the key.
     """
+    if subject.broken:
+        return Unasked("its text has a syntax error")
     if subject.function.refused:
         return Unasked(refusal(subject))
     if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):

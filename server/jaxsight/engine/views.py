@@ -15,7 +15,7 @@ from jaxsight.engine.module import Module, ModuleChunk
 from jaxsight.engine.questions import Question
 from jaxsight.engine.relocate import relocate
 from jaxsight.engine.shift import TextShift
-from jaxsight.engine.text import Range
+from jaxsight.engine.text import Position, Range
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Failed, Observation, Seen, Span, Traced
 from jaxsight.workers.outcomes import Died
@@ -34,6 +34,14 @@ class Answer:
         return self.reply.seen if isinstance(self.reply, Traced | Failed) else ()
 
     @property
+    def texts(self) -> Mapping[str, tuple[str, str]]:
+        """By the chunk ids that spans name: the id that was asked for, and the text that was executed."""
+        chunks = {chunk.id: (chunk.id, chunk.text) for chunk in self.question.slice.chunks}
+        if isinstance(self.reply, Traced | Failed):
+            chunks |= {each.executed: (each.asked, each.text) for each in self.reply.reused}
+        return chunks
+
+    @property
     def observations(self) -> tuple[Observation, ...]:
         return self.reply.observations if isinstance(self.reply, Traced | Failed) else ()
 
@@ -50,7 +58,7 @@ class View:
         self.stale = now is None or now.key != answer.question.key
         self._observed: dict[Range, Observation] | None = None
         traced = answer.question
-        self._texts = {chunk.id: chunk.text for chunk in traced.slice.chunks}
+        self._texts = answer.texts
         self._now: dict[str, ModuleChunk] = {}
         self._before: dict[str, ModuleChunk] = {}
         self._shift: TextShift | None = None
@@ -94,12 +102,12 @@ class View:
 
     def range_of(self, span: Span) -> Range | None:
         """Where the span stands now, or nothing when it is gone."""
-        text = self._texts.get(span.chunk)
-        if text is None:
+        asked, text = self._texts.get(span.chunk, ("", ""))
+        if not asked:
             return None
         if self._shift is None:
-            return relocate(span, text, self._now[span.chunk])
-        before = self._before.get(span.chunk)
+            return relocate(span, text, self._now[asked])
+        before = self._before.get(asked)
         then = relocate(span, text, before) if before is not None else None
         return self._shift.range(then) if then is not None else None
 
@@ -109,6 +117,13 @@ class View:
         if self._observed is None:
             self._observed = dict(self._places())
         return self._observed
+
+    def around(self, position: Position) -> list[Range]:
+        """The places of observations that hold a position, the innermost first: for a text that does not parse."""
+        holding = [place for place in self.observed if position in place]
+        return sorted(
+            holding, key=lambda r: (r.end.line - r.start.line, r.end.column - r.start.column)
+        )
 
     def seen(self, observation: Observation) -> tuple[Seen, ...]:
         return tuple(self.answer.seen[i] for i in observation.values)

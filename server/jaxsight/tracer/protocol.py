@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
 CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
@@ -239,6 +239,18 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
+class Reused:
+    """A chunk of the slice that was not executed as sent, because an earlier text with the same meaning had been.
+
+    Spans name that one, `executed`, whose text was `text`; `asked` is the id that was sent.
+    """
+
+    asked: str
+    executed: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Traced:
     """A function traced. `parameters` pairs names with the display of their avals; `outputs` is the display of the result.
 
@@ -262,6 +274,7 @@ class Traced:
     """Time of each stage."""
     executed: int = 0
     """How many chunks had to be executed for this answer (the others were reused)."""
+    reused: tuple[Reused, ...] = ()
 
 
 FOLDED_LINES = 40
@@ -277,6 +290,7 @@ class Failed:
     observations: tuple[Observation, ...] = ()
     modules: tuple[str, ...] = ()
     executed: int = 0
+    reused: tuple[Reused, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

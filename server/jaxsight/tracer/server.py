@@ -23,6 +23,7 @@ from jaxsight.tracer.protocol import (
     Failure,
     FromTracer,
     Overlay,
+    Reused,
     Show,
     Stage,
     Trace,
@@ -133,6 +134,7 @@ class Tracer:
             seconds=(("execute", seconds), *traced.seconds),
             warnings=tuple(dict.fromkeys((*world.warnings, *traced.warnings))),
             executed=world.executed,
+            reused=_reused(request, world),
         )
 
     def _failed(
@@ -149,7 +151,17 @@ class Tracer:
             observations=observed.observations,
             modules=world.files(self._imports),
             executed=world.executed,
+            reused=_reused(request, world),
         )
+
+
+def _reused(request: Trace, world: World) -> tuple[Reused, ...]:
+    """Which chunks stand for others that mean the same; fewer than asked for when one of them raised."""
+    return tuple(
+        Reused(asked.id, executed.id, executed.text)
+        for asked, executed in zip(request.chunks, world.chunks, strict=False)
+        if asked.id != executed.id
+    )
 
 
 def _warm_up() -> None:

@@ -1,0 +1,229 @@
+"""What an edit costs and what is shown meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from jaxsight.engine.session import Session
+from jaxsight.engine.text import Position
+from tests.engine.rendering import with_hints
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SOURCE = '''\
+import jax.numpy as jnp
+
+WIDTH = 3
+
+
+def helper(x):
+    return x * jnp.ones(WIDTH)
+
+
+def f(x):
+    """Twice.
+
+    Example inputs:
+        x: f32[3]
+    """
+    y = helper(x)
+    return y + y
+
+
+def unrelated(x):
+    return x
+'''
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def editing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    session = Session()
+    root = tmp_path_factory.mktemp("project")
+    session.configure([str(root)], {"python": sys.executable})
+    yield session
+    await session.aclose()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return str(tmp_path / "edited.py")
+
+
+async def trace_id(session: Session, path: str) -> int:
+    """Which trace the shown answer comes from."""
+    view = await session.view(path, "f")
+    assert not view.stale
+    return view.answer.reply.id
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("WIDTH = 3", "\n\n# moved\nWIDTH = 3"),
+        ("    y = helper(x)", "    # why\n    y = helper( x )"),
+        ('"""Twice.', '"""Two times: better words.'),
+        ("def unrelated(x):\n    return x", "def unrelated(z):\n    return z + 1"),
+        ("def unrelated", "def new():\n    pass\n\n\ndef unrelated"),
+        ("def unrelated(x):", "def unrelated(x:"),
+    ],
+    ids=[
+        "lines moved",
+        "comment and spacing",
+        "docstring",
+        "other function",
+        "new function",
+        "syntax error elsewhere",
+    ],
+)
+async def test_what_changes_no_meaning_costs_no_trace(
+    editing: Session, file: str, before: str, after: str
+) -> None:
+    editing.open(file, SOURCE)
+    first = await trace_id(editing, file)
+    edited = SOURCE.replace(before, after)
+    assert edited != SOURCE
+    editing.change(file, edited)
+    assert await trace_id(editing, file) == first
+    shown = with_hints(edited, await editing.hints(file, wait=True))
+    assert "    y⟦: f32[3]⟧ = helper" in shown
+    editing.close(file)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shape"),
+    [
+        ("helper(x)\n", "helper(x)[None]\n", "f32[1,3]"),
+        ("WIDTH = 3", "WIDTH = (5, 3)", "f32[5,3]"),
+        ("x: f32[3]", "x: f32[4, 3]", "f32[4,3]"),
+        ("return x * jnp", "return x.astype(jnp.bfloat16) * jnp", "f32[3]"),
+    ],
+    ids=["body", "constant", "example inputs", "helper"],
+)
+async def test_what_changes_the_meaning_is_traced_again(
+    editing: Session, file: str, before: str, after: str, shape: str
+) -> None:
+    editing.open(file, SOURCE)
+    first = await trace_id(editing, file)
+    editing.change(file, SOURCE.replace(before, after))
+    assert await trace_id(editing, file) != first
+    hints = await editing.hints(file, wait=True)
+    assert [hint.label for hint in hints] == [f": {shape}"]
+    editing.close(file)
+
+
+async def test_going_back_to_an_earlier_text_costs_no_trace(editing: Session, file: str) -> None:
+    editing.open(file, SOURCE)
+    first = await trace_id(editing, file)
+    editing.change(file, SOURCE.replace("WIDTH = 3", "WIDTH = (2, 3)"))
+    assert await trace_id(editing, file) != first
+    editing.change(file, SOURCE)
+    assert await trace_id(editing, file) == first
+    editing.close(file)
+
+
+async def test_a_syntax_error_keeps_the_last_good_answers_shifted_and_marked(
+    editing: Session, file: str
+) -> None:
+    editing.open(file, SOURCE)
+    await trace_id(editing, file)
+    broken = "# one line more\n" + SOURCE.replace("return y + y", "return y + (y")
+    editing.change(file, broken)
+    shown = with_hints(broken, await editing.hints(file))
+    assert "    y⟦?: f32[3]⟧ = helper(x)" in shown
+    line = broken.splitlines().index("    y = helper(x)")
+    hover = await editing.hover(file, Position(line, 8))
+    assert hover is not None
+    assert hover.stale
+    assert "stale" in hover.markdown
+    editing.close(file)
+
+
+async def test_a_new_trace_replaces_the_stale_hints(editing: Session, file: str) -> None:
+    slow = SOURCE.replace("WIDTH = 3", "import time\n\nWIDTH = 3").replace(
+        "    y = helper(x)", "    time.sleep(1)\n    y = helper(x)"
+    )
+    editing.open(file, slow)
+    await trace_id(editing, file)
+    editing.change(file, slow.replace("helper(x)\n", "helper(x)[None]\n"))
+    [stale] = await editing.hints(file)
+    assert (stale.stale, stale.label) == (True, ": f32[3]")
+    [fresh] = await editing.hints(file, wait=True)
+    assert (fresh.stale, fresh.label) == (False, ": f32[1,3]")
+    editing.close(file)
+
+
+async def test_an_edit_cancels_the_trace_that_it_makes_stale(editing: Session, file: str) -> None:
+    endless = SOURCE.replace(
+        "    y = helper(x)", "    while True:\n        x = x + 0\n    y = helper(x)"
+    )
+    editing.open(file, endless)
+    waiting = asyncio.create_task(editing.hints(file, wait=True))
+    await asyncio.sleep(1)
+    editing.change(file, SOURCE)
+    hints = await asyncio.wait_for(editing.hints(file, wait=True), 10)
+    assert [hint.label for hint in hints] == [": f32[3]"]
+    await waiting
+    editing.close(file)
+
+
+async def test_an_unsaved_edit_of_an_imported_file_is_seen(
+    editing: Session, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    library = tmp_path / "edited_library.py"
+    library.write_text("SIZE = 2\n")
+    user = str(tmp_path / "user.py")
+    source = '''\
+import jax.numpy as jnp
+from edited_library import SIZE
+
+
+def f(x):
+    """
+    Example inputs:
+        x: f32[]
+    """
+    y = x + jnp.ones(SIZE)
+    return y
+'''
+    editing.open(user, source)
+    assert [h.label for h in await editing.hints(user, wait=True)] == [": f32[2]"]
+    editing.open(str(library), "SIZE = 7\n")
+    assert [h.label for h in await editing.hints(user, wait=True)] == [": f32[7]"]
+    editing.change(str(library), "SIZE = 8\n")
+    assert [h.label for h in await editing.hints(user, wait=True)] == [": f32[8]"]
+    editing.close(str(library))
+    assert [h.label for h in await editing.hints(user, wait=True)] == [": f32[2]"]
+    library.write_text("SIZE = 1234\n")
+    assert [h.label for h in await editing.hints(user, wait=True)] == [": f32[1234]"]
+    editing.close(user)
+
+
+async def test_the_chosen_example_set_is_used(editing: Session, file: str) -> None:
+    source = SOURCE.replace(
+        "x: f32[3]", "x: f32[3]\n    Example inputs (batch):\n        x: f32[9, 3]"
+    )
+    editing.open(file, source)
+    assert editing.sets(file, "f") == ["", "batch"]
+    assert [h.label for h in await editing.hints(file, wait=True)] == [": f32[3]"]
+    editing.choose_set(file, "f", "batch")
+    assert [h.label for h in await editing.hints(file, wait=True)] == [": f32[9,3]"]
+    lens = (await editing.lenses(file))[0]
+    assert lens.title == "batch (2 of 2)"
+    with pytest.raises(LookupError, match="no example inputs named 'nothing'"):
+        editing.choose_set(file, "f", "nothing")
+    editing.close(file)
+
+
+async def test_restarting_traces_again(editing: Session, file: str) -> None:
+    editing.open(file, SOURCE)
+    await trace_id(editing, file)
+    await editing.restart()
+    assert [h.label for h in await editing.hints(file, wait=True)] == [": f32[3]"]
+    editing.close(file)
