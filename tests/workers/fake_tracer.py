@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
 from jaxsight.tracer import protocol as p
 from jaxsight.workers import wire
 
+memory: list[bytes] = []
+
 
 def main(mode: str) -> None:
     incoming, outgoing = os.dup(0), os.dup(1)
@@ -45,6 +47,7 @@ def main(mode: str) -> None:
             wire.write(outgoing, hello)
     overlays: dict[str, str | None] = {}
     broken = False
+    imported: list[str] = []
     reader = wire.FrameReader()
     waiting: list[wire.Message] = []
 
@@ -60,6 +63,10 @@ def main(mode: str) -> None:
         match next_message():
             case p.Overlay(path=path, text=text):
                 overlays[path] = text
+            case p.Trace(id=id, function="", chunks=chunks):
+                imported = [chunk.text for chunk in chunks]
+                wire.write(outgoing, p.Stage(id, "execute"))
+                wire.write(outgoing, p.Failed(id, p.Failure("find", "LookupError", "nothing")))
             case p.Trace(id=id, function=function):
                 wire.write(outgoing, p.Stage(id, "execute"))
                 if broken or function == "fail":
@@ -76,6 +83,9 @@ def main(mode: str) -> None:
                     case ["stage", name]:
                         wire.write(outgoing, p.Stage(id, name))
                         time.sleep(1000)
+                    case ["imports"]:
+                        answer(outgoing, id, repr(imported))
+                        continue
                     case ["overlays"]:
                         answer(outgoing, id, repr(sorted(overlays.items())))
                         continue
@@ -131,6 +141,8 @@ def obey(command: list[str], outgoing: int) -> None:
                 os.write(1, line)
         case ["say", *words]:
             print(" ".join(words), flush=True)
+        case ["grow", megabytes]:
+            memory.append(b"\1" * (int(megabytes) << 20))
         case ["mutter"]:
             threading.Thread(
                 target=lambda: (time.sleep(0.2), print("left behind", flush=True)), daemon=True

@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from jaxsight.tracer.protocol import Cancelled, Failed, Show, Shown, Trace, Traced
+from jaxsight.tracer.protocol import Cancelled, Chunk, Failed, Show, Shown, Trace, Traced
 from jaxsight.workers.limits import MIB, Limits
 from jaxsight.workers.outcomes import Died, Outcome, Output, Reason, Replaced, State, Status
 from jaxsight.workers.supervisor import Priority, Tracers
@@ -75,7 +76,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def warm(tracers: Tracers) -> tuple[int, int]:
     """Wait for the spare; the pids of both."""
     await pid_of(tracers)
-    await until(lambda: len(tracers.pids) == 2)
+    await until(lambda: tracers.spare_ready)
     first, spare = tracers.pids
     return first, spare
 
@@ -134,6 +135,43 @@ async def test_a_spare_takes_over_when_the_tracer_is_killed(make: Make) -> None:
     os.kill(first, signal.SIGKILL)
     assert await pid_of(tracers) == spare
     await until(lambda: len(tracers.pids) == 2)
+
+
+async def test_a_spare_makes_the_imports_of_installed_packages_in_advance(
+    make: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").touch()
+    texts = ("import numpy as np", "from a.b import c, d", "import mine", "from . import x", "f()")
+    chunks = tuple(Chunk(f"{n:016}", "key", text) for n, text in enumerate(texts))
+    tracers = make()
+    first, _ = await warm(tracers)
+    request = replace(trace(tracers, "answer"), chunks=chunks, root=str(tmp_path))
+    await tracers.request(request)
+    os.kill(first, signal.SIGKILL)
+    answer = await ask(tracers, "imports")
+    assert isinstance(answer, Traced)
+    assert answer.jaxpr == "['import numpy as np', 'from a.b import c, d']"
+
+
+async def test_a_spare_that_dies_is_replaced(make: Make) -> None:
+    tracers = make()
+    first, spare = await warm(tracers)
+    os.kill(spare, signal.SIGKILL)
+    await until(lambda: tracers.pids == (first,))
+    assert await pid_of(tracers) == first
+
+
+async def test_a_tracer_that_has_grown_gives_way_to_the_spare(make: Make) -> None:
+    tracers = make()
+    first, spare = await warm(tracers)
+    for _ in range(12):
+        await ask(tracers, "answer")
+    await ask(tracers, "grow 350")
+    await until(lambda: psutil.Process(first).memory_info().rss > 350 * MIB)
+    assert await pid_of(tracers) == first
+    await until(lambda: tracers.pids[:1] == (spare,))
+    assert await pid_of(tracers) == spare
+    assert not [event for event in events(tracers) if isinstance(event, Replaced)]
 
 
 async def test_without_a_spare_a_new_tracer_is_started(make: Make) -> None:

@@ -91,6 +91,7 @@ class Pool:
         spare: bool,
         on_status: Callable[[Status], None],
         on_death: Callable[[Tracer, Death], None],
+        on_spare: Callable[[Tracer], None],
     ) -> None:
         """Nothing is started yet.
 
@@ -100,6 +101,7 @@ class Pool:
             spare: keep a second one.
             on_status: told when one starts, is ready, or cannot be had.
             on_death: told when the one at work died; the next one has taken over already.
+            on_spare: told when the spare is ready.
         """
         self.at_work: Tracer | None = None
         self.problem = ""
@@ -113,10 +115,19 @@ class Pool:
         self._spare_wanted = spare
         self._on_status = on_status
         self._on_death = on_death
+        self._on_spare = on_spare
+        self._spared_at = 0.0
         self._young_deaths = 0
         self._retry_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
+
+    @property
+    def spare(self) -> Tracer | None:
+        """The spare, if it is ready to take over."""
+        spare = self._spare
+        ready = spare is not None and spare.hello is not None and spare.process.alive
+        return spare if ready else None
 
     @property
     def all(self) -> list[Tracer]:
@@ -151,12 +162,14 @@ class Pool:
                 return tracer
             self._lose(tracer, await asyncio.shield(tracer.process.death))
 
-    def recycle(self) -> None:
-        """With nothing to do, let a tracer that has grown give way to the spare."""
-        tracer, spare = self.at_work, self._spare
-        if tracer is None or spare is None or spare.hello is None or not spare.process.alive:
+    def rest(self) -> None:
+        """There is nothing to do: replace a spare that was lost, and let a tracer that has grown give way to the spare."""
+        tracer, spare = self.at_work, self.spare
+        if tracer is None or not tracer.process.alive or tracer.hello is None:
             return
-        if tracer.outgrown:
+        if self._spare is None and time.monotonic() - self._spared_at > YOUNG:
+            self._add_spare()
+        if spare is not None and tracer.outgrown:
             log.info("recycling tracer %d after %d answers", tracer.process.pid, tracer.answered)
             self.at_work, self._spare = spare, None
             tracer.process.kill(Death(Reason.STOPPED))
@@ -201,12 +214,21 @@ class Pool:
         self.problem = ""
         if self.paused.is_set():
             self._on_status(Status(State.READY, "", hello))
-        if not self._spare_wanted:
-            return
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.paused.wait(), SPARE_DELAY)
-        if tracer is self.at_work and self._spare is None and not self._closed:
+        if tracer is self.at_work and self._spare is None:
+            self._add_spare()
+
+    def _add_spare(self) -> None:
+        if self._spare_wanted and not self._closed:
             self._spare = self._spawn()
+            self._spared_at = time.monotonic()
+            self._do(self._greet_spare(self._spare))
+
+    async def _greet_spare(self, tracer: Tracer) -> None:
+        await asyncio.shield(tracer.process.ready)
+        if tracer is self.spare:
+            self._on_spare(tracer)
 
     def _refuse(self, tracer: Tracer, hello: Hello) -> None:
         """The interpreter cannot trace, and says why."""

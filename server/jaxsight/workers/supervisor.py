@@ -30,6 +30,7 @@ from jaxsight.tracer.protocol import (
 )
 from jaxsight.workers.culprits import Culprits
 from jaxsight.workers.environment import tracer_environment
+from jaxsight.workers.familiar import Familiar
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import (
     Answer,
@@ -126,8 +127,14 @@ class Tracers:
             python, os.environ if environ is None else environ, variables
         )
         self._pool = Pool(
-            python, self._spawn, spare=spare, on_status=self._tell, on_death=self._lost
+            python,
+            self._spawn,
+            spare=spare,
+            on_status=self._tell,
+            on_death=self._lost,
+            on_spare=self._prepare,
         )
+        self._familiar = Familiar(root)
         self._culprits = Culprits()
         self._overlays: dict[str, str] = {}
         self._queue: list[tuple[Priority, int, _Entry]] = []
@@ -149,6 +156,11 @@ class Tracers:
     def pids(self) -> tuple[int, ...]:
         """The processes of the tracer at work and of the spare, as far as they have started."""
         return tuple(each.process.pid for each in self._pool.all if each.process.pid)
+
+    @property
+    def spare_ready(self) -> bool:
+        """Whether a spare stands by."""
+        return self._pool.spare is not None
 
     def next_id(self) -> int:
         """A number for a request that no other one has."""
@@ -212,6 +224,7 @@ class Tracers:
     async def restart(self) -> None:
         """End all tracers, forget past deaths and start anew. What runs is answered by `Died`, what waits goes on."""
         self._culprits.clear()
+        self._familiar.forget()
         await self._pool.restart()
 
     async def aclose(self) -> None:
@@ -240,7 +253,7 @@ class Tracers:
             self._pool.paused.set()
             if self._status.state is State.BUSY:
                 self._tell(Status(State.READY, "", self._status.hello))
-            self._pool.recycle()
+            self._pool.rest()
             self._arrived.clear()
             await self._arrived.wait()
 
@@ -270,6 +283,8 @@ class Tracers:
                     continue
                 self._culprits.blame(message)
             self._culprits.judge(message, outcome)
+            if isinstance(message, Trace) and isinstance(outcome, Traced):
+                self._learn(message)
             return outcome
 
     async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome:
@@ -296,7 +311,8 @@ class Tracers:
                         case (Traced() | Failed() | Cancelled() | Shown()) as answer:
                             if answer.id == message.id:
                                 return await self._answered(tracer, message, answer)
-                            log.warning("an answer to request %d, which is over", answer.id)
+                        case Stage():
+                            pass  # of its imports, when it was the spare a moment ago
                         case unexpected:
                             log.warning("a tracer sent %s", type(unexpected).__name__)
         except TimeoutError:
@@ -334,6 +350,15 @@ class Tracers:
         end = entry.cancelled_at + self._limits.cancel
         timer.reschedule(min(end, timer.when() or end))
 
+    def _learn(self, message: Trace) -> None:
+        if self._familiar.learn(message) and self._pool.spare is not None:
+            self._prepare(self._pool.spare)
+
+    def _prepare(self, spare: Tracer) -> None:
+        """Have the spare import what the project's files do. Nobody waits for the answer."""
+        if (request := self._familiar.request(self.next_id())) is not None:
+            spare.process.send(request)
+
     def _spawn(self) -> TracerProcess:
         return TracerProcess.start(
             self._command,
@@ -348,7 +373,9 @@ class Tracers:
         self.events.put_nowait(Replaced(death, tracer.process.file))
 
     def _printed(self, process: TracerProcess, text: str) -> None:
-        self.events.put_nowait(Output(process.file, text))
+        at_work = self._pool.at_work
+        if at_work is not None and at_work.process is process:
+            self.events.put_nowait(Output(process.file, text))
 
     def _tell(self, status: Status) -> None:
         if status != self._status or status.state is State.STARTING:

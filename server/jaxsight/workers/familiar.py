@@ -1,0 +1,83 @@
+"""The imports that a project's files begin with, for a spare to make while it waits.
+
+Importing libraries takes seconds, a trace milliseconds: a spare that has imported what the last tracer had takes its place
+unnoticed. Only plain import statements of installed packages are repeated, and only those of requests that went well; the
+project's own modules and all other statements run for requests alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from jaxsight.tracer.protocol import Chunk, Trace
+
+KEPT = 256
+"""Import statements remembered; more than any project has, fewer than endless editing makes."""
+
+MODULE = "__jaxsight__.imports"
+
+
+class Familiar:
+    """The import statements seen in a project."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._chunks: dict[str, Chunk] = {}
+        self._seen: dict[str, None] = {}
+
+    def learn(self, message: Trace) -> bool:
+        """Remember the imports of a request that went well; whether there was any new one."""
+        found = False
+        for chunk in message.chunks:
+            if chunk.id in self._seen or not chunk.text.startswith(("import ", "from ")):
+                continue
+            self._seen[chunk.id] = None
+            if _imports_packages(chunk, (message.root, f"{message.root}/src", _folder(message))):
+                self._chunks[chunk.id] = chunk
+                found = True
+        while len(self._seen) > KEPT:
+            oldest = next(iter(self._seen))
+            del self._seen[oldest]
+            self._chunks.pop(oldest, None)
+        return found
+
+    def forget(self) -> None:
+        """Start anew."""
+        self._chunks.clear()
+        self._seen.clear()
+
+    def request(self, id: int) -> Trace | None:
+        """A request that makes the imports and asks for no function; its failure to find one is no news."""
+        if not self._chunks:
+            return None
+        file = str(Path(self._root, "<imports>"))
+        chunks = tuple(self._chunks.values())
+        return Trace(id, file, MODULE, self._root, chunks, "", ())
+
+
+def _folder(message: Trace) -> str:
+    return str(Path(message.file).parent)
+
+
+def _imports_packages(chunk: Chunk, roots: tuple[str, ...]) -> bool:
+    """Whether a chunk is nothing but imports, and all of them from outside the project."""
+    try:
+        statements = ast.parse(chunk.text).body
+    except SyntaxError:
+        return False
+    names: list[str] = []
+    for statement in statements:
+        match statement:
+            case ast.Import(names=aliases):
+                names += [alias.name for alias in aliases]
+            case ast.ImportFrom(module=str(module), level=0) if module != "__future__":
+                names.append(module)
+            case _:
+                return False
+    tops = {name.partition(".")[0] for name in names}
+    return not any(
+        Path(root, top).is_dir() or Path(root, f"{top}.py").is_file()
+        for root in roots
+        for top in tops
+    )
