@@ -157,8 +157,7 @@ def _span(chunk: str, code: Any, lasti: int, line: int | None) -> Span:
     positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
     start, end, column, end_column = (part or 0 for part in positions)
     first = start or line or 1
-    span = Span(chunk, first, column, max(end, first), end_column)
-    return span if span.end_line == span.line else _condition(code.co_filename, span)
+    return _condition(code.co_filename, Span(chunk, first, column, max(end, first), end_column))
 
 
 def _condition(file: str, span: Span) -> Span:
@@ -169,17 +168,19 @@ def _condition(file: str, span: Span) -> Span:
         return span
     for node in ast.walk(tree):
         match node:
-            case (
-                ast.If(lineno=line, col_offset=column)
-                | ast.While(lineno=line, col_offset=column)
-                | ast.Assert(lineno=line, col_offset=column)
-            ) if (line, column) == (span.line, span.column):
-                test = node.test
-                end, end_column = test.end_lineno, test.end_col_offset
-                return Span(span.chunk, test.lineno, test.col_offset, end or line, end_column or 0)
+            case ast.If() | ast.While() | ast.Assert() | ast.IfExp() if _covers(span, node):
+                end, end_column = node.test.end_lineno, node.test.end_col_offset
+                line, column = node.test.lineno, node.test.col_offset
+                return Span(span.chunk, line, column, end or line, end_column or column)
             case _:
                 pass
     return span
+
+
+def _covers(span: Span, node: ast.stmt | ast.expr) -> bool:
+    start = (node.lineno, node.col_offset)
+    end = (node.end_lineno, node.end_col_offset)
+    return start == (span.line, span.column) and end == (span.end_line, span.end_column)
 
 
 def _syntax(error: SyntaxError) -> Frame | None:

@@ -324,19 +324,21 @@ def _arguments(args: ast.arguments) -> list[ast.arg]:
     return [*args.posonlyargs, *args.args, *args.kwonlyargs, *rest]
 
 
-def _is_constant(node: ast.AST) -> bool:
+def _is_constant(node: ast.AST | None, depth: int = 0) -> bool:
     """Whether the compiler folds `node`: wrapping a part would undo that, and there is nothing to learn."""
+    if depth > _DEEPEST:
+        return False
     match node:
         case ast.Constant():
             return True
         case ast.UnaryOp(operand=operand):
-            return _is_constant(operand)
+            parts = [operand]
         case ast.BinOp(left=left, right=right):
-            return _is_constant(left) and _is_constant(right)
+            parts = [right, left]
         case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
-            return all(map(_is_constant, elements))
+            parts = elements
         case ast.Dict(keys=keys, values=values):
-            parts = [*keys, *values]
-            return all(part is not None and _is_constant(part) for part in parts)
+            return all(_is_constant(part, depth + 1) for part in (*keys, *values))
         case _:
             return False
+    return all(_is_constant(part, depth + 1) for part in parts)

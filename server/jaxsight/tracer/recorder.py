@@ -51,7 +51,10 @@ _DISTINCT = 256
 _PATIENCE = 64
 """A tree is described this often per expression without anything new; then only its class is looked at."""
 
-_KEPT = 4096
+_CLASSES = 4096
+"""Classes remembered; those that come later are looked at each time."""
+
+_KEPT = 1024
 """How many jaxprs' observations are kept for when JAX reuses them."""
 
 
@@ -74,6 +77,13 @@ class _Values:
             self.more.add(key)
             self.quiet = 0
 
+    def moved(self, outer: int, inside: tuple[str, ...]) -> _Values:
+        found = {
+            key: dataclasses.replace(seen, inside=(*inside, *seen.inside[outer:]))
+            for key, seen in self.found.items()
+        }
+        return _Values(found=found, more=self.more)
+
 
 Sites = dict[int, _Values]
 
@@ -86,6 +96,18 @@ class _Context:
     """A weak reference."""
     situation: traces.Situation
     values: Sites = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kept:
+    """What was seen in one context of a jaxpr: `outer` entries of each `Seen.inside` tell where the jaxpr was made."""
+
+    sites: Sites
+    outer: int
+
+    def moved(self, inside: tuple[str, ...]) -> Sites:
+        """The same as seen from another use of the jaxpr, which is inside of `inside`."""
+        return {number: values.moved(self.outer, inside) for number, values in self.sites.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,7 +135,7 @@ class Recorder:
         self._instances: dict[tuple[str, str], _Instance] = {}
         self._next = 0
         self._executed: dict[tuple[str, str], list[Sites]] = {}
-        self._kept: OrderedDict[traces.Staged, dict[tuple[Any, ...], list[Sites]]] = OrderedDict()
+        self._kept: OrderedDict[traces.Staged, dict[tuple[Any, ...], list[_Kept]]] = OrderedDict()
         self._contexts: dict[int, _Context] = {}
         self._current: _Context | None = None
         self._trace: Callable[[], Any] = lambda: None
@@ -133,12 +155,10 @@ class Recorder:
         if instance is None:
             return
         dead = range(instance.first, instance.first + len(instance.sites))
-        for staged, variants in list(self._kept.items()):
+        for staged in [staged for staged in self._kept if chunk in staged.source]:
+            variants = self._kept[staged]
             for inputs, contexts in list(variants.items()):
-                for sites in contexts:
-                    for number in [number for number in sites if number in dead]:
-                        del sites[number]
-                if not any(contexts):
+                if any(number in dead for kept in contexts for number in kept.sites):
                     del variants[inputs]
             if not variants:
                 del self._kept[staged]
@@ -171,15 +191,16 @@ class Recorder:
     def _end(self) -> list[_Context]:
         contexts = _last_passes(list(self._contexts.values()))
         self._begin()
-        fresh: dict[tuple[traces.Staged, tuple[Any, ...]], list[Sites]] = {}
+        fresh: dict[tuple[traces.Staged, tuple[Any, ...]], list[_Kept]] = {}
         for context in contexts:
-            staged = context.situation.staged
-            if staged is not None:
-                fresh.setdefault((staged, context.situation.inputs), []).append(context.values)
-        for (staged, inputs), sites in fresh.items():
+            situation = context.situation
+            if situation.staged is not None:
+                kept = _Kept(context.values, len(situation.inside) - situation.own)
+                fresh.setdefault((situation.staged, situation.inputs), []).append(kept)
+        for (staged, inputs), made in fresh.items():
             variants = self._kept.setdefault(staged, {})
             variants.pop(inputs, None)
-            variants[inputs] = sites
+            variants[inputs] = made
             if len(variants) > protocol.OBSERVED_VALUES:
                 del variants[next(iter(variants))]
             self._kept.move_to_end(staged)
@@ -258,18 +279,18 @@ class Recorder:
     def _reused(self, result: Any, found: list[Sites]) -> list[Sites]:
         ran = {id(sites) for sites in found}
         reused: list[Sites] = []
-        for staged, inputs in jaxprs.staged(result):
-            variants = self._kept.get(staged)
+        for reached in jaxprs.reached(result):
+            variants = self._kept.get(reached.staged)
             if not variants:
                 continue
-            contexts = variants.get(inputs)
+            contexts = variants.get(reached.inputs)
             if contexts is None:
                 # A transformation changed the inputs (`vmap` adds an axis); then the newest is the likeliest.
-                if any(id(sites) in ran for known in variants.values() for sites in known):
+                if any(id(kept.sites) in ran for known in variants.values() for kept in known):
                     continue
                 contexts = next(reversed(variants.values()))
-            reused += [sites for sites in contexts if id(sites) not in ran]
-            ran |= {id(sites) for sites in contexts}
+            reused += [kept.moved(reached.inside) for kept in contexts if id(kept.sites) not in ran]
+            ran |= {id(kept.sites) for kept in contexts}
         return reused
 
 
@@ -306,7 +327,7 @@ def _classify(value: Any) -> int:
             kind = _TREE
         case _:
             kind = _IGNORED
-    if len(_KINDS) < _KEPT:
+    if len(_KINDS) < _CLASSES:
         _KINDS[type(value)] = kind
     return kind
 

@@ -77,17 +77,15 @@ def _folded_equation(printer: jaxprs.Printer, equation: Any) -> Any:
     inner: dict[str, list[str]] = {}
     for part in jaxprs.inner(equation):
         inner.setdefault(part.parameter, []).append(_one_line(part.jaxpr))
-    parameters: list[tuple[str, Any]] = []
-    for key in _order(equation):
-        if key in inner:
-            texts = inner[key]
-            parameters.append((key, texts[0] if len(texts) == 1 else f"({', '.join(texts)})"))
-        else:
-            text = _text(equation.params[key])
-            parameters.append(
-                (key, text if len(text) <= _LONG_PARAMETER else text[: _LONG_PARAMETER - 1] + "…")
-            )
-    return printer.equation(equation, parameters)
+
+    def parameter(key: str) -> str:
+        texts = inner.get(key)
+        if texts is not None:
+            return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        text = _text(equation.params[key])
+        return text if len(text) <= _LONG_PARAMETER else text[: _LONG_PARAMETER - 1] + "…"
+
+    return printer.equation(equation, lambda: [(key, parameter(key)) for key in _order(equation)])
 
 
 def _one_line(opened: Any) -> str:
@@ -126,20 +124,17 @@ class _Whole:
 
     def equation(self, equation: Any, path: str) -> Any:
         self.spans[path] = span(equation)
-        inner: dict[str, list[Any]] = {}
-        for part in jaxprs.inner(equation):
-            inner.setdefault(part.parameter, []).append(
-                self.inner(equation, part, f"{path}/{part.name}")
-            )
-        parameters: list[tuple[str, Any]] = []
-        for key in _order(equation):
-            documents = inner.get(key)
-            if documents is None:
-                parameters.append((key, _text(equation.params[key])))
-            elif len(documents) == 1 and jaxprs.is_jaxpr(equation.params[key]):
-                parameters.append((key, documents[0]))
-            else:
-                parameters.append((key, jaxprs.listed(documents)))
+
+        def parameters() -> list[tuple[str, Any]]:
+            inner: dict[str, list[Any]] = {}
+            for part in jaxprs.inner(equation):
+                document = self.inner(equation, part, f"{path}/{part.name}")
+                inner.setdefault(part.parameter, []).append(document)
+            return [
+                (key, _text(value) if key not in inner else jaxprs.one_or_listed(value, inner[key]))
+                for key, value in ((key, equation.params[key]) for key in _order(equation))
+            ]
+
         return jaxprs.mark(self.printer.equation(equation, parameters), path)
 
     def inner(self, equation: Any, part: jaxprs.Inner, path: str) -> Any:

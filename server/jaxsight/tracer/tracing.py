@@ -13,7 +13,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import jax
 
 from jaxsight.tracer import display, protocol, shown
-from jaxsight.tracer.compat import avals, jaxprs, traces
+from jaxsight.tracer.compat import avals, jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
 from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
@@ -85,6 +85,8 @@ class Tracing:
             except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
                 # Raised again outside: the exception's frames hold tracers.
                 error = failure(raised, "trace")
+        if error is None and (escaped := leaks.leaked(traced)) is not None:
+            error = _escaped(request, *escaped)
         if error is not None:
             raise UserError(error, recorder.collect(request.chunks, sites))
         end = time.perf_counter()
@@ -158,6 +160,15 @@ def _traced(found: Found, inputs: Inputs, outputs: _Outputs) -> Any:
         args, kwargs = jax.tree_util.tree_unflatten(structure, given)
         return jax.jit(call).trace(*args, **kwargs)
     return jax.jit(call).trace(*inputs.args, **inputs.kwargs)
+
+
+def _escaped(request: protocol.Trace, error: Exception, equation: Any) -> protocol.Failure:
+    """The failure of a tracer that another trace left behind, at the expression that uses it."""
+    told = failure(error, "trace")
+    span = shown.span(equation) if equation is not None else None
+    if span is None:
+        return told
+    return replace(told, frames=(protocol.Frame(request.function, request.file, span.line, span),))
 
 
 def _outputs(found: Found, traced: Any, outputs: _Outputs) -> str:

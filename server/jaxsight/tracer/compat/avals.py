@@ -62,10 +62,8 @@ def struct(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Any:
 
 def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
     """What a jaxpr would print for such an array; dtypes that JAX does not know keep their own name."""
-    try:
-        name = dtypes.short_dtype_name(np.dtype(dtype))
-    except TypeError:
-        name = str(dtype)
+    strange = np.dtype(dtype).kind in "OSUMm"
+    name = str(dtype) if strange else dtypes.short_dtype_name(np.dtype(dtype))
     return f"{name}[{','.join(map(str, shape))}]"
 
 

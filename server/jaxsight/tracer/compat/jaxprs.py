@@ -16,7 +16,7 @@ from typing import Any
 from jax._src import core, source_info_util
 from jax._src import pretty_printer as pp
 
-from jaxsight.tracer.compat.traces import Staged
+from jaxsight.tracer.compat.traces import Staged, stage_text
 
 _CLOSED: Any = getattr(core, "ClosedJaxpr", None)
 
@@ -73,21 +73,6 @@ def _name(parameter: str) -> str:
     return "body" if parameter in _BODY else parameter.removesuffix("_jaxpr")
 
 
-def walk(jaxpr: Any) -> Iterator[Any]:
-    """`jaxpr` and all jaxprs within, each once."""
-    waiting = [open_jaxpr(jaxpr)]
-    known: set[int] = set()
-    while waiting:
-        found = waiting.pop()
-        if id(found) in known:
-            continue
-        known.add(id(found))
-        yield found
-        for equation in found.eqns:
-            if equation.params:
-                waiting += [part.jaxpr for part in inner(equation)]
-
-
 def count(jaxpr: Any) -> int:
     """All equations, those of inner jaxprs too; a jaxpr that several equations share counts for each."""
     known: dict[int, int] = {}
@@ -107,13 +92,35 @@ def count(jaxpr: Any) -> int:
     return counted(open_jaxpr(jaxpr))
 
 
-def staged(jaxpr: Any) -> Iterator[tuple[Staged, tuple[Any, ...]]]:
-    """What each jaxpr within was traced for, and the avals of its inputs."""
-    for found in walk(jaxpr):
-        info = found.debug_info
-        if info is not None:
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A jaxpr somewhere in another: what it was traced for, the avals of its inputs, what it is inside of, itself last."""
+
+    staged: Staged
+    inputs: tuple[Any, ...]
+    inside: tuple[str, ...]
+
+
+def reached(jaxpr: Any) -> Iterator[Reached]:
+    """`jaxpr` and all jaxprs within that say what they were traced for, each once."""
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(open_jaxpr(jaxpr), ())]
+    known: set[int] = set()
+    while waiting:
+        found, inside = waiting.pop()
+        if id(found) in known:
+            continue
+        known.add(id(found))
+        if (info := found.debug_info) is not None:
             inputs = tuple(var.aval for var in found.invars)
-            yield Staged(str(info.traced_for), str(info.func_src_info)), inputs
+            yield Reached(Staged(str(info.traced_for), str(info.func_src_info)), inputs, inside)
+        for equation in found.eqns:
+            if not equation.params:
+                continue
+            for part in inner(equation):
+                about = part.jaxpr.debug_info
+                traced_for = str(about.traced_for) if about is not None else part.name
+                text = stage_text(traced_for, equation.params.get("length"))
+                waiting.append((part.jaxpr, (*inside, text)))
 
 
 def constants(jaxpr: Any) -> list[Any]:
@@ -158,26 +165,16 @@ class Printer:
         typed = binder and not isinstance(var, core.Literal)
         return pp.text(f"{name}:{var.aval.str_short(short_dtypes=True)}" if typed else name)
 
-    def equation(self, equation: Any, parameters: list[tuple[str, Any]]) -> Any:
-        """`c:f32[3] = add a b`, with the given parameters: texts, or documents for inner jaxprs."""
+    def equation(self, equation: Any, parameters: Callable[[], list[tuple[str, Any]]]) -> Any:
+        """`c:f32[3] = add a b`, with parameters as texts, or as documents for inner jaxprs; these are asked for after
+        the results have names.
+        """
         bound = self.variables(equation.outvars, binder=True)
         rest: list[Any] = [pp.text(equation.primitive.name)]
-        if parameters:
-            listed = [pp.text(f"{key}=") + _document(value) for key, value in parameters]
-            rest.append(
-                pp.group(
-                    pp.concat(
-                        [
-                            pp.nest(
-                                2,
-                                pp.concat([pp.text("["), pp.brk(""), pp.join(pp.brk(), listed)]),
-                            ),
-                            pp.brk(""),
-                            pp.text("]"),
-                        ]
-                    )
-                )
-            )
+        if given := parameters():
+            texts = [pp.text(f"{key}=") + _document(value) for key, value in given]
+            inside = pp.concat([pp.text("["), pp.brk(""), pp.join(pp.brk(), texts)])
+            rest.append(pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text("]")])))
         if equation.invars:
             rest += [pp.text(" "), self.variables(equation.invars, binder=False)]
         return pp.concat([bound, pp.text(" = "), *rest] if equation.outvars else rest)
@@ -205,8 +202,10 @@ def line(text: str) -> Any:
     return pp.text(text)
 
 
-def listed(documents: list[Any]) -> Any:
-    """Several inner jaxprs, as of a `cond`."""
+def one_or_listed(value: Any, documents: list[Any]) -> Any:
+    """The documents of a parameter's jaxprs: one, or several as of a `cond`."""
+    if is_jaxpr(value):
+        return documents[0]
     inside = pp.concat([pp.text("("), pp.brk(""), pp.join(pp.brk(), documents)])
     return pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text(")")]))
 

@@ -28,6 +28,12 @@ _PLAIN = {
 _LOOPS = frozenset({"scan", "fori_loop", "while_body", "while_cond"})
 
 
+def stage_text(traced_for: str, length: Any = None) -> str:
+    """What people call a jaxpr that JAX traces for this; loops with how often they run, where that is known."""
+    text = _PLAIN.get(traced_for, traced_for)
+    return f"{text} (length {length})" if isinstance(length, int) else text
+
+
 @dataclass(frozen=True, slots=True)
 class Staged:
     """A jaxpr as one can find it again: what it is traced for, and of which function (JAX's `name at file:line`)."""
@@ -49,11 +55,12 @@ class Pass:
 class Situation:
     """Where user code is running.
 
-    `inside` is for people, outermost first. `staged` is the innermost jaxpr under construction, `inputs` the avals of its
+    `inside` is for people, outermost first; its last `own` entries lie within the innermost jaxpr under construction. `staged` is the innermost jaxpr under construction, `inputs` the avals of its
     inputs. `passes` are those of the loops around, innermost first. `mapped` are the vmaps that values here may be part of.
     """
 
     inside: tuple[str, ...]
+    own: int
     staged: Staged | None
     inputs: tuple[Any, ...]
     passes: tuple[Pass, ...]
@@ -73,6 +80,7 @@ def reference(trace: Any) -> Any:
 def situation(trace: Any) -> Situation:
     """Describes `trace`, which must be the current one. The outermost jit goes without saying."""
     inside: list[str] = []
+    own = 0
     staged: Staged | None = None
     inputs: tuple[Any, ...] = ()
     loops = 0
@@ -86,13 +94,13 @@ def situation(trace: Any) -> Situation:
                 here = Staged(traced_for, str(info.func_src_info) if info is not None else "")
                 if staged is None:
                     staged, inputs = here, tuple(var.aval for var in trace.frame.invars)
-                text = _PLAIN.get(traced_for, traced_for)
+                    own = len(inside)
+                length = None
                 if traced_for in _LOOPS and (frame := _loop_frame(loops)) is not None:
                     loops += 1
                     passes.append(Pass(id(frame), here, frame.f_lasti))
                     length = frame.f_locals.get("length")
-                    text += f" (length {length})" if isinstance(length, int) else ""
-                inside.append(text)
+                inside.append(stage_text(traced_for, length))
             case BatchTrace():
                 axis = trace.axis_data
                 named = f" (axis {axis.name!r})" if isinstance(axis.name, str) else ""
@@ -108,7 +116,7 @@ def situation(trace: Any) -> Situation:
         trace = getattr(trace, "parent_trace", None)
     if inside and inside[-1] == "jit":
         inside.pop()
-    return Situation(tuple(reversed(inside)), staged, inputs, tuple(passes), tuple(mapped))
+    return Situation(tuple(reversed(inside)), own, staged, inputs, tuple(passes), tuple(mapped))
 
 
 def is_mapped(value: Any, trace: Any) -> bool:

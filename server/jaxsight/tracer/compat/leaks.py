@@ -1,0 +1,28 @@
+"""Tracers of another trace in a jaxpr: JAX itself complains only when the function runs. Holds for JAX 0.8 to 0.12.
+
+`jit` makes an extra input, in front, of each closed-over value that is a tracer; at the top level that can only be one
+that escaped from a finished trace. Private API used: `Traced._consts` (0.10 on), `Traced._args_flat` and `_num_consts` (0.8),
+`core.escaped_tracer_error`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax._src import core
+
+from jaxsight.tracer.compat import jaxprs
+
+
+def leaked(traced: Any) -> tuple[Exception, Any] | None:
+    """JAX's error about the first escaped tracer in what was traced, and the equation that uses it, if one does."""
+    number = traced._num_consts
+    found = getattr(traced, "_consts", None)
+    constants = list(found) if found is not None else list(traced._args_flat)[:number]
+    opened = jaxprs.open_jaxpr(traced.jaxpr)
+    for variable, value in zip(opened.invars, constants, strict=False):
+        if isinstance(value, core.Tracer):
+            using = (equation for equation in opened.eqns if variable in equation.invars)
+            make: Any = core.escaped_tracer_error
+            return make(value), next(using, None)
+    return None
