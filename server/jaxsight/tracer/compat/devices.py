@@ -11,7 +11,6 @@ import re
 
 import jax
 from jax._src import xla_bridge
-from jax.extend import backend
 
 from jaxsight.tracer.compat import config
 
@@ -30,6 +29,8 @@ def reset() -> bool:
     """Let go of the backend and of any number asked for; answers whether arrays made before are lost."""
     lost = xla_bridge.backends_are_initialized()
     if lost:
+        from jax.extend import backend  # 50 ms, for what few programs ask
+
         backend.clear_backends()  # type: ignore[no-untyped-call]
     if jax.config.values[config.CPU_DEVICES] != UNSET:
         config.update(config.CPU_DEVICES, UNSET)
