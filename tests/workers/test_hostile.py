@@ -5,9 +5,7 @@ All cases meet the same tracers, one after the other, as they would in an editor
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import hashlib
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -17,19 +15,13 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jaxsight.tracer.protocol import Argument, ArraySpec, Chunk, Failed, Trace, Traced
+from jaxsight.tracer.protocol import Failed, Traced
 from jaxsight.workers.limits import GIB, MIB, Limits
-from jaxsight.workers.outcomes import Died, Outcome, Output, Reason
+from jaxsight.workers.outcomes import Died, Output, Reason
 from jaxsight.workers.supervisor import Tracers
+from tests.workers.sources import ask, sane_works, trace
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-SANE = """
-import jax.numpy as jnp
-
-def f(x):
-    return jnp.sin(x) * 2
-"""
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 LIMITS = Limits(execute=4.0, inputs=4.0, trace=4.0, memory=2 * GIB)
 
@@ -44,38 +36,6 @@ async def tracers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tra
 
 def alive(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-
-
-def trace(tracers: Tracers, file: str, source: str) -> Trace:
-    """A request that runs the whole source and traces its `f(x: f32[3])`."""
-    chunks = []
-    key = ""
-    for statement in ast.parse(source).body:
-        text = ast.unparse(statement)
-        key = hashlib.sha256((key + text).encode()).hexdigest()[:16]
-        binds = tuple(
-            node.id
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            binds = (statement.name,)
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            binds = tuple(a.asname or a.name.split(".")[0] for a in statement.names)
-        chunks.append(Chunk(hashlib.sha256(text.encode()).hexdigest()[:16], key, text, binds))
-    x = Argument("x", ArraySpec("float32", (3,)))
-    path = Path("/project", file)
-    return Trace(tracers.next_id(), str(path), path.stem, "/project", tuple(chunks), "f", (x,))
-
-
-async def ask(tracers: Tracers, file: str, source: str) -> Outcome:
-    return await tracers.request(trace(tracers, file, source))
-
-
-async def sane_works(tracers: Tracers) -> None:
-    answer = await ask(tracers, "sane.py", SANE)
-    assert isinstance(answer, Traced), answer
-    assert "sin" in answer.jaxpr
 
 
 @dataclass(frozen=True)
