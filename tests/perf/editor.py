@@ -1,0 +1,194 @@
+"""An editor as the server sees one: it starts the process, writes messages, and waits for answers in the measuring thread itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+PATIENCE = 120.0
+"""Seconds after which a benchmark gives up."""
+
+SERVER = [sys.executable, "-m", "jaxsight", "server"]
+
+CAPABILITIES: dict[str, Any] = {
+    "general": {"positionEncodings": ["utf-8"]},
+    "textDocument": {
+        "hover": {"contentFormat": ["markdown"]},
+        "inlayHint": {},
+        "diagnostic": {},
+    },
+}
+
+
+class BenchError(Exception):
+    """What was to be measured did not happen."""
+
+
+class Editor:
+    """One client with its server, to be used in a `with` block."""
+
+    def __init__(self, root: Path, command: list[str] = SERVER) -> None:
+        self._root = root
+        self._buffer = b""
+        self._number = 0
+        self._versions: dict[str, int] = {}
+        self._texts: dict[str, str] = {}
+        self._answers: dict[int, dict[str, Any]] = {}
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.request("shutdown", None)
+            self.notify("exit", None)
+        else:
+            self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def initialize(self) -> None:
+        """Introduce the client; returns when the server has answered."""
+        uri = self._root.as_uri()
+        self.request(
+            "initialize",
+            {
+                "processId": os.getpid(),
+                "rootUri": uri,
+                "workspaceFolders": [{"uri": uri, "name": "bench"}],
+                "capabilities": CAPABILITIES,
+                "initializationOptions": {"python": sys.executable},
+            },
+        )
+        self.notify("initialized", {})
+
+    def open(self, name: str, text: str) -> None:
+        """Open a document of the workspace."""
+        self._texts[name], self._versions[name] = text, 1
+        item = {"uri": self._uri(name), "languageId": "python", "version": 1, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": item})
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        """Edit the one place where `old` stands."""
+        text = self._texts[name]
+        at = text.index(old)
+        self._texts[name] = text[:at] + new + text[at + len(old) :]
+        self._versions[name] += 1
+        where = {"start": _position(text, at), "end": _position(text, at + len(old))}
+        document = {"uri": self._uri(name), "version": self._versions[name]}
+        change = {"range": where, "text": new}
+        self.notify(
+            "textDocument/didChange", {"textDocument": document, "contentChanges": [change]}
+        )
+
+    def begin_hover(self, name: str, word: str) -> int:
+        """Ask about the first place of `word`; the number is for `answer`."""
+        where = _position(self._texts[name], self._texts[name].index(word))
+        document = {"uri": self._uri(name)}
+        return self.send("textDocument/hover", {"textDocument": document, "position": where})
+
+    def hover(self, name: str, word: str) -> str:
+        """The text of a hover that tells of the document as it stands now."""
+        return checked(self.answer(self.begin_hover(name, word)))
+
+    def request(self, method: str, params: Any) -> Any:
+        """A request's result."""
+        return self.answer(self.send(method, params))
+
+    def send(self, method: str, params: Any) -> int:
+        """Send a request, without waiting."""
+        self._number += 1
+        self._post({"id": self._number, "method": method, "params": params})
+        return self._number
+
+    def notify(self, method: str, params: Any) -> None:
+        self._post({"method": method, "params": params})
+
+    def answer(self, number: int) -> Any:
+        """The result of a request that was sent. What the server asks in the meantime is answered with `null`."""
+        while number not in self._answers:
+            message = self._receive()
+            if "method" not in message:
+                self._answers[message["id"]] = message
+            elif "id" in message:
+                asked = message["params"]
+                nothing = [None] * len(asked["items"]) if "items" in (asked or {}) else None
+                self._post({"id": message["id"], "result": nothing})
+        message = self._answers.pop(number)
+        if "error" in message:
+            raise BenchError(f"the server answered {message['error']}")
+        return message["result"]
+
+    def answered(self, number: int) -> bool:
+        """Whether the answer has come, among what has been read so far."""
+        return number in self._answers
+
+    def _uri(self, name: str) -> str:
+        return (self._root / name).as_uri()
+
+    def _post(self, message: dict[str, Any]) -> None:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\r\n\r\n" not in self._buffer:
+            self._read()
+        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
+        fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n"))
+        length = int(fields[b"Content-Length"])
+        while len(self._buffer) < length:
+            self._read()
+        body, self._buffer = self._buffer[:length], self._buffer[length:]
+        message: dict[str, Any] = json.loads(body)
+        return message
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        descriptor = self.process.stdout.fileno()
+        ready, _, _ = select.select([descriptor], [], [], PATIENCE)
+        data = os.read(descriptor, 65536) if ready else b""
+        if not data:
+            raise BenchError("the server does not answer")
+        self._buffer += data
+
+
+def checked(result: Any) -> str:
+    """A hover's text, which must show a trace of the text as it stands."""
+    if result is None:
+        raise BenchError("there is no hover")
+    text: str = result["contents"]["value"]
+    if "stale" in text or "lambda" not in text:
+        raise BenchError(f"no fresh jaxpr in the hover:\n{text}")
+    return text
+
+
+def _position(text: str, at: int) -> dict[str, int]:
+    line = text.count("\n", 0, at)
+    return {"line": line, "character": at - (text.rfind("\n", 0, at) + 1)}
+
+
+def milliseconds(begin: float) -> float:
+    """Since `begin`, a reading of `time.perf_counter`."""
+    return (time.perf_counter() - begin) * 1000

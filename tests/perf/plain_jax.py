@@ -1,0 +1,76 @@
+"""The baseline: plain `jax.make_jaxpr`, in processes that have nothing of jaxsight."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from types import TracebackType
+from typing import Self
+
+from tests.perf.programs import Program
+
+_ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
+"""As the server sets it for tracers."""
+
+_ONCE = """
+import sys
+exec(sys.argv[1])
+print(jax.make_jaxpr(globals()[sys.argv[2]])(*ARGUMENTS), flush=True)
+"""
+
+_WARM = """
+import json, sys, time
+import jax
+space = {}
+exec(sys.argv[1], space)
+for line in sys.stdin:
+    code = json.loads(line)
+    begin = time.perf_counter()
+    exec(code, space)
+    jaxpr = jax.make_jaxpr(space[sys.argv[2]])(*space["ARGUMENTS"])
+    print((time.perf_counter() - begin) * 1000, flush=True)
+"""
+
+
+def start_and_trace(program: Program) -> subprocess.Popen[str]:
+    """A process that imports JAX, runs the program, prints the function's jaxpr and ends."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _ONCE, program.text, program.function],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_ENVIRONMENT,
+    )
+
+
+class WarmJax:
+    """A process that has the program and executes and traces its function again when told; to be used in a `with` block."""
+
+    def __init__(self, program: Program) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _WARM, program.text, program.function],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=_ENVIRONMENT,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.process.communicate()
+
+    def trace(self, definition: str) -> float:
+        """Milliseconds, as the process sees them, to execute the function's definition and to trace it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(definition) + "\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
