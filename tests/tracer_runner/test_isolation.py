@@ -120,3 +120,23 @@ def test_the_environment_keeps_the_accelerator_free(fresh: Driver) -> None:
     assert fresh.hello.jaxlib
     assert fresh.hello.pid == fresh.process.pid
     assert fresh.hello.problem == ""
+
+
+def test_a_mesh_that_is_set_for_good_stays_with_its_file(tracer: Driver) -> None:
+    reads = """
+    import jax
+    def f(x):
+        return x * (7.0 if "batch" in jax.sharding.get_abstract_mesh().axis_names else 5.0)
+    """
+    sets = """
+    import jax
+    MESH = jax.make_mesh((1,), ("batch",))
+    SET = jax.set_mesh(MESH)
+    def f(x):
+        return x * (7.0 if SET and "batch" in jax.sharding.get_abstract_mesh().axis_names else 5.0)
+    """
+    assert "7.0" in tracer.trace(sets, file="sets.py").jaxpr
+    assert "5.0" in tracer.trace(reads, file="reads.py").jaxpr
+    again = tracer.trace(sets, file="sets.py")
+    assert "7.0" in again.jaxpr
+    assert again.executed == 0

@@ -1,6 +1,6 @@
 """What running a chunk changed outside of its module, so that it can be undone, and done again without running it.
 
-These effects shape what later code computes: options of JAX, the environment, the import path, the working folder,
+These effects shape what later code computes: options and contexts of JAX, the environment, the import path, the working folder,
 warning filters, names replaced in `builtins` or in JAX's own namespaces. They belong to one file: every request starts from the
 process's baseline, and each reused chunk brings its effects with its bindings. Nothing here may rely on user code being sane.
 """
@@ -23,7 +23,7 @@ import jax.nn
 import jax.numpy
 import jax.random
 
-from jaxsight.tracer.compat import config, devices
+from jaxsight.tracer.compat import config, contexts, devices
 
 Values = dict[str, object]
 
@@ -54,6 +54,19 @@ class Options:
     def write(self, name: str, value: object) -> None:
         if value is not GONE:
             config.update(name, value)
+
+    def counts(self, before: object, after: object) -> bool:
+        return True
+
+
+class Contexts:
+    """JAX's contexts of this thread, such as the mesh."""
+
+    def read(self) -> Values:
+        return contexts.values()
+
+    def write(self, name: str, value: object) -> None:
+        contexts.enter(name, value)
 
     def counts(self, before: object, after: object) -> bool:
         return True
@@ -143,6 +156,7 @@ OPTIONS = Options()
 ENVIRONMENT = Environment()
 PARTS: tuple[Part, ...] = (
     OPTIONS,
+    Contexts(),
     ENVIRONMENT,
     Interpreter(),
     *map(Attributes, (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)),

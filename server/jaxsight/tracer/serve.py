@@ -56,14 +56,21 @@ class Line:
             os._exit(0)
         wire.write(self._outgoing, message)
 
-    def start(self, request: int, stop: Callable[[], None]) -> bool:
-        """Begin to work on a request; `stop` is called from the other thread to cancel it. False: it was cancelled before."""
+    def start(self, request: int) -> bool:
+        """Begin to work on a request. False: it was cancelled before its turn."""
         with self._lock:
             if request in self._dropped:
                 self._dropped.discard(request)
                 return False
-            self._running, self._stop = request, stop
+            self._running = request
             return True
+
+    def on_cancel(self, stop: Callable[[], None]) -> None:
+        """What cancels the running request; called from the reading thread, or at once when that has been asked for."""
+        with self._lock:
+            self._stop = stop
+            if self._running in self._dropped:
+                stop()
 
     def finish(self) -> None:
         """End the work on a request: a later cancellation of it does nothing."""

@@ -94,13 +94,14 @@ class Tracer:
             at = name
             self._line.send(Stage(request.id, name, detail))
 
+        if not self._line.start(request.id):
+            return Cancelled(request.id)
         try:
             with self._worlds.running(request) as world:
-                world.recorder.cancelled = False
-                if not self._line.start(request.id, world.cancel):
-                    return Cancelled(request.id)
-                stage(at)
                 try:
+                    world.recorder.cancelled = False
+                    self._line.on_cancel(world.cancel)
+                    stage(at)
                     return self._traced(request, world, stage)
                 finally:
                     # Before all else: the rest must not run on what user code made of `builtins`.
