@@ -164,7 +164,7 @@ class Project:
                     self._tell(state.value, message, jax)
                 case outcomes.Output(file, text):
                     self._owner.events.put_nowait(Output(file, text))
-                case outcomes.Replaced(death, file):
+                case outcomes.Replaced(death, file) if death.reason is not outcomes.Reason.STOPPED:
                     log.warning(
                         "a tracer of %s died (%s) while at %s", self.root, death, file or "nothing"
                     )

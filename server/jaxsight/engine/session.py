@@ -353,7 +353,11 @@ class Session:
         ]
         if unknown:
             tasks = [asyncio.ensure_future(self._ask(q, waiting=False)) for q in unknown]
-            _, pending = await asyncio.wait(tasks, timeout=patience)
+            try:
+                _, pending = await asyncio.wait(tasks, timeout=patience)
+            except asyncio.CancelledError:
+                await _given_up(tasks)
+                raise
             for task in tasks:
                 if task in pending:
                     task.cancel()
@@ -421,6 +425,13 @@ class Session:
                 return
             self.events.put_nowait(Refresh(path))
         self.events.put_nowait(Refresh(path))
+
+
+async def _given_up(tasks: Sequence[asyncio.Task[Answer]]) -> None:
+    """End tasks whose answers nobody wants any more, errors included."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _by_closeness(subjects: Sequence[Subject], own: Subject | None) -> list[Subject]:

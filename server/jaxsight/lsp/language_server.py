@@ -121,16 +121,15 @@ class JaxsightServer(LanguageServer):
     def background(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         """Do something that nobody waits for; a fault is logged."""
 
-        async def run() -> None:
-            try:
-                await work
-            except Exception:
-                log.exception("%s failed", what)
-
-        task = asyncio.get_running_loop().create_task(run(), name=what)
+        task = asyncio.get_running_loop().create_task(work, name=what)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s failed", task.get_name(), exc_info=error)
 
     def tell_log(self, kind: types.MessageType, message: str) -> None:
         """A line for the client's log of this server."""
