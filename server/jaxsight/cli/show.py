@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -29,7 +29,9 @@ from jaxsight.tracer.protocol import Traced
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 HINT_GAP = 2
-"""Spaces between the longest line of the source and the shapes behind it."""
+"""Spaces between a line of the source and the shapes behind it, at least."""
+ALIGNED_WIDTH = 76
+"""Shapes stand in one column behind lines up to this width; longer lines push theirs out."""
 
 
 class What(StrEnum):
@@ -137,15 +139,26 @@ def _print_shapes(console: Console, view: View, traced: Traced) -> None:
     lines = LINE_END.split(view.module.text)[inside.start.line : last]
     shapes = {one.line - inside.start.line: one.shapes for one in _line_shapes(view)}
     expanded = [line.expandtabs(4) for line in lines]
-    column = max((cell_len(expanded[at]) for at in shapes), default=0) + HINT_GAP
+    widths = [cell_len(expanded[at]) for at in shapes]
+    column = max((width for width in widths if width <= ALIGNED_WIDTH), default=0) + HINT_GAP
     for at, line in enumerate(expanded):
         text = Text(line)
         if at in shapes:
-            said = ", ".join(f"{name}: {shape}" for name, shape in shapes[at])
-            text.append(" " * (column - cell_len(line)))
-            text.append(f"# {said}", "cyan")
+            text.append(" " * max(column - cell_len(line), HINT_GAP))
+            text.append(f"# {_grouped(shapes[at])}", "cyan")
         console.print(text)
     console.print(Text(f"-> {traced.outputs}", "cyan"))
+
+
+def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
+    """`q, k: f32[8], n: i32[]`: neighbours of one shape share it."""
+    groups: list[tuple[list[str], str]] = []
+    for name, shape in shapes:
+        if groups and groups[-1][1] == shape:
+            groups[-1][0].append(name)
+        else:
+            groups.append(([name], shape))
+    return ", ".join(f"{', '.join(names)}: {shape}" for names, shape in groups)
 
 
 def _object(view: View, traced: Traced, what: What, whole: Shown | None) -> dict[str, Any]:
