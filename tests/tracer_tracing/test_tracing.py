@@ -376,3 +376,18 @@ def test_a_thousand_traces_leave_nothing_behind() -> None:
         gc.collect()
         counts.append(sum(isinstance(thing, jax.core.Tracer) for thing in gc.get_objects()))
     assert counts == [0, 0]
+
+
+def test_an_unbound_linen_module_is_refused_by_flax_in_its_words() -> None:
+    pytest.importorskip("flax")
+    file = lab(
+        HEAD
+        + "from flax import linen as nn\n"
+        + "class Net(nn.Module):\n"
+        + "    @nn.compact\n    def __call__(self, x): return nn.Dense(4)(x)\n"
+        + "def apply(variables, x): return Net().apply(variables, x)\n"
+    )
+    failed = file.fails("Net.__call__", self="= Net()", x="f32[2,3]").failure
+    assert failed.type == "flax.errors.CallCompactUnboundModuleError"
+    variables = "= Net().init(jax.random.key(0), jnp.ones((2, 3)))"
+    assert file.trace("apply", variables=variables, x="f32[2,3]").outputs == "f32[2,4]"

@@ -51,9 +51,6 @@ _DISTINCT = 256
 _PATIENCE = 64
 """A tree is described this often per expression without anything new; then only its class is looked at."""
 
-_CLASSES = 4096
-"""Classes remembered; those that come later are looked at each time."""
-
 _KEPT = 1024
 """How many jaxprs' observations are kept for when JAX reuses them."""
 
@@ -139,6 +136,7 @@ class Recorder:
         self._contexts: dict[int, _Context] = {}
         self._current: _Context | None = None
         self._trace: Callable[[], Any] = lambda: None
+        self._kinds = dict(_KINDS)
 
     def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
         """Rewrites the chunk's tree in place and registers its sites, replacing those of an earlier execution of it."""
@@ -184,6 +182,8 @@ class Recorder:
             found += [context.values for context in self._end()]
 
     def _begin(self) -> None:
+        # Classes of user code are forgotten each time: they hold on to whole modules.
+        self._kinds = dict(_KINDS)
         self._contexts = {}
         self._current = None
         self._trace = lambda: None
@@ -212,9 +212,9 @@ class Recorder:
         """Returns `value`. Raises `CancelledByServer` once `cancelled` is set."""
         if self.cancelled:
             raise CancelledByServer
-        kind = _KINDS.get(type(value))
+        kind = self._kinds.get(type(value))
         if kind is None:
-            kind = _classify(value)
+            kind = self._kinds[type(value)] = _classify(value)
         if kind == _IGNORED:
             return value
         trace = traces.current()
@@ -309,27 +309,22 @@ def _last_passes(contexts: list[_Context]) -> list[_Context]:
 
 
 def _classify(value: Any) -> int:
-    """Looks at a class for the first time."""
+    """What to do with values of this class."""
     match value:
         case jax.core.Tracer() | jax.Array():
-            kind = _ABSTRACT
+            return _ABSTRACT
         case np.ndarray() | np.generic() | jax.ShapeDtypeStruct():
-            kind = _ARRAY
-        case type() | types.ModuleType():
-            kind = _IGNORED
+            return _ARRAY
+        case type() | types.ModuleType() | str():
+            return _IGNORED
         case bool() | int() | float() | complex():
-            kind = _NUMBER
-        case str():
-            kind = _IGNORED
+            return _NUMBER
         case tuple() | list() | dict():
-            kind = _TREE
+            return _TREE
         case _ if dataclasses.is_dataclass(value) or display.is_node(value):
-            kind = _TREE
+            return _TREE
         case _:
-            kind = _IGNORED
-    if len(_KINDS) < _CLASSES:
-        _KINDS[type(value)] = kind
-    return kind
+            return _IGNORED
 
 
 def _add_abstract(values: _Values, value: Any, aval: Any, situation: traces.Situation) -> None:

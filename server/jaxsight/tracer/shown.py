@@ -40,37 +40,54 @@ class Folded:
 def folded(jaxpr: Any, equations: int) -> Folded:
     """At most `protocol.FOLDED_LINES` lines: the whole when it fits, else inner jaxprs as one line each, else the beginning."""
     opened = jaxprs.open_jaxpr(jaxpr)
-    if equations <= protocol.FOLDED_LINES:
+    if equations <= protocol.FOLDED_LINES and _least_lines(opened) <= protocol.FOLDED_LINES:
         text, _ = jaxprs.render(_Whole().document(opened, ""))
         if text.count("\n") < protocol.FOLDED_LINES and len(text) < _LONG_TEXT:
             return Folded(clean(text), False)
-    for shown in (protocol.FOLDED_LINES - 3, protocol.FOLDED_LINES // 2, 4):
-        text = _beginning(opened, shown)
-        if text.count("\n") < protocol.FOLDED_LINES:
-            return Folded(clean(text), True)
-    lines = text.split("\n")[: protocol.FOLDED_LINES - 1]
-    return Folded(clean("\n".join([*lines, "…"])), True)
+    lines = _beginning(opened)
+    if len(lines) > protocol.FOLDED_LINES:
+        # Inputs or results that take many lines by themselves.
+        lines = [*lines[: protocol.FOLDED_LINES - 1], "…"]
+    return Folded(clean("\n".join(lines)), True)
 
 
 _LONG_TEXT = protocol.FOLDED_LINES * 100
 
+_AROUND = 4
+"""Lines that an inner jaxpr takes besides its equations, at least."""
 
-def _beginning(opened: Any, shown: int) -> str:
+
+def _least_lines(opened: Any) -> int:
+    inner = [part.jaxpr for equation in opened.eqns for part in jaxprs.inner(equation)]
+    return len(opened.eqns) + sum(_AROUND + _least_lines(part) for part in inner)
+
+
+def _beginning(opened: Any) -> list[str]:
+    """The lines of a jaxpr, only the first of its equations printed."""
     printer = jaxprs.Printer(most=_MANY)
+    constants = _rendered(printer.variables(opened.constvars, binder=True))
+    inputs = _rendered(printer.variables(opened.invars, binder=True))
+    lines = [f"{{ lambda {constants}; {inputs}. let"]
+    shown = 0
+    for equation in itertools.islice(opened.eqns, _ROOM):
+        printed = _rendered(_folded_equation(printer, equation)).split("\n")
+        if len(lines) + len(printed) > _ROOM:
+            break
+        lines += [f"    {line}" for line in printed]
+        shown += 1
+    left = len(opened.eqns) - shown
+    if left:
+        lines.append(f"    … {left} more {'equation' if left == 1 else 'equations'}")
+    lines.append(f"  in {_rendered(printer.results(opened))} }}")
+    return "\n".join(lines).split("\n")
 
-    def equations() -> list[Any]:
-        documents = [
-            _folded_equation(printer, equation) for equation in itertools.islice(opened.eqns, shown)
-        ]
-        left = len(opened.eqns) - len(documents)
-        if left:
-            documents.append(
-                jaxprs.line(f"… {left} more {'equation' if left == 1 else 'equations'}")
-            )
-        return documents
 
-    text, _ = jaxprs.render(printer.jaxpr(opened, equations))
-    return text
+def _rendered(document: Any) -> str:
+    return jaxprs.render(document)[0]
+
+
+_ROOM = protocol.FOLDED_LINES - 4
+"""Lines for equations: the inputs, what was left out and the results take the others."""
 
 
 def _folded_equation(printer: jaxprs.Printer, equation: Any) -> Any:

@@ -184,13 +184,18 @@ class Printer:
         constants = self.variables(opened.constvars, binder=True)
         inputs = self.variables(opened.invars, binder=True)
         body = pp.join(pp.brk("; "), equations())
-        outputs = self._joined(opened.outvars, False, ",")
-        end = pp.text(",)" if len(opened.outvars) == 1 else ")")
         inside = [
             pp.text("{ lambda "), constants, pp.text("; "), inputs, pp.text(". let"),
-            pp.nest(2, pp.brk() + body), pp.brk(), pp.text("in ("), pp.nest(2, pp.group(outputs)), end,
+            pp.nest(2, pp.brk() + body), pp.brk(), pp.text("in "), self.results(opened),
         ]  # fmt: skip
         return pp.group(pp.nest(2, pp.concat(inside))) + pp.text(" }")
+
+    def results(self, opened: Any) -> Any:
+        """`(a, b)`"""
+        outputs = pp.nest(2, pp.group(self._joined(opened.outvars, False, ",")))
+        return pp.concat(
+            [pp.text("("), outputs, pp.text(",)" if len(opened.outvars) == 1 else ")")]
+        )
 
     def same_names(self, equation: Any, opened: Any) -> None:
         """A call's inner inputs and outputs take the outer variables' names, where JAX's printer does that too."""
@@ -234,7 +239,7 @@ def defaults(equation: Any) -> frozenset[str]:
 def _says_nothing(key: str, value: Any) -> bool:
     if value is None or key in _INTERNAL:
         return True
-    return key in _JIT_DEFAULTS and _JIT_DEFAULTS[key](value)
+    return key in _DEFAULTS and _DEFAULTS[key](value)
 
 
 _INTERNAL = frozenset({"fwd_jaxpr_thunk", "jvp_jaxpr_fun", "jvp_jaxpr_thunk", "out_trees"})
@@ -245,14 +250,16 @@ def _none_given(values: Any) -> bool:
     return all(value is None or type(value).__name__ == "UnspecifiedValue" for value in values)
 
 
-_JIT_DEFAULTS: dict[str, Callable[[Any], bool]] = {
+_DEFAULTS: dict[str, Callable[[Any], bool]] = {
     "compiler_options_kvs": lambda value: not value,
     "ctx_mesh": lambda value: bool(value.empty),
     "donated_invars": lambda value: not any(value),
     "in_layouts": _none_given,
     "in_shardings": _none_given,
+    "_split_transpose": lambda value: not value,
     "inline": lambda value: True,
     "keep_unused": lambda value: not value,
+    "linear": lambda value: not any(value),
     "out_layouts": _none_given,
     "out_shardings": _none_given,
 }
