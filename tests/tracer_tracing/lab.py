@@ -55,7 +55,7 @@ class Lab:
         tree = self.recorder.instrument(ast.parse(source), chunk.id, chunk.key)
         self.namespace[NAME] = self.recorder.record
         with self.recorder.executing(chunk.id, chunk.key):
-            exec(compile(tree, name, "exec", dont_inherit=True), self.namespace)  # noqa: S102
+            exec(compile(tree, name, "exec", dont_inherit=True), self.namespace)
         self.chunks = [known for known in self.chunks if known.id != chunk.id] + [chunk]
         return chunk
 

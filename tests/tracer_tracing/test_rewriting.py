@@ -34,7 +34,7 @@ def executed(source: str, name: str, *, instrumented: bool, **namespace: Any) ->
     if instrumented:
         tree = recorder.instrument(tree, CHUNK, "")
     scope: dict[str, Any] = {"__name__": name, observer.NAME: recorder.record, **namespace}
-    exec(compile(tree, file, "exec", dont_inherit=True), scope)  # noqa: S102
+    exec(compile(tree, file, "exec", dont_inherit=True), scope)
     return scope
 
 
