@@ -290,6 +290,24 @@ async def test_each_folder_has_its_own_settings(tmp_path: Path) -> None:
             assert f"f(x: f32[{size}]) -> f32[{size}]" in words(hover)
 
 
+async def test_hover_asked_before_the_settings_came_is_answered_by_them(tmp_path: Path) -> None:
+    uri = (tmp_path / "model.py").as_uri()
+    settings = {"python": sys.executable, "sizes": {"B": 7}}
+    text = 'def f(x):\n    """\n    Example inputs:\n        x: f32[B]\n        where B=3\n    """\n    return x\n'
+    async with connected() as client:
+        client.answers["workspace/configuration"] = lambda params: [
+            settings if item["section"] == "jaxsight" else None for item in params["items"]
+        ]
+        params = {**recorded("neovim_0.12.4")["initialize"], "rootUri": tmp_path.as_uri()}
+        params["workspaceFolders"] = [{"uri": tmp_path.as_uri(), "name": "x"}]
+        asked = client.begin("initialize", params)
+        client.notify("initialized", {})
+        client.open(uri, text)
+        hover = await client.request("textDocument/hover", on(uri, 0, 4))
+        assert (await asked)["capabilities"]
+        assert "f(x: f32[3]) -> f32[3]" in words(hover)
+
+
 async def test_untrusted_code_runs_only_after_it_is_trusted(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     uri = (tmp_path / "f.py").as_uri()

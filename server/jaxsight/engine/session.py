@@ -337,8 +337,14 @@ class Session:
                 answer = await asking
             else:
                 answer = await asyncio.wait_for(asking, patience)
-        except (TimeoutError, Superseded):
+        except TimeoutError:
             answer = latest
+        except Superseded:
+            answer = latest
+            standing = _named(self._subjects(document), subject.name)
+            if answer is None and document.module is module and standing is not None:
+                # Not the text but the settings changed: the same question is another one now.
+                return await self._view(document, standing, patience)
         if answer is None:
             return Unasked("its text is being edited")
         return self._seen(answer, module, question, subject)
@@ -425,6 +431,10 @@ class Session:
                 return
             self.events.put_nowait(Refresh(path))
         self.events.put_nowait(Refresh(path))
+
+
+def _named(subjects: Sequence[Subject], name: str) -> Subject | None:
+    return next((subject for subject in subjects if subject.name == name), None)
 
 
 async def _given_up(tasks: Sequence[asyncio.Task[Answer]]) -> None:
