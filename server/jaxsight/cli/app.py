@@ -55,12 +55,12 @@ def main(
 
     A function is traced with the example inputs that its docstring declares:
 
-        [cyan]def f(x):[/cyan]
-            [cyan]\"\"\"Twice the sine.[/cyan]
+        def f(x):
+            \"\"\"Twice the sine.
 
-            [cyan]    Example inputs:[/cyan]
-            [cyan]        x: f32[8, 128][/cyan]
-            [cyan]\"\"\"[/cyan]
+            Example inputs:
+                x: f32[8, 128]
+            \"\"\"
     """
 
 
