@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -56,7 +57,7 @@ async def test_made_documents_are_offered_to_clients_that_open_them(
 
 @pytest.mark.parametrize("name", ALL)
 async def test_first_messages_of_a_real_session_are_answered_without_errors(
-    name: str, client: Client, session: FakeSession
+    name: str, client: Client, session: FakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session_recording = recorded(name)
     await client.initialize(session_recording["initialize"])
@@ -74,7 +75,8 @@ async def test_first_messages_of_a_real_session_are_answered_without_errors(
     assert [e for e in errors if not (isinstance(e, ResponseError) and e.code == CANCELLED)] == []
     assert results
     assert session.texts
-    assert not [n for n in client.notifications if n[0] == "window/showMessage"]
+    assert "window/showMessage" not in dict(client.notifications)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize("name", sorted(set(ALL) - PULLS))
