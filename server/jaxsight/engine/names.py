@@ -22,6 +22,7 @@ _CONFIGURED_ATTRIBUTES = ("jax.config.", "config.jax_")
 _CONFIGURING_CALLS = frozenset(
     {
         *("jax.config.update", "jax.config.parse_flags_with_absl", "config.update"),
+        *("jax.set_mesh", "jax.sharding.set_mesh"),
         *("os.putenv", "os.unsetenv", "site.addsitedir"),
         *("warnings.filterwarnings", "warnings.simplefilter", "numpyro.enable_x64"),
     }
