@@ -161,3 +161,10 @@ def test_a_filter_that_the_file_sets_holds_for_all_that_follows(tracer: Driver) 
     """
     assert tracer.trace(text).warnings == ()
     assert tracer.trace(text).warnings == ()
+
+
+def test_a_sum_too_deep_for_a_tree_is_traced_unobserved(tracer: Driver) -> None:
+    terms = " + ".join(["x"] * 2500)
+    traced = tracer.trace(f"def f(x):\n    return {terms}\n")
+    assert traced.equations == 2499
+    assert traced.observations == ()

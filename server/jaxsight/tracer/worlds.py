@@ -232,9 +232,13 @@ class World:
     def _compiled(self, chunk: Chunk, file: str, future_flags: int) -> CodeType:
         flags = ast.PyCF_ONLY_AST | future_flags
         try:
-            tree: ast.Module = compile(chunk.text, file, "exec", flags, dont_inherit=True)
-            tree = self.recorder.instrument(tree, chunk.id, chunk.key)
-            code: CodeType = compile(tree, file, "exec", future_flags, dont_inherit=True)
+            try:
+                tree: ast.Module = compile(chunk.text, file, "exec", flags, dont_inherit=True)
+                tree = self.recorder.instrument(tree, chunk.id, chunk.key)
+                code: CodeType = compile(tree, file, "exec", future_flags, dont_inherit=True)
+            except RecursionError:
+                # Python compiles a text that nests deeper than any tree it takes: go on, not observed.
+                code = compile(chunk.text, file, "exec", future_flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise UserError(failure(error, "execute")) from error
         return code
