@@ -37,13 +37,17 @@ def assert_chunks_are_the_statements(text: str) -> None:
     assert read == statements(normalized(text))
     lines = normalized(text).split("\n")
     for chunk in module.chunks:
-        assert "\n".join(lines[chunk.first_line : chunk.last_line + 1]) == chunk.text.removesuffix("\n")
+        assert "\n".join(lines[chunk.first_line : chunk.last_line + 1]) == chunk.text.removesuffix(
+            "\n"
+        )
     ends = [chunk.last_line for chunk in module.chunks]
     assert all(c.first_line > end for c, end in zip(module.chunks[1:], ends, strict=False))
 
 
 def test_chunks_are_statements_without_the_comments_between_them() -> None:
-    module = Module.parse("# head\nimport jax\n\n@jax.jit\n# why\ndef f(x):\n    return x\n    # tail\n\ny = 1; z = 2\n")
+    module = Module.parse(
+        "# head\nimport jax\n\n@jax.jit\n# why\ndef f(x):\n    return x\n    # tail\n\ny = 1; z = 2\n"
+    )
     assert texts(module) == [
         "import jax",
         "@jax.jit\n# why\ndef f(x):\n    return x",
@@ -163,7 +167,9 @@ def test_messages_name_no_line_numbers_of_the_chunk() -> None:
     assert problem.message == "expected an indented block after 'if' statement"
 
 
-@pytest.mark.parametrize("text", ["x = '\x00'\n", "x = '\ud800'\n", "(" * 3000 + "\n", "x = " + "-" * 9999 + "1"])
+@pytest.mark.parametrize(
+    "text", ["x = '\x00'\n", "x = '\ud800'\n", "(" * 3000 + "\n", "x = " + "-" * 9999 + "1"]
+)
 def test_what_python_cannot_read_at_all_is_broken(text: str) -> None:
     module = Module.parse("y = 1\n" + text)
     assert texts(module)[0] == "y = 1"

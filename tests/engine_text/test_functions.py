@@ -85,7 +85,9 @@ def test_ranges_count_from_the_chunk_in_code_points() -> None:
 
 
 def test_parameters_as_written() -> None:
-    text = "def f(a, /, b: int = 1 + 2, *args: 'T', c, d: A[\n    0] = (3), **kwargs) -> A | B: ...\n"
+    text = (
+        "def f(a, /, b: int = 1 + 2, *args: 'T', c, d: A[\n    0] = (3), **kwargs) -> A | B: ...\n"
+    )
     function = only(text)
     assert [(p.name, p.kind, p.annotation, p.default) for p in function.parameters] == [
         ("a", "positional_only", None, None),
@@ -122,7 +124,9 @@ def test_docstrings_are_kept_as_written(written: str, start: int, docstring: str
     assert function.docstring.start == Position(1, start)
 
 
-@pytest.mark.parametrize("written", ['"a" "b"', 'f"a"', 'b"a"', '("a"\n     "b")', "1", '"a" + "b"'])
+@pytest.mark.parametrize(
+    "written", ['"a" "b"', 'f"a"', 'b"a"', '("a"\n     "b")', "1", '"a" + "b"']
+)
 def test_what_has_no_single_source_is_no_docstring(written: str) -> None:
     assert only(f"def f():\n    {written}\n").docstring is None
 

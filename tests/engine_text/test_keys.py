@@ -84,11 +84,21 @@ def test_what_means_the_same_keeps_the_key(old: str, new: str) -> None:
     ("old", "new", "again"),
     [
         ("jnp.sum(y)", "jnp.max(y)", ["def f(x, m: Model):"]),
-        ("SCALE = 2.0", "SCALE = 2", ["SCALE = 2", "def helper(x):", "class Model:", "def f(x, m: Model):"]),
+        (
+            "SCALE = 2.0",
+            "SCALE = 2",
+            ["SCALE = 2", "def helper(x):", "class Model:", "def f(x, m: Model):"],
+        ),
         (
             'PARAMS["w"] = 1',
             'PARAMS["w"] = 2',
-            ["PARAMS = {}", 'PARAMS["w"] = 2', "def helper(x):", "class Model:", "def f(x, m: Model):"],
+            [
+                "PARAMS = {}",
+                'PARAMS["w"] = 2',
+                "def helper(x):",
+                "class Model:",
+                "def f(x, m: Model):",
+            ],
         ),
         (
             "import jax.numpy as jnp",
@@ -110,7 +120,9 @@ def test_future_imports_are_in_every_key() -> None:
 def test_configuration_is_in_every_key_and_so_is_its_place() -> None:
     with_x64 = TEXT.replace("SCALE", "jax.config.update('jax_enable_x64', True)\nSCALE", 1)
     assert len(changed(TEXT, with_x64)) == len(slice_of(with_x64).chunks)
-    moved = TEXT.replace("def unrelated", "jax.config.update('jax_enable_x64', True)\ndef unrelated")
+    moved = TEXT.replace(
+        "def unrelated", "jax.config.update('jax_enable_x64', True)\ndef unrelated"
+    )
     assert slice_of(moved).key != slice_of(with_x64).key
 
 

@@ -40,7 +40,9 @@ definitions = st.one_of(
         for name, body in zip(FUNCTIONS, bodies, strict=True)
     ),
     *(
-        st.builds(f"def {name}(x, y={{}}):\n    a = y\n    return total(x, {{}})".format, values, body)
+        st.builds(
+            f"def {name}(x, y={{}}):\n    a = y\n    return total(x, {{}})".format, values, body
+        )
         for name, body in zip(FUNCTIONS, bodies, strict=True)
     ),
 )

@@ -240,7 +240,9 @@ environment['a'] = 1
 if re.match('a', 'b'): pass
 def f(x): return x  #+
 """)
-    configures = {c.text[:7]: c.configures for c in slice_of("import os\nos.environ['A'] = ''\n").chunks}
+    configures = {
+        c.text[:7]: c.configures for c in slice_of("import os\nos.environ['A'] = ''\n").chunks
+    }
     assert configures == {"import ": False, "os.envi": True}
 
 
@@ -331,7 +333,9 @@ def f(m: "Model", x: Float[Array, "b Unknown d"]): return m  #+
 
 
 def test_names_of_examples_are_needed_too() -> None:
-    assert_slice("import jax  #+\ndef init(n): return jax  #+\ndef f(x): return x  #+\n", "f", "init")
+    assert_slice(
+        "import jax  #+\ndef init(n): return jax  #+\ndef f(x): return x  #+\n", "f", "init"
+    )
 
 
 def test_docstrings_of_the_module_are_part_if_it_reads_them() -> None:
@@ -347,7 +351,9 @@ def test_broken_chunks_that_are_needed_are_told() -> None:
     assert slice_of("h = (\n\ndef f(x): return x\n").broken == ()
 
 
-@pytest.mark.parametrize("line", ["import g.a as b, g", "from a import (c, d as g", "g: int = ", "g = ("])
+@pytest.mark.parametrize(
+    "line", ["import g.a as b, g", "from a import (c, d as g", "g: int = ", "g = ("]
+)
 def test_a_broken_line_keeps_the_names_that_it_seems_to_bind(line: str) -> None:
     assert len(slice_of(f"{line} ]\ndef f(x): return g\n").broken) == 1
 
@@ -368,7 +374,11 @@ def test_a_rebound_function_that_wraps_itself_is_sliced_with_its_wrapper() -> No
 
 
 def test_long_chains_need_no_recursion() -> None:
-    text = "a0 = 0\n" + "".join(f"a{i} = a{i - 1}\n" for i in range(1, 3000)) + "def f(): return a2999\n"
+    text = (
+        "a0 = 0\n"
+        + "".join(f"a{i} = a{i - 1}\n" for i in range(1, 3000))
+        + "def f(): return a2999\n"
+    )
     assert len(slice_of(text).chunks) == 3001
 
 

@@ -381,8 +381,10 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 def _executes(statement: ast.stmt) -> bool:
     match statement:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            return bool(statement.decorator_list)
+        case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
+            defaults = (*args.defaults, *args.kw_defaults)
+            plain = ast.Constant | ast.Name | None
+            return bool(statement.decorator_list) or not all(isinstance(d, plain) for d in defaults)
         case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
             return False
         case ast.Assign(value=ast.Constant()) | ast.AnnAssign(value=ast.Constant() | None):

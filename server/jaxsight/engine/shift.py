@@ -54,11 +54,28 @@ class _Kept:
 class _Typed:
     """A line that was changed within: its first `head` and last `tail` characters are as they were."""
 
-    new: int
+    line: int
     head: int
     tail: int
-    old_length: int
-    new_length: int
+    old: str
+    new: str
+
+    def column(self, column: int, *, behind: bool) -> int | None:
+        """The new column of an old one; where something was typed, the one `behind` it or that before it."""
+        from_end = len(self.old) - column
+        if from_end <= self.tail and (behind or column > self.head):
+            return len(self.new) - from_end
+        return column if column <= self.head else None
+
+    def keeps_words(self, old: int, new: int) -> bool:
+        """Whether the new column is inside a word only if the old one was."""
+        return _inside_word(self.old, old) or not _inside_word(self.new, new)
+
+
+def _inside_word(line: str, column: int) -> bool:
+    return 0 < column < len(line) and all(
+        c.isalnum() or c == "_" for c in line[column - 1 : column + 1]
+    )
 
 
 class TextShift:
@@ -75,28 +92,34 @@ class TextShift:
         self._keep(len(before) - tail, len(after) - tail, tail)
 
     def position(self, position: Position) -> Position | None:
-        """Where a position of the old text is now; `None` when its place is gone."""
+        """Where a position of the old text is now, before what was typed at it; `None` when its place is gone."""
+        return self._place(position, behind=False)
+
+    def range(self, range: Range) -> Range | None:
+        """Where a range of the old text is now; `None` when an end of it is gone, or its only line was changed within it."""
+        start = self._place(range.start, behind=range.start < range.end)
+        end = self._place(range.end, behind=False)
+        if start is None or end is None or end < start:
+            return None
+        if range.start.line == range.end.line:
+            width = range.end.column - range.start.column
+            if start.line != end.line or end.column - start.column != width:
+                return None
+        for old, new in ((range.start, start), (range.end, end)):
+            typed = self._typed.get(old.line)
+            if typed is not None and not typed.keeps_words(old.column, new.column):
+                return None
+        return Range(start, end)
+
+    def _place(self, position: Position, *, behind: bool) -> Position | None:
         at = bisect.bisect_right(self._kept, position.line, key=lambda kept: kept.old) - 1
         if at >= 0 and position.line < self._kept[at].old + self._kept[at].count:
             return position.down(self._kept[at].new - self._kept[at].old)
         typed = self._typed.get(position.line)
         if typed is None:
             return None
-        if position.column <= typed.head:
-            return Position(typed.new, position.column)
-        from_end = typed.old_length - position.column
-        return Position(typed.new, typed.new_length - from_end) if from_end <= typed.tail else None
-
-    def range(self, range: Range) -> Range | None:
-        """Where a range of the old text is now; `None` when an end of it is gone, or something was typed into its only line."""
-        start, end = self.position(range.start), self.position(range.end)
-        if start is None or end is None or end < start:
-            return None
-        one_line = range.start.line == range.end.line
-        width = range.end.column - range.start.column
-        if one_line and (start.line != end.line or end.column - start.column != width):
-            return None
-        return Range(start, end)
+        column = typed.column(position.column, behind=behind)
+        return Position(typed.line, column) if column is not None else None
 
     def _keep(self, old: int, new: int, count: int) -> None:
         if count:
@@ -121,7 +144,7 @@ class TextShift:
     def _type(self, line: int, new_line: int, old: str, new: str) -> None:
         head = common_prefix(old, new)
         tail = common_suffix(old, new, limit=min(len(old), len(new)) - head)
-        self._typed[line] = _Typed(new_line, head, tail, len(old), len(new))
+        self._typed[line] = _Typed(new_line, head, tail, old, new)
 
 
 def _common(one: list[str], other: list[str], limit: int) -> int:
