@@ -162,7 +162,7 @@ def test_static_arguments_of_a_jit_further_down() -> None:
     assert found["f"].static_names == ("n",)
     assert found["g"].static_names == ()
     edited = Module.parse(text).edited(text.replace("f, static_argnums=1", "f, static_argnums=0"))
-    assert dict((f.qualname, f.static_names) for _, f in edited.functions)["f"] == ("x",)
+    assert {f.qualname: f.static_names for _, f in edited.functions}["f"] == ("x",)
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def f(x): return x  #+
 def test_star_imports_are_part_only_if_a_name_is_unknown() -> None:
     text = "from lib import *\nimport jax\ndef f(x): return {}(jax, x)\n"
     assert slice_of(text.format("len")).unknown == ()
-    assert [c.text for c in slice_of(text.format("len")).chunks][0] == "import jax"
+    assert next(c.text for c in slice_of(text.format("len")).chunks) == "import jax"
     unknown = slice_of(text.format("helper"))
     assert unknown.unknown == ("helper",)
     assert [c.binds for c in unknown.chunks] == [("*",), ("jax",), ("f",)]

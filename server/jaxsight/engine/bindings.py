@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from jaxsight.engine.cache import Recent
-from jaxsight.engine.names import Surface
+from jaxsight.engine.surface import Surface
 
 if TYPE_CHECKING:
     from jaxsight.engine.slices import Plan

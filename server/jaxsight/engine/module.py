@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from jaxsight.engine.bindings import Bindings
 from jaxsight.engine.definitions import Static
 from jaxsight.engine.functions import Function
-from jaxsight.engine.names import Surface, is_mark
 from jaxsight.engine.partition import first_start, piecing_at
 from jaxsight.engine.pieces import Piece, SyntaxProblem, quiet
 from jaxsight.engine.shift import common_prefix, common_suffix
+from jaxsight.engine.surface import Surface, is_mark
 from jaxsight.engine.text import Position, Range, normalized
 
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from jaxsight.engine import meaning
 from jaxsight.engine.definitions import functions_in
 from jaxsight.engine.functions import Function
-from jaxsight.engine.names import Reads, Surface, guessed_surface, reads_of, surface_of
+from jaxsight.engine.names import Reads, reads_of
+from jaxsight.engine.surface import Surface, guessed_surface, surface_of
 from jaxsight.engine.text import Position, Range
 
 _TREES_KEPT = 64
