@@ -60,12 +60,14 @@ class _Typed:
     old: str
     new: str
 
-    def column(self, column: int, *, behind: bool) -> int | None:
-        """The new column of an old one; where something was typed, the one `behind` it or that before it."""
-        from_end = len(self.old) - column
-        if from_end <= self.tail and (behind or column > self.head):
-            return len(self.new) - from_end
-        return column if column <= self.head else None
+    def columns(self, first: int, last: int) -> tuple[int, int] | None:
+        """The new columns of a part of the line, if that part is unchanged; it moves with its side of the change."""
+        longer = len(self.new) - len(self.old)
+        if last <= self.head:
+            return first, last
+        if len(self.old) - first <= self.tail:
+            return first + longer, last + longer
+        return None
 
     def keeps_words(self, old: int, new: int) -> bool:
         """Whether the new column is inside a word only if the old one was."""
@@ -93,33 +95,36 @@ class TextShift:
 
     def position(self, position: Position) -> Position | None:
         """Where a position of the old text is now, before what was typed at it; `None` when its place is gone."""
-        return self._place(position, behind=False)
+        return self._part(position.line, position.column, position.column)[0]
 
     def range(self, range: Range) -> Range | None:
         """Where a range of the old text is now; `None` when an end of it is gone, or its only line was changed within it."""
-        start = self._place(range.start, behind=range.start < range.end)
-        end = self._place(range.end, behind=False)
+        first, last = range.start, range.end
+        if first.line == last.line:
+            start, end = self._part(first.line, first.column, last.column)
+        else:
+            start, end = self.position(first), self.position(last)
         if start is None or end is None or end < start:
             return None
-        if range.start.line == range.end.line:
-            width = range.end.column - range.start.column
-            if start.line != end.line or end.column - start.column != width:
-                return None
-        for old, new in ((range.start, start), (range.end, end)):
+        for old, new in ((first, start), (last, end)):
             typed = self._typed.get(old.line)
             if typed is not None and not typed.keeps_words(old.column, new.column):
                 return None
         return Range(start, end)
 
-    def _place(self, position: Position, *, behind: bool) -> Position | None:
-        at = bisect.bisect_right(self._kept, position.line, key=lambda kept: kept.old) - 1
-        if at >= 0 and position.line < self._kept[at].old + self._kept[at].count:
-            return position.down(self._kept[at].new - self._kept[at].old)
-        typed = self._typed.get(position.line)
-        if typed is None:
-            return None
-        column = typed.column(position.column, behind=behind)
-        return Position(typed.line, column) if column is not None else None
+    def _part(
+        self, line: int, first: int, last: int
+    ) -> tuple[Position, Position] | tuple[None, None]:
+        """Where a part of one old line is now, if it is unchanged."""
+        at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.old) - 1
+        if at >= 0 and line < self._kept[at].old + self._kept[at].count:
+            new = line + self._kept[at].new - self._kept[at].old
+            return Position(new, first), Position(new, last)
+        typed = self._typed.get(line)
+        columns = typed.columns(first, last) if typed is not None else None
+        if typed is None or columns is None:
+            return None, None
+        return Position(typed.line, columns[0]), Position(typed.line, columns[1])
 
     def _keep(self, old: int, new: int, count: int) -> None:
         if count:
