@@ -17,6 +17,7 @@ from jaxsight.engine.functions import (
     Parameter,
     ParameterKind,
 )
+from jaxsight.engine.syntax import blocks_of, last_name
 from jaxsight.engine.text import Position, Range, code_point_column
 
 _ONE_STRING = re.compile(r"""[rRuU]?('''|\"""|'|")((?:\\.|(?!\1).)*)\1""", re.DOTALL)
@@ -100,25 +101,6 @@ def _in_block(body: Sequence[ast.stmt], source: Source, where: _Where) -> Iterat
             case _:
                 for block in blocks_of(statement):
                     yield from _in_block(block, source, where)
-
-
-def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The blocks of a compound statement that is neither a function nor a class."""
-    match statement:
-        case ast.If() | ast.For() | ast.AsyncFor() | ast.While():
-            yield statement.body
-            yield statement.orelse
-        case ast.With() | ast.AsyncWith():
-            yield statement.body
-        case ast.Try() | ast.TryStar():
-            yield statement.body
-            for handler in statement.handlers:
-                yield handler.body
-            yield statement.orelse
-            yield statement.finalbody
-        case ast.Match():
-            for case in statement.cases:
-                yield case.body
 
 
 def _function(node: FunctionNode, source: Source, where: _Where) -> Function:
@@ -286,8 +268,8 @@ class Static:
 def static_of_jit(call: ast.expr) -> Static | None:
     """What `jax.jit(…, static_argnames=…)` or `partial(jax.jit, static_argnums=…)` makes static; `None` for other calls."""
     match call:
-        case ast.Call(func=func, args=args) if _last_name(func) == "jit" or (
-            _last_name(func) == "partial" and args and _last_name(args[0]) == "jit"
+        case ast.Call(func=func, args=args) if last_name(func) == "jit" or (
+            last_name(func) == "partial" and args and last_name(args[0]) == "jit"
         ):
             names: tuple[str, ...] = ()
             numbers: tuple[int, ...] = ()
@@ -307,13 +289,6 @@ def _decorated_static(node: FunctionNode, parameters: Sequence[Parameter]) -> tu
         if static is not None:
             return static.among(parameters)
     return ()
-
-
-def _last_name(node: ast.expr) -> str:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
 
 
 def _literals(node: ast.expr) -> tuple[object, ...]:

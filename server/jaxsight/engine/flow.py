@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from jaxsight.engine.definitions import blocks_of
+from jaxsight.engine.syntax import blocks_of, captured
 
 
 def read_before_bound(body: Sequence[ast.stmt], names: AbstractSet[str]) -> set[str]:
@@ -19,18 +19,6 @@ def read_before_bound(body: Sequence[ast.stmt], names: AbstractSet[str]) -> set[
     reader = _Reader(names)
     reader.block(body, set())
     return reader.early
-
-
-def captured(pattern: ast.pattern) -> set[str]:
-    """The names that a pattern of `match` binds."""
-    names: set[str] = set()
-    for node in ast.walk(pattern):
-        match node:
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                names.add(name)
-            case ast.MatchMapping(rest=str(name)):
-                names.add(name)
-    return names
 
 
 class _Reader:

@@ -11,9 +11,9 @@ import symtable
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxsight.engine.definitions import blocks_of
 from jaxsight.engine.flow import read_before_bound
 from jaxsight.engine.surface import Surface
+from jaxsight.engine.syntax import blocks_of
 
 _COMPREHENSIONS = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr"})
 

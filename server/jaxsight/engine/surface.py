@@ -9,11 +9,23 @@ import __future__ as futures
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jaxsight.engine.definitions import Static, blocks_of, static_of_jit
-from jaxsight.engine.flow import captured
+from jaxsight.engine.definitions import Static, static_of_jit
+from jaxsight.engine.syntax import (
+    annotations_of,
+    blocks_of,
+    captured,
+    dotted_name,
+    is_main_guard,
+    is_text,
+    last_name,
+    names_loaded,
+    names_stored,
+    own_nodes,
+    root_name,
+)
 
 _CONFIGURED = frozenset({"os.environ", "environ", "sys.path"})
 _CONFIGURED_ATTRIBUTES = ("jax.config.", "config.jax_")
@@ -139,7 +151,7 @@ class _Reader:
             loops=any(isinstance(s, ast.For | ast.AsyncFor | ast.While) for s in body),
             executes=not self.inert and any(_executes(s) for s in body),
             documented=documented,
-            is_text=len(body) == 1 and _is_text(body[0]),
+            is_text=len(body) == 1 and is_text(body[0]),
             defines=len(body) == 1 and isinstance(body[0], _DEFINITIONS),
         )
 
@@ -188,8 +200,8 @@ class _Reader:
                 self.target(target, sure=sure)
             case ast.For(target=target, iter=iterated) | ast.AsyncFor(target=target, iter=iterated):
                 self.target(target, sure=False)
-                for one in _names_stored(target):
-                    for other in _names_loaded(iterated):
+                for one in names_stored(target):
+                    for other in names_loaded(iterated):
                         self.aliases[one, other] = None
                 self.block(statement.body, sure=False)
                 self.block(statement.orelse, sure=False)
@@ -198,7 +210,7 @@ class _Reader:
                     if item.optional_vars is not None:
                         self.target(item.optional_vars, sure=sure)
                 self.block(statement.body, sure=sure)
-            case ast.If(test=test, orelse=orelse) if _is_main_guard(test):
+            case ast.If(test=test, orelse=orelse) if is_main_guard(test):
                 self.inert = not orelse
                 self.block(orelse, sure=sure)
             case ast.If() | ast.While():
@@ -243,21 +255,21 @@ class _Reader:
                 self.changed(target)
 
     def changed(self, target: ast.expr) -> None:
-        dotted = _dotted(target)
+        dotted = dotted_name(target)
         if dotted in _CONFIGURED or dotted.startswith(_CONFIGURED_ATTRIBUTES):
             self.configures = True
-        root = _root(target)
+        root = root_name(target)
         if root:
             self.assigns_into[root] = None
         if isinstance(target, ast.Subscript):
             # `batching.primitive_batchers[add_p] = rule` tells a library about `add_p`.
-            for name in _names_loaded(target.slice):
+            for name in names_loaded(target.slice):
                 self.registers[root, name] = None
 
     def assigned(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         match targets, value:
             case [ast.Name(id=name)], ast.Name() | ast.Attribute() | ast.Subscript():
-                root = _root(value)
+                root = root_name(value)
                 if root:
                     self.aliases[name, root] = None
             case [ast.Name(id=name)], ast.Call(args=[ast.Name(id=function), *_]):
@@ -274,24 +286,24 @@ class _Reader:
                     self.called_on(method)
 
     def call(self, call: ast.Call) -> None:
-        dotted = _dotted(call.func)
+        dotted = dotted_name(call.func)
         receiver, _, method = dotted.rpartition(".")
         if dotted in _CONFIGURING_CALLS or receiver in _CONFIGURED:
             self.configures = True
         self.called_on(call)
-        if (method or _last(call.func)).startswith(_REGISTRARS):
+        if (method or last_name(call.func)).startswith(_REGISTRARS):
             arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
             match arguments:
                 case [ast.Name(id=name), *_]:
-                    self.registers[_root(call.func), name] = None
+                    self.registers[root_name(call.func), name] = None
 
     def called_on(self, node: ast.expr) -> None:
         function = node.func if isinstance(node, ast.Call) else node
-        if isinstance(function, ast.Attribute) and (root := _root(function)):
+        if isinstance(function, ast.Attribute) and (root := root_name(function)):
             self.calls_on[root] = None
 
     def annotations(self, statement: ast.stmt) -> None:
-        for annotation in _annotations(statement):
+        for annotation in annotations_of(statement):
             for node in ast.walk(annotation):
                 match node:
                     case ast.Constant(value=str(text)) if text.strip():
@@ -302,14 +314,14 @@ class _Reader:
             tree = ast.parse(annotation, mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return  # a string that is no annotation, such as the dimensions of a jaxtyping array
-        for name in _names_loaded(tree.body):
+        for name in names_loaded(tree.body):
             self.mentions[name] = None
 
     def walruses(self, statement: ast.stmt, *, sure: bool) -> None:
         """Names bound by `:=` in a statement's own expressions (also inside comprehensions, as Python has it)."""
         if isinstance(statement, _DEFINITIONS):
             return
-        for node in _own_nodes(statement):
+        for node in own_nodes(statement):
             match node:
                 case ast.NamedExpr(target=ast.Name(id=name)):
                     self.bind(name, sure=sure and isinstance(statement, ast.Assign | ast.Expr))
@@ -329,106 +341,3 @@ def _executes(statement: ast.stmt) -> bool:
         case ast.Assign(value=ast.Constant()) | ast.AnnAssign(value=ast.Constant() | None):
             return False
     return True
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Expr(value=ast.Constant(value=str())):
-            return True
-    return False
-
-
-def _is_main_guard(test: ast.expr) -> bool:
-    """`__name__ == "__main__"`, alone or with more conditions."""
-    match test:
-        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-            match left, right:
-                case (ast.Name(id="__name__"), ast.Constant(value="__main__")) | (
-                    ast.Constant(value="__main__"),
-                    ast.Name(id="__name__"),
-                ):
-                    return True
-        case ast.BoolOp(op=ast.And(), values=values):
-            return any(_is_main_guard(value) for value in values)
-    return False
-
-
-def _root(node: ast.expr) -> str:
-    """The name that a chain of attributes and subscripts begins with; empty when it begins otherwise.
-
-    What a call gives is another object, except for `x.setdefault(…)` and `x.get(…)`.
-    """
-    while True:
-        match node:
-            case ast.Call(func=ast.Attribute(value=inner, attr="setdefault" | "get")):
-                node = inner
-            case ast.Attribute(value=inner) | ast.Subscript(value=inner):
-                node = inner
-            case ast.Name(id=name):
-                return name
-            case _:
-                return ""
-
-
-def _dotted(node: ast.expr) -> str:
-    """`a.b.c` for an attribute chain; subscripts at its end are left out, other chains give the empty string."""
-    parts: list[str] = []
-    while True:
-        match node:
-            case ast.Attribute(value=inner, attr=attr):
-                parts.append(attr)
-                node = inner
-            case ast.Subscript(value=inner) if not parts:
-                node = inner
-            case ast.Name(id=name):
-                return ".".join((name, *reversed(parts)))
-            case _:
-                return ""
-
-
-def _last(node: ast.expr) -> str:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
-
-
-def _names_loaded(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Name(id=name, ctx=ast.Load()):
-                yield name
-
-
-def _names_stored(node: ast.expr) -> Iterator[str]:
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Name(id=name, ctx=ast.Store()):
-                yield name
-
-
-def _annotations(statement: ast.stmt) -> Iterator[ast.expr]:
-    match statement:
-        case (
-            ast.FunctionDef(args=args, returns=returns)
-            | ast.AsyncFunctionDef(args=args, returns=returns)
-        ):
-            every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
-            for argument in every:
-                if argument is not None and argument.annotation is not None:
-                    yield argument.annotation
-            if returns is not None:
-                yield returns
-        case ast.AnnAssign(annotation=annotation):
-            yield annotation
-
-
-def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement that do not belong to a statement inside it."""
-    stack: list[ast.AST] = [
-        n for n in ast.iter_child_nodes(statement) if not isinstance(n, ast.stmt)
-    ]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt))

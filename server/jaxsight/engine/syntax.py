@@ -1,0 +1,140 @@
+"""Small questions about syntax trees that several readers of them ask."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+
+def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks of a compound statement that is neither a function nor a class."""
+    match statement:
+        case ast.If() | ast.For() | ast.AsyncFor() | ast.While():
+            yield statement.body
+            yield statement.orelse
+        case ast.With() | ast.AsyncWith():
+            yield statement.body
+        case ast.Try() | ast.TryStar():
+            yield statement.body
+            for handler in statement.handlers:
+                yield handler.body
+            yield statement.orelse
+            yield statement.finalbody
+        case ast.Match():
+            for case in statement.cases:
+                yield case.body
+
+
+def root_name(node: ast.expr) -> str:
+    """The name that a chain of attributes and subscripts begins with; empty when it begins otherwise.
+
+    What a call gives is another object, except for `x.setdefault(…)` and `x.get(…)`.
+    """
+    while True:
+        match node:
+            case ast.Call(func=ast.Attribute(value=inner, attr="setdefault" | "get")):
+                node = inner
+            case ast.Attribute(value=inner) | ast.Subscript(value=inner):
+                node = inner
+            case ast.Name(id=name):
+                return name
+            case _:
+                return ""
+
+
+def dotted_name(node: ast.expr) -> str:
+    """`a.b.c` for an attribute chain; subscripts at its end are left out, other chains give the empty string."""
+    parts: list[str] = []
+    while True:
+        match node:
+            case ast.Attribute(value=inner, attr=attr):
+                parts.append(attr)
+                node = inner
+            case ast.Subscript(value=inner) if not parts:
+                node = inner
+            case ast.Name(id=name):
+                return ".".join((name, *reversed(parts)))
+            case _:
+                return ""
+
+
+def last_name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def names_loaded(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Load()):
+                yield name
+
+
+def names_stored(node: ast.expr) -> Iterator[str]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+
+
+def annotations_of(statement: ast.stmt) -> Iterator[ast.expr]:
+    match statement:
+        case (
+            ast.FunctionDef(args=args, returns=returns)
+            | ast.AsyncFunctionDef(args=args, returns=returns)
+        ):
+            every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
+            for argument in every:
+                if argument is not None and argument.annotation is not None:
+                    yield argument.annotation
+            if returns is not None:
+                yield returns
+        case ast.AnnAssign(annotation=annotation):
+            yield annotation
+
+
+def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement that do not belong to a statement inside it."""
+    stack: list[ast.AST] = [
+        n for n in ast.iter_child_nodes(statement) if not isinstance(n, ast.stmt)
+    ]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt))
+
+
+def is_main_guard(test: ast.expr) -> bool:
+    """`__name__ == "__main__"`, alone or with more conditions."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            match left, right:
+                case (ast.Name(id="__name__"), ast.Constant(value="__main__")) | (
+                    ast.Constant(value="__main__"),
+                    ast.Name(id="__name__"),
+                ):
+                    return True
+        case ast.BoolOp(op=ast.And(), values=values):
+            return any(is_main_guard(value) for value in values)
+    return False
+
+
+def is_text(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
+
+
+def captured(pattern: ast.pattern) -> set[str]:
+    """The names that a pattern of `match` binds."""
+    names: set[str] = set()
+    for node in ast.walk(pattern):
+        match node:
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                names.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                names.add(name)
+    return names
