@@ -144,6 +144,20 @@ async def test_a_syntax_error_keeps_the_last_good_answers_shifted_and_marked(
     editing.close(file)
 
 
+async def test_a_file_that_was_closed_between_keeps_its_answers_through_a_syntax_error(
+    editing: Session, file: str
+) -> None:
+    editing.open(file, SOURCE)
+    await trace_id(editing, file)
+    editing.close(file)
+    editing.open(file, SOURCE)
+    assert [hint.label for hint in await editing.hints(file, wait=True)] == [": f32[3]"]
+    editing.change(file, SOURCE.replace("return y + y", "return y + (y"))
+    [stale] = await editing.hints(file)
+    assert (stale.stale, stale.label) == (True, ": f32[3]")
+    editing.close(file)
+
+
 async def test_a_new_trace_replaces_the_stale_hints(editing: Session, file: str) -> None:
     slow = SOURCE.replace("WIDTH = 3", "import time\n\nWIDTH = 3").replace(
         "    y = helper(x)", "    time.sleep(1)\n    y = helper(x)"

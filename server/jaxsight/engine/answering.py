@@ -52,6 +52,7 @@ class Answering:
             self._version(path) != version for path, version in answer.versions.items()
         ):
             return None
+        self._latest[_unit(question)] = answer
         return answer
 
     def latest(self, path: str, function: str, set_name: str) -> Answer | None:
@@ -69,7 +70,6 @@ class Answering:
             Superseded: a newer question about the same function came while this one ran.
         """
         if (answer := self.known(question)) is not None:
-            self._latest[_unit(question)] = answer
             return answer
         unit = _unit(question)
         running = self._running.get(unit)

@@ -1,7 +1,7 @@
 """Projects: a root folder with its settings, its interpreter and its tracers.
 
 A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace's folder that holds
-it. Settings are read here and nowhere else, and again when a settings file changes. A project starts no process before
+it; an installed library's to the workspace's first folder, where its example inputs are. Settings are read here and nowhere else, and again when a settings file changes. A project starts no process before
 something is asked of it, and none at all while the workspace is not trusted.
 """
 
@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 SETTINGS_FILE = "pyproject.toml"
+_LIBRARIES = frozenset({"site-packages", "dist-packages"})
 LONG = 1.0
 """Seconds after which a running trace is worth a progress message."""
 
@@ -196,6 +197,9 @@ class Projects:
         self.documents: dict[str, Document] = {}
         """The open documents; the session keeps them."""
         self._roots: tuple[str, ...] = ()
+        """The workspace's folders, the inner ones first."""
+        self._first = ""
+        """The first one as the editor lists them."""
         self._editor: Mapping[str, object] = {}
         self._editor_by_root: Mapping[str, Mapping[str, object]] = {}
         self._editor_python: Mapping[str, str] = {}
@@ -215,6 +219,7 @@ class Projects:
         editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> bool:
         """Take the editor's view; whether any project is another one now."""
+        self._first = roots[0] if roots else ""
         self._roots = tuple(sorted(roots, key=len, reverse=True))
         self._editor, self._editor_python, self._trusted = editor, editor_python, trusted
         self._editor_by_root = editor_by_root
@@ -308,6 +313,8 @@ class Projects:
 
     def _find_root(self, path: str) -> str:
         workspace = next((root for root in self._roots if _holds(root, path)), None)
+        if workspace is None and self._first and _LIBRARIES & set(PurePath(path).parts):
+            return self._find_root(str(Path(self._first, SETTINGS_FILE)))
         for folder in Path(path).parents:
             if any((folder / marker).exists() for marker in MARKERS):
                 return str(folder)

@@ -1,0 +1,54 @@
+"""A project as people have them: settings, a module, examples for code that is not theirs."""
+
+from __future__ import annotations
+
+import sys
+
+SETTINGS = f"""\
+[tool.jaxsight]
+python = {sys.executable!r}
+
+[tool.jaxsight.sizes]
+B = 8
+
+[tool.jaxsight.examples]
+"losses:huber_loss" = "predictions, targets: f32[B, 3]"
+"optax.losses._regression:huber_loss" = "predictions, targets: f32[B, 5]"
+"jax._src.nn.functions:glu" = "x: f32[B, 16]"
+"""
+
+MODEL = '''\
+import jax
+import jax.numpy as jnp
+
+
+def attention(q, k, v, *, causal=True):
+    """Scaled dot-product attention.
+
+    Example inputs:
+        q, k, v: f32[4, 128, 8, 64]
+    Example inputs (short):
+        q, k, v: f32[1, 16, 8, 64]
+    """
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
+    if causal:
+        mask = jnp.tril(jnp.ones((q.shape[1], k.shape[1]), bool))
+        scores = jnp.where(mask, scores, -jnp.inf)
+    weights = jax.nn.softmax(scores, axis=-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def clipped(x, limit: float = 1.0):
+    norm = jnp.linalg.norm(x)
+    return x * jnp.minimum(1, limit / norm)
+
+
+def relu(x):
+    """
+    Example inputs:
+        x: f32[B]
+    """
+    if x.sum() > 0:
+        return x
+    return jnp.zeros_like(x)
+'''

@@ -1,0 +1,199 @@
+"""What a person sees in Neovim: real editor, real server, real JAX."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.editors.project import MODEL
+from tests.editors.neovim import Neovim
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def model(editor: Neovim, project: Path) -> Neovim:
+    """The editor with the module open as it is on disk."""
+    (project / "model.py").write_text(MODEL, encoding="utf-8")
+    editor.lua("vim.cmd('silent! %bwipeout!')")
+    editor.edit(project / "model.py")
+    editor.hints(": f32[4,8,128,128]")
+    return editor
+
+
+def test_hover_on_a_function_tells_shapes_and_jaxpr(model: Neovim) -> None:
+    model.place("def atten|tion")
+    shown = model.hover()
+    assert "q: f32[4,128,8,64]" in shown
+    assert "causal: True" in shown
+    assert "-> f32[4,128,8,64]" in shown
+    assert "dot_general" in shown
+    assert "traced with the first of 2 sets of example inputs" in shown
+
+
+def test_hover_on_an_expression_tells_what_it_is(model: Neovim) -> None:
+    model.place("jnp.where(mask, sco|res")
+    assert "scores: f32[4,8,128,128]" in model.hover()
+
+
+def test_shapes_are_drawn_behind_assigned_names(model: Neovim) -> None:
+    assert model.hints() == {
+        "13:scores": ": f32[4,8,128,128]",
+        "15:mask": ": bool[128,128]",
+        "16:scores": ": f32[4,8,128,128]",
+        "17:weights": ": f32[4,8,128,128]",
+    }
+
+
+def test_a_tracing_error_is_a_diagnostic_at_its_expression(model: Neovim) -> None:
+    [shown] = model.until(
+        """
+        return vim.tbl_map(function(d)
+          return { code = d.code, line = d.lnum, from = d.col, to = d.end_col, source = d.source,
+                   message = d.message }
+        end, vim.diagnostic.get(0))
+        """
+    )
+    line = MODEL.splitlines().index("    if x.sum() > 0:")
+    assert (shown["code"], shown["source"]) == ("JX401", "jaxsight")
+    assert (shown["line"], shown["from"], shown["to"]) == (line, 7, 18)
+    assert "bool" in shown["message"]
+
+
+def test_a_hint_follows_an_edit_that_changes_a_shape(model: Neovim) -> None:
+    model.replace("axis=-1)", "axis=-1)[..., :7]")
+    model.replace("bhqk,bkhd->bqhd", "bhqk,bkhd->bhqd")
+    assert model.hints(": f32[4,8,128,7]")["17:weights"] == ": f32[4,8,128,7]"
+
+
+def test_a_syntax_error_keeps_the_hints(model: Neovim) -> None:
+    known = model.hints()
+    model.replace("weights, v)", "weights, v")
+    model.lua("vim.wait(1000)")
+    assert model.hints() == known
+    model.place("jnp.where(mask, sco|res")
+    assert "stale" in model.hover()
+    model.replace("weights, v", "weights, v)")
+    model.until("return T.hover(1000) and not table.concat(T.hover(1000)):match('stale')")
+    assert model.hints() == known
+
+
+def test_example_inputs_are_added_by_a_code_action(model: Neovim) -> None:
+    model.place("def clip|ped")
+    model.lua(
+        """
+        vim.lsp.buf.code_action({
+          filter = function(action) return action.title:match('Add example inputs') end,
+          apply = true,
+        })
+        """
+    )
+    model.until(
+        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):match('limit: f')"
+    )
+    section = model.text().partition("def clipped")[2].partition("norm =")[0]
+    assert "Example inputs:" in section
+    assert "x: f32[" in section
+
+
+def test_completion_in_a_section_knows_arguments_and_dtypes(model: Neovim) -> None:
+    model.replace("        x: f32[B]", "        ")
+    arguments = _completions(model, '"""\n    Example inputs:\n        |\n')
+    assert "x" in arguments
+    model.replace('"""\n    Example inputs:\n        \n', '"""\n    Example inputs:\n        x: \n')
+    dtypes = _completions(model, '"""\n    Example inputs:\n        x: |\n')
+    assert {"f32", "bf16", "i32"} <= set(dtypes)
+
+
+def _completions(editor: Neovim, place: str) -> list[str]:
+    editor.place(place)
+    labels: list[str] = editor.until(
+        """
+        local params = vim.lsp.util.make_position_params(0, 'utf-8')
+        local answers = vim.lsp.buf_request_sync(0, 'textDocument/completion', params, 5000)
+        local labels = {}
+        for _, answer in pairs(answers or {}) do
+          for _, item in ipairs(answer.result and (answer.result.items or answer.result) or {}) do
+            table.insert(labels, vim.trim((item.label:gsub(':$', ''))))
+          end
+        end
+        return labels
+        """
+    )
+    return labels
+
+
+def test_a_lens_chooses_another_example_set(model: Neovim) -> None:
+    model.lua(
+        """
+        vim.ui.select = function(items, options, choose)
+          for index, item in ipairs(items) do
+            local title = options and options.format_item and options.format_item(item) or item
+            if title == 'short' or title.title == 'short' then return choose(item, index) end
+          end
+        end
+        vim.fn.inputlist = function(lines)
+          for index, line in ipairs(lines) do if line:match('short') then return index - 1 end end
+          return 0
+        end
+        vim.lsp.codelens.refresh({ bufnr = 0 })
+        """
+    )
+    titles = model.until(
+        "return vim.tbl_map(function(l) return l.command.title end, vim.lsp.codelens.get(0))"
+    )
+    assert "example inputs (1 of 2)" in titles
+    model.lua(
+        """
+        local client = vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' })[1]
+        for _, lens in ipairs(vim.lsp.codelens.get(0)) do
+          if lens.command.command == 'jaxsight.chooseSet' then
+            client:exec_cmd(lens.command, { bufnr = vim.api.nvim_get_current_buf() })
+            return
+          end
+        end
+        """
+    )
+    hints = model.hints(": f32[1,8,16,16]")
+    assert hints["15:mask"] == ": bool[16,16]"
+
+
+def _installed(module: str) -> Path:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        pytest.skip(f"{module} is not installed here")
+    return Path(spec.origin)
+
+
+def test_a_copy_of_a_library_file_has_examples_from_the_project(
+    editor: Neovim, project: Path
+) -> None:
+    shutil.copyfile(_installed("optax.losses._regression"), project / "losses.py")
+    editor.edit(project / "losses.py")
+    editor.place("|errors = (pred")
+    assert "errors" in {place.partition(":")[2] for place in editor.hints(": f32[8,3]")}
+    editor.place("def huber|_loss")
+    assert "huber_loss(predictions: f32[8,3], targets: f32[8,3]" in editor.hover()
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "assigned", "shape"),
+    [
+        ("optax.losses._regression", "huber_loss", "errors| = (predictions", "f32[8,5]"),
+        ("jax._src.nn.functions", "glu", "x1|, x2 = jnp.split(x_arr", "f32[8,8]"),
+    ],
+)
+def test_an_installed_library_is_read_with_examples_from_the_project(
+    editor: Neovim, module: str, function: str, assigned: str, shape: str
+) -> None:
+    editor.edit(_installed(module))
+    editor.place(assigned)
+    hints = editor.hints(f": {shape}")
+    name = assigned.partition("|")[0]
+    assert [label for place, label in hints.items() if place.endswith(f":{name}")] == [f": {shape}"]
+    assert f"{name}: {shape}" in editor.hover()
+    editor.place(f"def {function}|(")
+    assert "traced with its example inputs" in editor.hover()

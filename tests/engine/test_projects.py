@@ -1,0 +1,48 @@
+"""Which project a file belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxsight.engine.projects import Projects
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    for folder in ("first", "second/inner", ".git"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "second" / "inner" / "pyproject.toml").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "root"),
+    [
+        ("first/a.py", "first"),
+        ("second/a.py", "second"),
+        ("second/inner/package/a.py", "second/inner"),
+        ("elsewhere/a.py", "."),
+        ("env/lib/python3.11/site-packages/optax/a.py", "second"),
+        ("first/.venv/lib/python3.11/site-packages/optax/a.py", "first"),
+    ],
+    ids=[
+        "workspace folder",
+        "second folder",
+        "marked folder inside",
+        "outside: nearest marker",
+        "library: first folder",
+        "library in a project's environment",
+    ],
+)
+def test_a_file_belongs_to_the_nearest_project(workspace: Path, file: str, root: str) -> None:
+    projects = Projects()
+    projects.configure(
+        [str(workspace / "second"), str(workspace / "first")],
+        {},
+        trusted=True,
+        editor_python={},
+        editor_by_root={},
+    )
+    assert Path(projects.of(str(workspace / file)).root) == workspace / root
