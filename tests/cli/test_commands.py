@@ -197,6 +197,12 @@ def test_check_without_findings_says_so_and_exits_with_0(project: Path) -> None:
     assert done.stdout == "No findings: 2 functions with example inputs in 1 file.\n"
 
 
+def test_per_file_ignores_of_the_project_leave_findings_out(project: Path) -> None:
+    with (project / "pyproject.toml").open("a") as settings:
+        settings.write('per-file-ignores = { "model.py" = ["JX40"] }\n')
+    assert jaxsight("check", cwd=project).returncode == 0
+
+
 def test_check_writes_json_alone_to_stdout(project: Path) -> None:
     done = jaxsight("check", "model.py", "--output-format", "json", cwd=project)
     [found] = json.loads(done.stdout)

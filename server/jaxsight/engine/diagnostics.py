@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from jaxsight.engine.answers import Finding
 from jaxsight.engine.documents import Subject
@@ -15,18 +16,28 @@ _IGNORED = re.compile(r"#\s*jaxsight:\s*ignore(?:\[([^\]]*)\])?")
 
 
 def report(
-    module: Module, subjects: Iterable[Subject], traced: Iterable[Finding], settings: Settings
+    module: Module,
+    subjects: Iterable[Subject],
+    traced: Iterable[Finding],
+    settings: Settings,
+    file: PurePosixPath,
 ) -> list[Finding]:
     """All findings of a file, in order, once each.
 
-    Left out are those that `select` and `ignore` exclude, and those on a line with `# jaxsight: ignore` or
-    `# jaxsight: ignore[CODE, …]`.
+    Left out are those that `select`, `ignore` and `perFileIgnores` exclude, and those on a line with
+    `# jaxsight: ignore` or `# jaxsight: ignore[CODE, …]`.
+
+    Args:
+        file: the file's path below the project's root.
     """
     findings = [*_problems(subjects), *traced]
+    in_file = settings.ignored_in(file)
     kept = {
         (f.range, f.code, f.message): f
         for f in findings
-        if selected(f.code, settings.select, settings.ignore) and not _ignored(module, f)
+        if selected(f.code, settings.select, settings.ignore)
+        and selected(f.code, (), in_file)
+        and not _ignored(module, f)
     }
     return sorted(kept.values(), key=lambda f: (f.range, f.code))
 

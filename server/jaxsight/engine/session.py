@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
 from jaxsight.engine import examples, failures
 from jaxsight.engine.actions import add_examples
@@ -180,7 +182,8 @@ class Session:
         subjects = self._subjects(document)
         views = await self._views(document, patience)
         found = [f for view in views for f in failures.findings(view)]
-        return report(document.module, subjects, found, self._projects.of(path).settings)
+        project = self._projects.of(path)
+        return report(document.module, subjects, found, project.settings, _below(project.root, path))
 
     async def lenses(self, path: str) -> list[Lens]:
         """The example set in use above each function that has any."""
@@ -442,6 +445,11 @@ async def _given_up(tasks: Sequence[asyncio.Task[Answer]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _below(root: str, path: str) -> PurePosixPath:
+    """The path as patterns of settings see it: from the root, with `/` on every system."""
+    return PurePosixPath(os.path.relpath(path, root).replace(os.sep, "/"))
 
 
 def _by_closeness(subjects: Sequence[Subject], own: Subject | None) -> list[Subject]:
