@@ -35,7 +35,9 @@ QUICK = 8
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.perf", description=__doc__)
-    parser.add_argument("--only", action="append", choices=BENCHES, help="measure this (repeat for more)")
+    parser.add_argument(
+        "--only", action="append", choices=BENCHES, help="measure this (repeat for more)"
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} runs instead of {RUNS}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples here")
     options = parser.parse_args()

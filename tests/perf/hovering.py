@@ -44,7 +44,9 @@ def known(root: Path, runs: int) -> list[Figure]:
             floor.append(_hover(bare, SMALL))
         busy = _while_tracing(editor, runs)
     return [
-        Figure("hover, known", "ms", ours, floor, "bare server", [Goal(2), Goal(10, percentile=95)]),
+        Figure(
+            "hover, known", "ms", ours, floor, "bare server", [Goal(2), Goal(10, percentile=95)]
+        ),
         Figure(
             "hover, known, while another function is traced",
             "ms",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import logging
 import os
@@ -38,6 +39,7 @@ _LAST_WORK = 5.0
 
 def main(argv: Sequence[str] | None = None, engine_factory: EngineFactory | None = None) -> int:
     """Run the server until its client is done; returns the exit status."""
+    gc.disable()  # nothing that is imported becomes garbage; the engine enables it when all is there
     arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(
         stream=sys.stderr,

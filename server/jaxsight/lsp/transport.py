@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import queue
+import select
 import sys
 import threading
 from collections.abc import Callable
@@ -80,19 +81,34 @@ class Inbox:
 
 
 class Outbox:
-    """Writes to a file descriptor from a thread of its own, in order."""
+    """Writes to a file descriptor, in order: at once what surely fits, the rest from a thread of its own."""
 
     def __init__(self, descriptor: int, failed: Callable[[], None]) -> None:
-        """`failed` is called from the thread when the other side is gone."""
+        """`failed` is called, maybe from the thread, when the other side is gone."""
         self._descriptor = descriptor
         self._failed = failed
+        self._put = self._written = 0
+        """How many messages the thread was given, and how many of them it has written."""
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="jaxsight writer", daemon=True)
         self._thread.start()
 
     def write(self, data: bytes) -> None:
-        """Have `data` written."""
+        """Have `data` written. To be called from one thread."""
+        if self._put == self._written and self._fits(data):
+            try:
+                os.write(self._descriptor, data)
+            except OSError:
+                self._failed()
+            return
+        self._put += 1
         self._waiting.put(data)
+
+    def _fits(self, data: bytes) -> bool:
+        """Whether writing would not block: a pipe that is ready takes so much (POSIX), and on Windows one cannot ask."""
+        if sys.platform == "win32" or len(data) > select.PIPE_BUF:
+            return False
+        return bool(select.select((), (self._descriptor,), (), 0)[1])
 
     def close(self) -> None:
         """Write what is left, if the client reads it soon."""
@@ -105,6 +121,7 @@ class Outbox:
                 rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(self._descriptor, rest) :]
+                self._written += 1
         except OSError:
             self._failed()
 

@@ -55,7 +55,9 @@ class Tracer:
         self._edits = 0
         if line.requests.empty():
             _warm_up()
+            gc.collect()
         gc.freeze()  # JAX is here to stay: collections need not look at it
+        gc.enable()
         self._baseline = Baseline()
 
     def run(self) -> None:

@@ -1,5 +1,7 @@
 """One step of optax's Adam on a small network's parameters."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -11,7 +13,7 @@ def make_params():
     sizes = [784, 512, 256, 10]
     return [
         {"w": jnp.zeros((inner, outer)), "b": jnp.zeros(outer)}
-        for inner, outer in zip(sizes[:-1], sizes[1:], strict=True)
+        for inner, outer in itertools.pairwise(sizes)
     ]
 
 

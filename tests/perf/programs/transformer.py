@@ -44,9 +44,7 @@ def rotate(x):
     angle = jnp.arange(length)[:, None] * frequency
     sine, cosine = jnp.sin(angle)[:, None], jnp.cos(angle)[:, None]
     left, right = x[..., :half], x[..., half:]
-    return jnp.concatenate(
-        [left * cosine - right * sine, left * sine + right * cosine], axis=-1
-    )
+    return jnp.concatenate([left * cosine - right * sine, left * sine + right * cosine], axis=-1)
 
 
 def attend(x, layer):
@@ -75,9 +73,7 @@ def loss(params, tokens):
     for layer in params["layers"]:
         x = apply_layer(x, layer)
     logits = normalize(x, params["norm"]) @ params["embedding"].T
-    chosen = jnp.take_along_axis(
-        jax.nn.log_softmax(logits), tokens[:, 1:, None], axis=-1
-    )
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, 1:, None], axis=-1)
     return -chosen.mean()
 
 
