@@ -183,7 +183,9 @@ class Session:
         views = await self._views(document, patience)
         found = [f for view in views for f in failures.findings(view)]
         project = self._projects.of(path)
-        return report(document.module, subjects, found, project.settings, _below(project.root, path))
+        return report(
+            document.module, subjects, found, project.settings, _below(project.root, path)
+        )
 
     async def lenses(self, path: str) -> list[Lens]:
         """The example set in use above each function that has any."""
