@@ -100,13 +100,20 @@ async def serve(
     configuration = Configuration(params if isinstance(params, Mapping) else {})
     engine = engine_factory(configuration)
     try:
-        await asyncio.to_thread(importlib.import_module, "jaxsight.lsp.language_server")
+        await asyncio.to_thread(_import_server)
         return await _converse(inbox, outbox, engine, configuration)
     finally:
         try:
             await asyncio.wait_for(engine.aclose(), _LAST_WORK)
         except TimeoutError:
             log.error("the engine did not end within %g s", _LAST_WORK)
+
+
+def _import_server() -> None:
+    from jaxsight.lsp.bytecode import kept
+
+    with kept():
+        importlib.import_module("jaxsight.lsp.language_server")
 
 
 async def _converse(

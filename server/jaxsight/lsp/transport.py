@@ -97,10 +97,12 @@ class Outbox:
         """Have `data` written. To be called from one thread."""
         if self._put == self._written and self._fits(data):
             try:
-                os.write(self._descriptor, data)
+                data = data[os.write(self._descriptor, data) :]
             except OSError:
                 self._failed()
-            return
+                return
+            if not data:
+                return
         self._put += 1
         self._waiting.put(data)
 

@@ -1,0 +1,81 @@
+"""What attrs compiled is found again in the next process, and never in place of something else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import builtins, sys
+from pathlib import Path
+from jaxsight.lsp.bytecode import kept
+
+sys.dont_write_bytecode = {dont_write}
+compiled = 0
+real = builtins.compile
+def counting(source, filename, *rest, **named):
+    global compiled
+    compiled += "attrs generated" in str(filename)
+    return real(source, filename, *rest, **named)
+builtins.compile = counting
+import attrs
+with kept(Path(sys.argv[1])):
+    @attrs.define
+    class Point:
+        x: int = {default}
+print(compiled, Point())
+"""
+
+
+def run(file: Path, *, default: int = 1, dont_write: bool = False) -> list[str]:
+    """How many scripts of attrs a new process compiles, and what the class came out as."""
+    script = SCRIPT.format(default=default, dont_write=dont_write)
+    command = [sys.executable, "-c", script, str(file)]
+    return subprocess.check_output(command, text=True).split()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "codes"
+
+
+def test_the_next_process_compiles_nothing(file: Path) -> None:
+    first, made = run(file)
+    assert int(first) > 0
+    assert run(file) == ["0", made]
+
+
+def test_another_class_is_not_mistaken_for_the_kept_one(file: Path) -> None:
+    assert run(file, default=1)[1] == "Point(x=1)"
+    assert run(file, default=2)[1] == "Point(x=2)"
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense"])
+def test_a_broken_file_is_replaced(file: Path, content: bytes) -> None:
+    run(file)
+    whole = file.read_bytes()
+    file.write_bytes(content)
+    assert int(run(file)[0]) > 0
+    assert file.read_bytes() == whole
+
+
+def test_a_file_that_was_cut_off_is_replaced(file: Path) -> None:
+    run(file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    assert int(run(file)[0]) > 0
+    assert file.read_bytes() == whole
+
+
+def test_nothing_is_written_where_python_is_told_not_to(file: Path) -> None:
+    run(file, dont_write=True)
+    assert not file.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file, not a folder")
+    _, made = run(tmp_path / "taken" / "codes")
+    assert made == "Point(x=1)"
