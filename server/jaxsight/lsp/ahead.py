@@ -5,7 +5,6 @@ Of the engine only `projects` is imported here; the rest, which takes as long ag
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 from jaxsight.engine.projects import Projects
@@ -28,9 +27,6 @@ class EngineAhead:
         """The whole engine, on the tracers that have been started."""
         from jaxsight.engine.session import Session
 
-        if not gc.isenabled():
-            gc.freeze()  # collections need not look at what was imported
-            gc.enable()
         self._session = Session(self._projects)
         return self._session
 

@@ -2,12 +2,13 @@
 
 The protocol has some 550 classes. For each attrs writes a script and compiles it, again in every process: half of the import, 100
 ms of an editor's start. The compiled scripts lie where this module's own bytecode lies, under the same rules, and are found
-by their whole text: what is kept can be missing, never wrong. Where attrs works otherwise one day, nothing is kept.
+by a digest of their text: what is kept can be missing, never wrong. Where attrs works otherwise one day, nothing is kept.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import marshal
 import os
@@ -28,14 +29,15 @@ def kept(file: Path | None = None) -> Iterator[None]:
     """Classes that attrs makes within are made of kept bytecode; what had to be compiled is kept at the end."""
     file = file or default_file()
     known = _load(file)
-    new: dict[tuple[str, str], CodeType] = {}
+    new: dict[bytes, CodeType] = {}
 
     def compile_once(source: Any, filename: Any, mode: str, *rest: Any, **named: Any) -> Any:
         if rest or named or mode != "exec" or type(source) is not str or type(filename) is not str:
             return compile(source, filename, mode, *rest, **named)
-        code = known.get((source, filename))
+        key = hashlib.blake2b(f"{filename}\n{source}".encode(), digest_size=16).digest()
+        code = known.get(key)
         if code is None:
-            code = new[source, filename] = compile(source, filename, mode)
+            code = new[key] = compile(source, filename, mode)
         return code
 
     setattr(attr._make, _NAME, compile_once)
@@ -52,7 +54,7 @@ def default_file() -> Path:
     return Path(importlib.util.cache_from_source(__file__, optimization="protocol"))
 
 
-def _load(file: Path) -> dict[tuple[str, str], CodeType]:
+def _load(file: Path) -> dict[bytes, CodeType]:
     magic = importlib.util.MAGIC_NUMBER
     try:
         data = file.read_bytes()
@@ -61,7 +63,7 @@ def _load(file: Path) -> dict[tuple[str, str], CodeType]:
         return {}  # not there yet, or cut off
 
 
-def _store(file: Path, codes: dict[tuple[str, str], CodeType]) -> None:
+def _store(file: Path, codes: dict[bytes, CodeType]) -> None:
     """Write it whole or not at all; another server may do the same just now."""
     part = file.with_name(f"{file.name}.{os.getpid()}")
     try:

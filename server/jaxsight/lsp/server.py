@@ -33,13 +33,16 @@ _WATCH_INTERVAL = 2.0
 """Seconds between looks at whether the client's process is alive. Most clients close our stream when they end; this is for
 those that were killed while another process holds the stream open."""
 
+_COLLECT = (5000, 5, 10)
+"""Collections are rarer than Python's own: nearly all of what a start makes is here to stay, and looking at it takes time."""
+
 _LAST_WORK = 5.0
 """Seconds for the engine to end; tracers end by themselves when this process is gone."""
 
 
 def main(argv: Sequence[str] | None = None, engine_factory: EngineFactory | None = None) -> int:
     """Run the server until its client is done; returns the exit status."""
-    gc.disable()  # nothing that is imported becomes garbage; the engine enables it when all is there
+    gc.set_threshold(*_COLLECT)
     arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(
         stream=sys.stderr,
