@@ -25,6 +25,9 @@ from jaxsight.engine.answers import (
 )
 from jaxsight.engine.events import Event
 from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.tracer.protocol import Sourcerize
+
+SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 
 
 @dataclass(frozen=True)
@@ -118,19 +121,35 @@ class FakeSession:
     async def actions(self, path: str, range: Range) -> list[Action]:
         line = Position(range.start.line, 0)
         edit = Edit(Range(line, line), "# added\n")
-        return [Action("Add", "refactor.rewrite.jaxsight", (edit,))]
+        return [
+            Action("Add", "refactor.rewrite.jaxsight", (edit,)),
+            *(
+                Action("Put below", SOURCERIZE, pending=word)
+                for place, word in self.words(path, r"(?<=def )\w+")
+                if place.start.line == range.start.line
+            ),
+        ]
+
+    async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
+        if pending == "hard":
+            raise LookupError("hard cannot be written as source")
+        last = Position(self.texts[path].count("\n"), 0)
+        return (Edit(Range(last, last), f"# {pending}\n"),)
 
     async def completions(self, path: str, position: Position) -> list[Completion]:
         start = Position(position.line, max(0, position.column - 1))
         edit = Edit(Range(start, position), "f32")
         return [Completion("f32", "dtype", edit, "float32", "of *four* bytes")]
 
-    async def show(self, path: str, function: str, what: str = "jaxpr") -> Shown:
+    async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
         if path not in self.texts:
             raise LookupError(f"{path} is not open")
         places = self.words(path, rf"(?<=def ){function}\b")
         if not places:
             raise LookupError(f"there is no function {function}")
+        if isinstance(what, Sourcerize):
+            text = f"# {what.style} {what.transform} {function}\n"
+            return Shown(f"{function}.py", text, (Linked(0, "0", places[0][0]),))
         return Shown(f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),))
 
     def sets(self, path: str, function: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,8 @@ async def test_command_that_finds_nothing_says_so(client: Client) -> None:
     [
         command("jaxsight.chooseSet"),
         command("jaxsight.show", URI, "f", "poetry"),
+        command("jaxsight.show", URI, "f", "jaxpr", "grad"),
+        command("jaxsight.show", URI, "f", "lax", "derivative"),
         command("jaxsight.restart", 1),
         command("jaxsight.unknown"),
     ],
@@ -161,6 +164,62 @@ async def test_only_actions_of_the_kinds_asked_for_are_given(
     context = {} if only is None else {"only": only}
     actions = await client.request("textDocument/codeAction", actions_at(0, **context))
     assert len(actions) == count
+
+
+async def test_slow_edits_are_made_when_the_action_is_chosen(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n", version=7)
+    _, action = await client.request("textDocument/codeAction", actions_at(0))
+    assert client.capabilities["codeActionProvider"]["resolveProvider"]
+    assert action["title"] == "Put below"
+    assert not {"edit", "command"} & action.keys()
+    resolved = await client.request("codeAction/resolve", action)
+    (change,) = resolved["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": URI, "version": 7}
+    assert change["edits"] == [{"range": span(1, 0, 0), "newText": "# f\n"}]
+
+
+async def test_chosen_action_that_cannot_be_done_says_why_and_edits_nothing(client: Client) -> None:
+    await client.initialize(recorded("neovim_0.12.4")["initialize"])
+    client.open(URI, "def hard(): pass\n")
+    _, action = await client.request("textDocument/codeAction", actions_at(0))
+    resolved = await client.request("codeAction/resolve", action)
+    assert "edit" not in resolved
+    (message,) = await client.heard("window/showMessage")
+    assert message["message"] == "hard cannot be written as source"
+
+
+async def test_action_without_our_data_resolves_to_itself(client: Client) -> None:
+    await client.initialize(recorded("helix_25.01.1")["initialize"])
+    client.open(URI, "a\n")
+    (action,) = await client.request("textDocument/codeAction", actions_at(0))
+    assert await client.request("codeAction/resolve", action) == action
+
+
+async def test_slow_edits_are_not_offered_where_they_would_not_be_asked_for(
+    client: Client,
+) -> None:
+    params = recorded("vscode_139")["initialize"]
+    capabilities = json.loads(json.dumps(params["capabilities"]))
+    del capabilities["textDocument"]["codeAction"]["resolveSupport"]
+    await client.initialize(params, capabilities=capabilities)
+    client.open(URI, "def f(): pass\n")
+    actions = await client.request("textDocument/codeAction", actions_at(0))
+    assert [action["title"] for action in actions] == ["Add"]
+
+
+async def test_source_is_a_document_by_its_style_and_its_transformation(client: Client) -> None:
+    client.answers["window/showDocument"] = lambda params: {"success": True}
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    asked = command("jaxsight.show", PATH, "f", "pretty", "grad")
+    shown = await client.request("workspace/executeCommand", asked)
+    uri = "jaxsight-pretty:/home/user/project/sample.py/grad(f).pretty.py"
+    assert shown == {"uri": uri, "text": "# pretty grad f\n"}
+    (document,) = await client.heard("window/showDocument")
+    assert document["uri"] == uri
+    content = await client.request("workspace/textDocumentContent", {"uri": uri})
+    assert content == {"text": "# pretty grad f\n"}
 
 
 async def test_made_document_is_given_by_the_standards_request(client: Client) -> None:

@@ -56,12 +56,16 @@ def test_paths_survive_the_way_to_a_uri_and_back(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("windows", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "transform"),
+    [("jaxpr", ""), ("lax", ""), ("pretty", ""), ("pretty", "value_and_grad")],
+)
 @given(names=st.lists(NAMES, min_size=1, max_size=3), function=NAMES)
 def test_made_documents_survive_any_encoding_of_their_uri(
-    windows: bool, names: list[str], function: str
+    kind: str, transform: str, windows: bool, names: list[str], function: str
 ) -> None:
     path = "c:\\" + "\\".join(names) if windows else "/" + "/".join(names)
-    made = Made(path, function, "jaxpr")
+    made = Made(path, function, kind, transform)
     uri = made.uri(windows=windows)
     assert Made.parse(uri, windows=windows) == made
     scheme, _, rest = uri.partition(":")
@@ -73,6 +77,11 @@ def test_made_documents_survive_any_encoding_of_their_uri(
 def test_title_of_a_made_document_is_the_function() -> None:
     uri = Made("/home/user/model.py", "Model.__call__", "jaxpr").uri(windows=False)
     assert uri == "jaxsight-jaxpr:/home/user/model.py/Model.__call__.jaxpr"
+
+
+def test_source_is_titled_as_python_and_by_its_transformation() -> None:
+    uri = Made("/home/user/model.py", "loss", "lax", "grad").uri(windows=False)
+    assert uri == "jaxsight-lax:/home/user/model.py/grad(loss).lax.py"
 
 
 @pytest.mark.parametrize(

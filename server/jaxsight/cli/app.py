@@ -17,6 +17,7 @@ from jaxsight import __version__
 from jaxsight.cli.check import Format, check
 from jaxsight.cli.errors import UNUSABLE, CommandError
 from jaxsight.cli.show import What, show
+from jaxsight.cli.sourcerize import Style, Transform, sourcerize
 from jaxsight.cli.sources import parse_address
 from jaxsight.engine.settings.kinds import CODE_LIST
 
@@ -104,6 +105,78 @@ async def _show(
 ) -> int:
     address = parse_address(function)
     return await show(address, set_name=set_name, what=what, python=python, as_json=as_json)
+
+
+@app.command("sourcerize")
+def sourcerize_command(
+    function: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE:FUNCTION", help="Methods are written [cyan]Class.method[/cyan]."
+        ),
+    ],
+    set_name: Annotated[
+        str | None,
+        typer.Option(
+            "--set", metavar="NAME", help="Which example inputs, when there are several sets."
+        ),
+    ] = None,
+    style: Annotated[
+        Style,
+        typer.Option(
+            help="[cyan]lax[/cyan]: each operation by its own name; [cyan]pretty[/cyan]: operators, indexing, "
+            "[cyan]jax.numpy[/cyan], where that is the same program."
+        ),
+    ] = Style.LAX,
+    transform: Annotated[
+        Transform | None, typer.Option(help="Write a transformation of the function instead.")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Print only whether the source is the same program, or where it parts."
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the source into a file."),
+    ] = None,
+    python: Python = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a function as source in pure JAX: no classes, no libraries, and exactly the same program.
+
+    The source is traced again before it is shown. Exits with 1 when there is none that is the same program.
+
+    [bold]Examples[/bold]
+
+        jaxsight sourcerize model.py:loss --style pretty
+        jaxsight sourcerize model.py:loss --transform grad --output loss_grad.py
+        jaxsight sourcerize model.py:Attention.__call__ --check
+    """
+    _run(_sourcerize(function, set_name, style, transform, check, output, python, as_json))
+
+
+async def _sourcerize(
+    function: str,
+    set_name: str | None,
+    style: Style,
+    transform: Transform | None,
+    check: bool,
+    output: Path | None,
+    python: str | None,
+    as_json: bool,
+) -> int:
+    return await sourcerize(
+        parse_address(function),
+        set_name=set_name,
+        style=style.value,
+        transform=transform.value if transform is not None else "",
+        check=check,
+        output=output,
+        python=python,
+        as_json=as_json,
+    )
 
 
 @app.command("check")

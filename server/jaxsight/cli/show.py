@@ -13,17 +13,14 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from jaxsight.cli.errors import FOUND, CommandError, or_nearest
+from jaxsight.cli.errors import FOUND
 from jaxsight.cli.prose import print_markdown
-from jaxsight.cli.reports import Reported
-from jaxsight.cli.reports.text import report
-from jaxsight.cli.running import Running, running
+from jaxsight.cli.running import running
 from jaxsight.cli.sources import Address, read_source
-from jaxsight.engine import failures
+from jaxsight.cli.viewing import viewed
 from jaxsight.engine.answers import Shown
 from jaxsight.engine.hints import shape_hints
 from jaxsight.engine.hover import function_hover
-from jaxsight.engine.module import Module
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Traced
 
@@ -62,19 +59,8 @@ async def show(
     path = str(address.path)
     console = Console(highlight=False, soft_wrap=True)
     async with running([], {"python": python} if python else {}) as run:
-        run.session.open(path, source)
-        _check_function(run, address, source)
-        try:
-            view = await run.get(run.session.view(path, address.function, set_name))
-        except LookupError as error:
-            problems = await run.get(run.session.findings(path, patience=0))
-            for finding in problems:
-                console.print(report(Reported(path, source, finding)))
-            raise CommandError(str(error.args[0])) from error
+        view = await viewed(run, address, source, set_name, console)
         if not isinstance(view.answer.reply, Traced):
-            found = [Reported(path, source, finding) for finding in failures.findings(view)]
-            for one in found:
-                console.print(report(one))
             return FOUND
         whole = None
         if what is What.JAXPR:
@@ -90,31 +76,6 @@ async def show(
         case What.SHAPES:
             _print_shapes(console, view, view.answer.reply)
     return 0
-
-
-def _check_function(run: Running, address: Address, source: str) -> None:
-    """Complain in words that help when there is no such function to show."""
-    path = str(address.path)
-    ready = run.session.functions(path)
-    if address.function in ready:
-        return
-    name = address.path.name
-    if not address.function:
-        names = ", ".join(ready) or "none yet"
-        raise CommandError(
-            f"name a function, as in {name}:FUNCTION; with example inputs there are: {names}"
-        )
-    everything = [function.qualname for _, function in Module.parse(source).functions]
-    if address.function not in everything:
-        raise CommandError(
-            f"there is no function {address.function} in {name}{or_nearest(address.function, everything)}"
-        )
-    raise CommandError(
-        f"{address.function} has no example inputs: say in its docstring what to trace it with, e.g.\n"
-        "\n"
-        "    Example inputs:\n"
-        "        x: f32[8, 128]"
-    )
 
 
 def _line_shapes(view: View) -> Iterator[LineShapes]:

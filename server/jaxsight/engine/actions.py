@@ -1,16 +1,25 @@
-"""Code actions that need no trace."""
+"""Code actions. Offering them needs no trace; those that write source ask for it when they are chosen."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.engine import examples
 from jaxsight.engine.answers import Action
 from jaxsight.engine.documents import Subject
+from jaxsight.engine.lenses import SHOW
 from jaxsight.engine.module import Module
+from jaxsight.engine.sourcerized import inserted_name, label
 from jaxsight.engine.text import Range
+from jaxsight.tracer.protocol import Failed, Traced
+from jaxsight.workers.outcomes import Died
 
 ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
+SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
+
+_SCALAR = re.compile(r"b?f\w+\[\]")
+"""What the result of a function looks like that has a gradient."""
 
 
 def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> Iterator[Action]:
@@ -27,3 +36,36 @@ def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> I
         return
     edit = examples.skeleton(function).shifted(chunk.first_line)
     yield Action(f"Add example inputs to {function.qualname}", ADD_EXAMPLES, (edit,))
+
+
+def sourcerize(
+    path: str, module: Module, subject: Subject, range: Range, known: Traced | Failed | Died | None
+) -> Iterator[Action]:
+    """*Sourcerize function*, for a function with example inputs: in a document beside it, or below it.
+
+    On its name there are its transformations too. A function that is known to fail has none of this, and a gradient is
+    offered where the result is known to be a scalar.
+
+    Args:
+        known: what came of the last trace, if there was one.
+    """
+    name = subject.name
+    if subject.broken or subject.function.refused or isinstance(known, Failed | Died):
+        return
+
+    def shown(title: str, style: str, transform: str = "") -> Action:
+        arguments = (path, name, style, transform) if transform else (path, name, style)
+        return Action(title, SOURCERIZE, command=SHOW, arguments=arguments)
+
+    yield shown(f"Sourcerize {name} (expand to pure lax source)", "lax")
+    yield shown(f"Sourcerize {name} (readable source)", "pretty")
+    below = f"Sourcerize {name} into {inserted_name(module, name)} below it"
+    yield Action(below, SOURCERIZE, pending=name)
+    if not range.touches(subject.name_range):
+        return
+    transforms = ["vmap", "jit"]
+    if known is not None and _SCALAR.fullmatch(known.outputs):
+        transforms.insert(0, "grad")
+    for transform in transforms:
+        yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
+        yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)

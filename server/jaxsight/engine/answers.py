@@ -68,11 +68,18 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A code action: its title, LSP-style kind (`quickfix`, `refactor.rewrite…`) and edits of this document."""
+    """A code action: its title, LSP-style kind (`quickfix`, `refactor.rewrite…`) and what it does when it is chosen.
+
+    That is to edit this document, or to run `command` with `arguments`. Edits that take long to make are left out: then
+    `pending` is what `Session.resolve` makes them of.
+    """
 
     title: str
     kind: str
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
+    command: str = ""
+    arguments: tuple[str, ...] = ()
+    pending: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +108,10 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A virtual document: its text, and the lines that lead back to the source."""
+    """A virtual document: its text, and the lines that lead back to the source. `equations` are those that a source was verified by."""
 
     title: str
     text: str
     links: tuple[Linked, ...] = ()
     stale: bool = False
+    equations: int = 0

@@ -25,10 +25,18 @@ from jaxsight.engine.interpreters import (
 )
 from jaxsight.engine.outside import Outside
 from jaxsight.engine.settings import ProjectSettings, Settings, merge, read_project
-from jaxsight.tracer.protocol import Cancelled, Failed, Show, Shown, Stage, Traced
+from jaxsight.tracer.protocol import (
+    Cancelled,
+    Failed,
+    Show,
+    Shown,
+    Sourcerize,
+    Stage,
+    Traced,
+)
 from jaxsight.workers import outcomes
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import Died
+from jaxsight.workers.outcomes import Died, Outcome
 from jaxsight.workers.supervisor import Priority, Tracers
 
 if TYPE_CHECKING:
@@ -94,20 +102,25 @@ class Project:
 
     async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
         """Have a tracer answer."""
+        reply = await self._request(question, None, waiting=waiting)
+        assert not isinstance(reply, Shown), "a trace is not answered by a text"
+        return reply
+
+    async def _request(
+        self, question: Question, sourcerize: Sourcerize | None, *, waiting: bool
+    ) -> Outcome:
         tracers = self._started()
         if tracers is None:
             death = outcomes.Death(outcomes.Reason.UNAVAILABLE, last_words=self.problem)
             return Died(0, "", death)
         self._owner.give_overlays(tracers, question.path)
-        request = question.request(tracers.next_id())
+        request = question.request(tracers.next_id(), sourcerize)
         priority = Priority.PERSON if waiting else Priority.DOCUMENT
         progress = _LongWork(self._owner.events, question)
         try:
-            reply = await tracers.request(request, priority=priority, on_stage=progress.stage)
+            return await tracers.request(request, priority=priority, on_stage=progress.stage)
         finally:
             progress.end()
-        assert not isinstance(reply, Shown), "a trace is not answered by a text"
-        return reply
 
     async def show(self, answer: Answer, what: str) -> Shown | None:
         """A whole text of what was traced; nothing when the tracer that traced it is gone."""
@@ -116,6 +129,14 @@ class Project:
             return None
         reply = await tracers.request(Show(tracers.next_id(), answer.reply.id, what))
         return reply if isinstance(reply, Shown) else None
+
+    async def sourcerize(
+        self, question: Question, wanted: Sourcerize
+    ) -> Shown | Failed | Cancelled | Died:
+        """Have a tracer write the function of a question as source."""
+        reply = await self._request(question, wanted, waiting=True)
+        assert not isinstance(reply, Traced), "what asks for source is answered by a text"
+        return reply
 
     def withdraw(self, path: str) -> None:
         """The editor's text of a file is no more."""

@@ -29,9 +29,9 @@ class Question:
     trace: protocol.Trace
     key: str
 
-    def request(self, id: int) -> protocol.Trace:
-        """The message that asks a tracer."""
-        return replace(self.trace, id=id)
+    def request(self, id: int, sourcerize: protocol.Sourcerize | None = None) -> protocol.Trace:
+        """The message that asks a tracer to trace the function, or to write it as source."""
+        return replace(self.trace, id=id, sourcerize=sourcerize)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from jaxsight.engine import examples, failures
-from jaxsight.engine.actions import add_examples
+from jaxsight.engine.actions import add_examples, sourcerize
 from jaxsight.engine.answering import Answering, Superseded
 from jaxsight.engine.answers import (
     Action,
@@ -37,9 +37,10 @@ from jaxsight.engine.projects import Projects
 from jaxsight.engine.questions import Question, Unasked, ask
 from jaxsight.engine.relocate import expressions_at
 from jaxsight.engine.schedule import debounce
-from jaxsight.engine.text import Position, Range
+from jaxsight.engine.sourcerized import Sources, inserted_name, insertion
+from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.engine.views import Answer, View
-from jaxsight.tracer.protocol import Observation, Traced
+from jaxsight.tracer.protocol import Observation, Sourcerize, Traced
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Session:
         self._chosen: dict[tuple[str, str], str] = {}
         self._background: dict[str, asyncio.Task[None]] = {}
         self._made: dict[tuple[str, str], View] = {}
+        self._sources = Sources()
 
     def configure(
         self,
@@ -203,7 +205,27 @@ class Session:
         document = self._documents.get(path)
         if document is None:
             return []
-        return list(add_examples(document.module, self._subjects(document), range))
+        subjects = self._subjects(document)
+        actions = list(add_examples(document.module, subjects, range))
+        subject = subject_at(subjects, range.start)
+        if subject is not None and self._chosen_set(document, subject) is not None:
+            question = self._question(document, subject)
+            known = self._answering.known(question) if isinstance(question, Question) else None
+            reply = known.reply if known is not None else None
+            actions += sourcerize(path, document.module, subject, range, reply)
+        return actions
+
+    async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
+        """The edits of an action that has some `pending`: the source of a function, put below it.
+
+        Raises:
+            LookupError: there is no such function, or no source that could be verified; the message says why.
+        """
+        document, subject = self._find(path, pending)
+        name = inserted_name(document.module, pending)
+        shown = await self.show(path, pending, Sourcerize(name=name))
+        document, subject = self._find(path, pending)
+        return insertion(document.module, subject, shown.text)
 
     async def completions(self, path: str, position: Position) -> list[Completion]:
         """Proposals inside a section of example inputs; nothing elsewhere."""
@@ -219,18 +241,22 @@ class Session:
         )
         return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
-    async def show(self, path: str, function: str, what: str = "jaxpr") -> Shown:
-        """A virtual document about a function.
+    async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
+        """A virtual document about a function: its `jaxpr`, or the function written as source.
 
         Raises:
-            LookupError: there is no such function with example inputs, or it cannot be traced; the message says which.
+            LookupError: there is no such function with example inputs, it cannot be traced, or it has no source that could be
+                verified (`NotSourcerized`); the message says which.
         """
         view = await self.view(path, function)
         reply = view.answer.reply
         if not isinstance(reply, Traced):
             words = failures.summary(reply, view)
             raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
-        shown = await self._projects.of(path).show(view.answer, what)
+        project = self._projects.of(path)
+        if isinstance(what, Sourcerize):
+            return await self._sources.get(view, what, project.sourcerize)
+        shown = await project.show(view.answer, what)
         if shown is None:
             self._answering.drop(view.answer.question)
             return await self.show(path, function, what)

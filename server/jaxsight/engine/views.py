@@ -94,11 +94,13 @@ class View:
 
     def shown(self, title: str, shown: protocol.Shown) -> Shown:
         """A tracer's text with its links moved into the module."""
+        # What this text was made of may be an older execution than what the answer speaks of.
+        self._texts = {**self._texts, **{r.executed: (r.asked, r.text) for r in shown.reused}}
         links = tuple(
             Linked(link.line, link.path, self.range_of(link.span) if link.span else None)
             for link in shown.links
         )
-        return Shown(title, shown.text, links, self.stale)
+        return Shown(title, shown.text, links, self.stale, shown.equations)
 
     def range_of(self, span: Span) -> Range | None:
         """Where the span stands now, or nothing when it is gone."""

@@ -24,6 +24,8 @@ class Client:
     completion_markdown: bool = False
     resolves_tooltips: bool = False
     takes_actions: bool = False
+    resolves_edits: bool = False
+    """It asks for the edits of an action when the action is chosen."""
     document_changes: bool = False
     related_information: bool = False
     code_descriptions: bool = False
@@ -64,6 +66,8 @@ class Client:
             resolves_tooltips="tooltip"
             in listed("text_document.inlay_hint.resolve_support.properties"),
             takes_actions=has("text_document.code_action.code_action_literal_support"),
+            resolves_edits="edit" in listed("text_document.code_action.resolve_support.properties")
+            and has("text_document.code_action.data_support"),
             document_changes=has("workspace.workspace_edit.document_changes"),
             # Clients that pull often describe this under the older `publishDiagnostics` only.
             related_information=has(f"{diagnostics}.related_information")

@@ -1,4 +1,8 @@
-"""`textDocument/codeAction`: the engine's actions, with their edits, of the kinds that the client asked for."""
+"""`textDocument/codeAction` and `codeAction/resolve`: the engine's actions, of the kinds that the client asked for.
+
+Edits that take long to make follow when the action is chosen, for clients that ask for them then; others are not offered
+those actions.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,35 @@ async def actions(
     if view is None:
         return None
     only = params.context.only
-    return [_action(server, view, action) for action in found if _asked_for(action.kind, only)]
+    return [
+        _action(server, view, action)
+        for action in found
+        if _asked_for(action.kind, only) and (server.client.resolves_edits or not action.pending)
+    ]
+
+
+async def resolve(server: JaxsightServer, action: types.CodeAction) -> types.CodeAction:
+    """The action with its edits. Where there can be none, a person is told why and nothing is edited."""
+    match action.data:
+        case {"uri": str(uri), "pending": str(pending)}:
+            view = server.documents.view(uri)
+        case _:
+            return action
+    if view is None:
+        return action
+    version = view.document.version
+    try:
+        edits = await server.session.resolve(view.path, pending)
+    except LookupError as error:
+        server.window_show_message(
+            types.ShowMessageParams(type=types.MessageType.Warning, message=str(error))
+        )
+        return action
+    view = server.documents.view(uri)
+    if view is not None and view.document.version == version:
+        changed = [text_edit(view, edit) for edit in edits]
+        action.edit = _workspace_edit(server, view, changed)
+    return action
 
 
 def _asked_for(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> bool:
@@ -42,10 +74,18 @@ def _asked_for(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> 
 
 
 def _action(server: JaxsightServer, view: View, action: Action) -> types.CodeAction:
-    edits = [text_edit(view, edit) for edit in action.edits]
-    return types.CodeAction(
-        title=action.title, kind=action.kind, edit=_workspace_edit(server, view, edits)
-    )
+    made = types.CodeAction(title=action.title, kind=action.kind)
+    if action.pending:
+        made.data = {"uri": view.uri, "pending": action.pending}
+    elif action.command:
+        arguments = list(action.arguments)
+        made.command = types.Command(
+            title=action.title, command=action.command, arguments=arguments
+        )
+    else:
+        edits = [text_edit(view, edit) for edit in action.edits]
+        made.edit = _workspace_edit(server, view, edits)
+    return made
 
 
 def _workspace_edit(
@@ -63,5 +103,10 @@ def _workspace_edit(
 
 def register(server: JaxsightServer) -> None:
     """Serve code actions."""
-    options = types.CodeActionOptions(code_action_kinds=list(KINDS))
+    options = types.CodeActionOptions(code_action_kinds=list(KINDS), resolve_provider=True)
     server.answers(types.TEXT_DOCUMENT_CODE_ACTION, actions, options)
+
+    async def answer(action: types.CodeAction) -> types.CodeAction:
+        return await resolve(server, action)
+
+    server.feature(types.CODE_ACTION_RESOLVE)(answer)

@@ -14,6 +14,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__
 from jaxsight.lsp.uris import KINDS, Made
+from jaxsight.tracer.protocol import STYLES, TRANSFORMS
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer
@@ -70,21 +71,26 @@ async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str 
 
 
 async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
-    """`jaxsight.show FILE FUNCTION [KIND]`: a made document; the result is its URI and text.
+    """`jaxsight.show FILE FUNCTION [KIND [TRANSFORM]]`: a made document; the result is its URI and text.
 
     Clients that open documents are asked to: this one where they can, else a file with its text.
     """
+    transform = ""
     match arguments:
         case (str(file), str(function)):
             kind = KINDS[0]
         case (str(file), str(function), str(kind)) if kind in KINDS:
             pass
+        case (str(file), str(function), str(kind), str(transform)) if (
+            kind in STYLES and transform in ("", *TRANSFORMS)
+        ):
+            pass
         case _:
             raise JsonRpcInvalidParams(
-                f"{SHOW} takes a file, a function and one of {', '.join(KINDS)}"
+                f"{SHOW} takes a file, a function, one of {', '.join(KINDS)}, and for source one of {', '.join(TRANSFORMS)}"
             )
-    made = Made(_path(server, file), function, kind)
-    shown = await server.session.show(made.path, function, kind)
+    made = Made(_path(server, file), function, kind, transform)
+    shown = await server.session.show(made.path, function, made.what)
     uri = made.uri()
     if server.client.shows_documents:
         shows_made = server.client.asks_content or server.client.knows_us

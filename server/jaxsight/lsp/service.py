@@ -11,7 +11,8 @@ from typing import Protocol
 
 from jaxsight.engine.answers import Action, Completion, Finding, Hint, Hover, Lens, Shown
 from jaxsight.engine.events import Event
-from jaxsight.engine.text import Position, Range
+from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.tracer.protocol import Sourcerize
 
 
 class Configurable(Protocol):
@@ -61,7 +62,9 @@ class Service(Configurable, Protocol):
 
     async def completions(self, path: str, position: Position) -> list[Completion]: ...
 
-    async def show(self, path: str, function: str, what: str) -> Shown: ...
+    async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]: ...
+
+    async def show(self, path: str, function: str, what: str | Sourcerize) -> Shown: ...
 
     def sets(self, path: str, function: str) -> list[str]: ...
 

@@ -1,8 +1,9 @@
-"""Documents that the server makes: the whole jaxpr of a function, as text that an editor can open.
+"""Documents that the server makes: the whole jaxpr of a function, or its source in pure JAX, as text that an editor can open.
 
 Clients of LSP 3.18 open their URIs by themselves (`workspace/textDocumentContent`). For the others there is the request
 `jaxsight/textDocumentContent` with `{"uri"}`, answered by `{"text", "title", "stale", "links": [{"line", "path", "uri", "range"}]}`:
-a link leads from a line of the text, which stands for the equation `path`, to a range of a source document.
+a link leads from a line of the text, which stands for the equation `path`, to a range of a source document. A line may
+have several links, and a range too.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ async def _shown(server: JaxsightServer, uri: str) -> Shown:
     made = _made(uri)
     server.contents.asked(made)
     try:
-        return await server.session.show(made.path, made.function, made.kind)
+        return await server.session.show(made.path, made.function, made.what)
     except LookupError as error:
         # A document that says why is better than an editor's "could not be opened".
         return Shown(
-            title=f"{made.function}.{made.kind}",
+            title=made.title,
             text=f"# {error}\n".replace("\n", "\n# ").removesuffix("# "),
         )
 
@@ -104,7 +105,7 @@ class Contents:
     def _write(self, made: Made, text: str) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="jaxsight-"))
-        name = re.sub(r"[^\w.]", "_", f"{Path(made.path).stem}.{made.function}.{made.kind}")
+        name = re.sub(r"[^\w.]", "_", f"{Path(made.path).stem}.{made.title}")
         file = self._folder / name
         file.write_text(text, encoding="utf-8")
         return file

@@ -1,7 +1,8 @@
 """URIs as paths and back, and the URIs of documents that the server makes up.
 
-A made-up document is named by a path too, `jaxsight-jaxpr:/folder/model.py/attention.jaxpr`: clients encode and decode
-URIs as they please, and only a path survives that.
+A made-up document is named by a path too, `jaxsight-jaxpr:/folder/model.py/attention.jaxpr` or
+`jaxsight-lax:/folder/model.py/grad(loss).lax.py`: clients encode and decode URIs as they please, and only a path survives
+that.
 """
 
 from __future__ import annotations
@@ -11,14 +12,19 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
+from jaxsight.tracer.protocol import STYLES, TRANSFORMS, Sourcerize
+
 _DRIVE = re.compile(r"/[A-Za-z]:")
+_TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMS)})\((.*)\)", re.DOTALL)
 _JUPYTER_FOLDER = "/.virtual_documents/"
 _SCHEME_START = "jaxsight-"
 
 WINDOWS = os.name == "nt"
 
-KINDS = ("jaxpr",)
-"""What a made-up document can show of a function; each is a scheme of its own."""
+_ENDINGS = {"jaxpr": ".jaxpr"} | {style: f".{style}.py" for style in STYLES}
+
+KINDS = tuple(_ENDINGS)
+"""What a made-up document can show of a function; each is a scheme of its own. The styles are of its source."""
 
 SCHEMES = tuple(_SCHEME_START + kind for kind in KINDS)
 
@@ -59,18 +65,30 @@ def same(uri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A document that the server makes: what `kind` of text of which function of which file."""
+    """A document that the server makes: what `kind` of text of which function of which file, or of a `transform` of it."""
 
     path: str
     function: str
     kind: str
+    transform: str = ""
+
+    @property
+    def what(self) -> str | Sourcerize:
+        """What to ask the engine for."""
+        return self.kind if self.kind == KINDS[0] else Sourcerize(self.kind, self.transform)
+
+    @property
+    def title(self) -> str:
+        """The last part of its URI, which editors show."""
+        name = f"{self.transform}({self.function})" if self.transform else self.function
+        return name + _ENDINGS[self.kind]
 
     def uri(self, *, windows: bool = WINDOWS) -> str:
-        """Its URI; the last part is what editors show as the title."""
+        """Its URI."""
         path = self.path.replace("\\", "/") if windows else self.path
         if not path.startswith("/"):
             path = "/" + path
-        return f"{_SCHEME_START}{self.kind}:{quote(path)}/{quote(self.function)}.{self.kind}"
+        return f"{_SCHEME_START}{self.kind}:{quote(path)}/{quote(self.title, safe='()')}"
 
     @staticmethod
     def parse(uri: str, *, windows: bool = WINDOWS) -> Made | None:
@@ -81,11 +99,14 @@ class Made:
         kind = scheme.removeprefix(_SCHEME_START)
         # VS Code writes an empty authority (`jaxsight-jaxpr:///…`) or none, as it likes.
         path = unquote(re.sub(r"^//(?=/)", "", rest.partition("?")[0]))
-        file, _, function = path.rpartition("/")
-        if not file or not function.endswith("." + kind):
+        file, _, title = path.rpartition("/")
+        if not file or not title.endswith(_ENDINGS[kind]):
             return None
         if _DRIVE.match(file):
             file = file[1].lower() + file[2:]
         if windows:
             file = file.replace("/", "\\")
-        return Made(file, function.removesuffix("." + kind), kind)
+        function = title.removesuffix(_ENDINGS[kind])
+        if kind != KINDS[0] and (found := _TRANSFORMED.fullmatch(function)) is not None:
+            return Made(file, found[2], kind, found[1])
+        return Made(file, function, kind)

@@ -4,6 +4,7 @@ This module is the protocol's specification. Both sides import it, so it uses th
 must run on every Python from 3.11 on. Every message is a frozen dataclass; `jaxsight.workers.wire` turns one
 into a frame and back. A tracer speaks first (`Hello`), then answers each `Trace` or `Show` with exactly one of
 `Traced`, `Shown`, `Failed` or `Cancelled` that carries the request's `id`; `Stage` messages may come before it.
+A `Trace` that asks to `sourcerize` is answered by `Shown`, any other one by `Traced`.
 `Overlay` and `Cancel` have no answer.
 
 Positions on the wire are Python's own: lines from 1 *within the chunk's text*, columns in UTF-8 bytes. The tracer
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-VERSION = 2
+VERSION = 3
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
 CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
@@ -101,6 +102,27 @@ class Argument:
     spec: InputSpec
 
 
+STYLES = ("lax", "pretty")
+TRANSFORMS = ("grad", "value_and_grad", "vmap", "jvp", "jit")
+
+
+@dataclass(frozen=True, slots=True)
+class Sourcerize:
+    """How to write a function as pure source. `style` is one of `STYLES`, `transform` one of `TRANSFORMS` or empty.
+
+    `grad` and `value_and_grad` are with respect to the first argument that is all floating point, `vmap` maps a new leading axis
+    of `MAPPED_SIZE` in every array, `jvp` takes primals and tangents.
+    """
+
+    style: str = "lax"
+    transform: str = ""
+    name: str = ""
+    """What the written function is called; the tracer chooses when it is empty."""
+
+
+MAPPED_SIZE = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """Run the slice, take `function` (a qualified name; `Class.method` for methods) and trace it."""
@@ -120,6 +142,8 @@ class Trace:
     """Flags of the module's `from __future__` imports, for `compile`."""
     call: str | None = None
     """A doctest call, e.g. `f(jnp.ones(3), n=2)`: evaluated for its arguments instead of `arguments`."""
+    sourcerize: Sourcerize | None = None
+    """Write the function as source instead of telling about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +186,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What request `id` is at: `execute`, `inputs`, `trace`; `detail` for people."""
+    """What request `id` is at: `execute`, `inputs`, `trace`, `sourcerize`; `detail` for people."""
 
     id: int
     stage: str
@@ -215,7 +239,8 @@ class Failure:
     """An exception of user code. `type` is the class's qualified name, `bases` the names of its superclasses.
 
     `stage`: `execute` (a chunk), `find` (the function is not there or cannot be traced: `async`, generator), `inputs`
-    (an example input did not evaluate: `argument` names it), `trace`. Frames run from the outermost to the innermost; those of
+    (an example input did not evaluate: `argument` names it), `trace`, `sourcerize` (what was traced cannot be written as source, or
+    what was written is not the same program: the message says where). Frames run from the outermost to the innermost; those of
     JAX and of the tracer itself are left out.
     """
 
@@ -309,11 +334,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A whole text, with the lines that lead back to the source."""
+    """A whole text, with the lines that lead back to the source. Several links may name one line.
+
+    Source that a `Trace` asked for was traced again and found to be the same program, of `equations` equations.
+    """
 
     id: int
     text: str
     links: tuple[Link, ...] = field(default=())
+    equations: int = 0
+    reused: tuple[Reused, ...] = ()
 
 
 ToTracer = Trace | Show | Overlay | Cancel

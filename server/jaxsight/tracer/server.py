@@ -25,6 +25,7 @@ from jaxsight.tracer.protocol import (
     Overlay,
     Reused,
     Show,
+    Shown,
     Stage,
     Trace,
     Traced,
@@ -123,12 +124,20 @@ class Tracer:
                 told = replace(told, stage="internal")
             return self._failed(request, world, told, None)
 
-    def _traced(self, request: Trace, world: World, stage: Callable[[str, str], None]) -> Traced:
+    def _traced(
+        self, request: Trace, world: World, stage: Callable[[str, str], None]
+    ) -> Traced | Shown:
         begin = time.perf_counter()
         world.prepare(request, self._imports)
         seconds = time.perf_counter() - begin
         # The chunks as they were executed: with other ids than asked for, where a text changed and its meaning did not.
         executed = replace(request, chunks=world.chunks)
+        if request.sourcerize is not None:
+            written = self._tracing.sourcerize(
+                executed, request.sourcerize, world.namespace, world.recorder, stage
+            )
+            world.note_imports(self._imports)
+            return replace(written, reused=_reused(request, world))
         traced = self._tracing.trace(executed, world.namespace, world.recorder, stage)
         world.note_imports(self._imports)
         return replace(

@@ -26,6 +26,8 @@ from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
 from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
+from jaxsight.tracer.sourcerized import written
+from jaxsight.tracer.transforms import transformed
 
 Stage = Callable[[str, str], None]
 """Told at which stage the request is, and a detail for people."""
@@ -116,6 +118,33 @@ class Tracing:
                 ("describe", time.perf_counter() - end),
             ),
         )
+
+    def sourcerize(
+        self,
+        request: protocol.Trace,
+        wanted: protocol.Sourcerize,
+        namespace: Mapping[str, Any],
+        recorder: Recorder,
+        stage: Stage,
+    ) -> protocol.Shown:
+        """Writes `request.function`, or a transformation of it, as source. `reused` is left to the caller.
+
+        Raises `UserError`, of stage `sourcerize` when it traces and yet has no source, and `CancelledByServer`.
+        """
+        found = find(namespace, request.function)
+        stage("inputs", "")
+        with recorder.tracing():
+            inputs = self._evaluator.inputs(request, found, namespace)
+        stage("sourcerize", "")
+        with recorder.tracing() as sites, _warnings(inputs.warnings):
+            try:
+                call = transformed(found, inputs, request.function, wanted.transform)
+                return written(request, call, wanted.style, wanted.name or call.name)
+            except (CancelledByServer, UserError):
+                raise
+            except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
+                error = failure(raised, "trace")
+        raise UserError(error, recorder.collect(request.chunks, sites))
 
     def stored(self, trace: int) -> Any:
         """The jaxpr of an earlier trace. Raises `UserError` when it is no longer kept."""

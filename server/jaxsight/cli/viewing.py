@@ -1,0 +1,61 @@
+"""The function that a command is about, traced; what is wrong with it goes to the console."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from jaxsight.cli.errors import CommandError, or_nearest
+from jaxsight.cli.reports import Reported
+from jaxsight.cli.reports.text import report
+from jaxsight.cli.running import Running
+from jaxsight.cli.sources import Address
+from jaxsight.engine import failures
+from jaxsight.engine.module import Module
+from jaxsight.engine.views import View
+
+
+async def viewed(
+    run: Running, address: Address, source: str, set_name: str | None, console: Console
+) -> View:
+    """The answer about a function; when that is no trace, why has been printed.
+
+    Raises:
+        CommandError: there is no such function, it has no example inputs, or no tracer can be had.
+    """
+    path = str(address.path)
+    run.session.open(path, source)
+    _check_function(run, address, source)
+    try:
+        view = await run.get(run.session.view(path, address.function, set_name))
+    except LookupError as error:
+        for finding in await run.get(run.session.findings(path, patience=0)):
+            console.print(report(Reported(path, source, finding)))
+        raise CommandError(str(error.args[0])) from error
+    for finding in failures.findings(view):
+        console.print(report(Reported(path, source, finding)))
+    return view
+
+
+def _check_function(run: Running, address: Address, source: str) -> None:
+    """Complain in words that help when there is no such function to show."""
+    path = str(address.path)
+    ready = run.session.functions(path)
+    if address.function in ready:
+        return
+    name = address.path.name
+    if not address.function:
+        names = ", ".join(ready) or "none yet"
+        raise CommandError(
+            f"name a function, as in {name}:FUNCTION; with example inputs there are: {names}"
+        )
+    everything = [function.qualname for _, function in Module.parse(source).functions]
+    if address.function not in everything:
+        raise CommandError(
+            f"there is no function {address.function} in {name}{or_nearest(address.function, everything)}"
+        )
+    raise CommandError(
+        f"{address.function} has no example inputs: say in its docstring what to trace it with, e.g.\n"
+        "\n"
+        "    Example inputs:\n"
+        "        x: f32[8, 128]"
+    )

@@ -1,0 +1,175 @@
+"""Functions written as source: asked for once per question, named for people, and put into a file below the original.
+
+What could not be verified has no text here, only a reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Awaitable, Callable, Iterator
+
+from jaxsight.engine import failures
+from jaxsight.engine.answers import Shown
+from jaxsight.engine.cache import Recent
+from jaxsight.engine.documents import Subject
+from jaxsight.engine.module import Module
+from jaxsight.engine.pieces import tree_of
+from jaxsight.engine.questions import Question
+from jaxsight.engine.text import Edit, Position, Range, lines_of
+from jaxsight.engine.views import Answer, View
+from jaxsight.tracer import protocol
+from jaxsight.tracer.protocol import Cancelled, Failed, Sourcerize
+from jaxsight.workers.outcomes import Died
+
+_KEPT = 64
+
+Writing = Callable[[Question, Sourcerize], Awaitable[protocol.Shown | Failed | Cancelled | Died]]
+"""Has a tracer write the function of a question."""
+
+
+class NotSourcerized(LookupError):
+    """There is no source to be shown, for the reason that the message gives. `different`: there was one, of another program."""
+
+    def __init__(self, reason: str, *, different: bool = False) -> None:
+        super().__init__(reason)
+        self.different = different
+
+
+def label(function: str, transform: str) -> str:
+    """`f`, `grad(f)`."""
+    return f"{transform}({function})" if transform else function
+
+
+class Sources:
+    """The texts of a session. One holds as long as the answer that the function was traced with."""
+
+    def __init__(self) -> None:
+        self._known: Recent[tuple[str, Sourcerize], tuple[Answer, protocol.Shown]] = Recent(_KEPT)
+
+    async def get(self, view: View, wanted: Sourcerize, write: Writing) -> Shown:
+        """The source of what `view` traced.
+
+        Raises:
+            NotSourcerized: it cannot be written, or not verified.
+        """
+        answer = view.answer
+        key = (answer.question.key, wanted)
+        known = self._known.get(key)
+        if known is None or known[0] is not answer:
+            reply = await write(answer.question, wanted)
+            match reply:
+                case protocol.Shown():
+                    known = (answer, reply)
+                    self._known.put(key, known)
+                case Failed() if reply.failure.stage == "sourcerize":
+                    different = reply.failure.type.endswith(".NotTheSame")
+                    raise NotSourcerized(reply.failure.message, different=different)
+                case Cancelled():
+                    raise NotSourcerized("it was interrupted")
+                case _:
+                    raise NotSourcerized(_failed(view, wanted, reply))
+        title = f"{label(view.subject.name, wanted.transform)}.{wanted.style}.py"
+        return view.shown(title, known[1])
+
+
+def _failed(view: View, wanted: Sourcerize, reply: Failed | Died) -> str:
+    """The failure of a transformation, or of a function that could be traced before."""
+    name = label(view.subject.name, wanted.transform)
+    failed = Answer(view.answer.question, reply)
+    seen = View(failed, view.module, view.answer.question, view.subject)
+    return f"{name} cannot be traced: {failures.summary(reply, seen)}"
+
+
+def inserted_name(module: Module, function: str) -> str:
+    """What a function is called that is written below `function`: `f_lax`, or `f_lax_2` where that is taken."""
+    words = [part.strip("_") or part for part in function.split(".")]
+    base = name = "_".join(words) + "_lax"
+    count = 1
+    while name in module.bindings.definers:
+        count += 1
+        name = f"{base}_{count}"
+    return name
+
+
+def insertion(module: Module, subject: Subject, text: str) -> tuple[Edit, ...]:
+    """Edits that put the source of a function below its original, and what it imports below the other imports.
+
+    Raises:
+        NotSourcerized: the file already means something else by a name that the source gives a meaning to.
+    """
+    tree = ast.parse(text)
+    body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    if ast.get_docstring(tree) is not None:
+        del body[0]
+    there: set[str] = set()
+    below = 0
+    for chunk in module.chunks:
+        if chunk.surface.imports and chunk.first_line < subject.chunk.first_line:
+            there.update(line for node in tree_of(chunk.text).body for line in _imports(node))
+            below = chunk.first_line + chunk.piece.lines_used
+    needed = dict.fromkeys(line for node in tree.body for line in _imports(node))
+    missing = [line for line in needed if line not in there]
+    new = {name for node in [*body, *ast.parse("\n".join(missing)).body] for name in _bound(node)}
+    if clashing := sorted(new & module.bindings.definers.keys()):
+        words = ", ".join(clashing)
+        raise NotSourcerized(
+            f"the file has a meaning of its own for {words}; show the source beside it instead"
+        )
+    edits = []
+    if missing:
+        start = Position(below, 0)
+        edits.append(Edit(Range(start, start), "".join(f"{line}\n" for line in missing)))
+    lines = text.split("\n")
+    source = "\n".join(lines[_first_line(body[0], lines) - 1 :]).rstrip("\n")
+    edits.append(Edit(_end(subject), f"\n\n\n{source}"))
+    return tuple(edits)
+
+
+def _end(subject: Subject) -> Range:
+    """Behind the last statement of the subject's chunk."""
+    chunk = subject.chunk
+    last = max(chunk.piece.lines_used - 1, 0)
+    end = Position(chunk.first_line + last, len(lines_of(chunk.text)[last]))
+    return Range(end, end)
+
+
+def _imports(node: ast.stmt) -> Iterator[str]:
+    """An import as lines of one name each, to compare it with others."""
+    match node:
+        case ast.Import(names=names):
+            for alias in names:
+                yield ast.unparse(ast.Import([alias]))
+        case ast.ImportFrom(module=module, names=names, level=level):
+            for alias in names:
+                yield ast.unparse(ast.ImportFrom(module, [alias], level))
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """The names that the statements of a module's level bind, not those of functions' bodies."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
+                yield name
+                continue
+            case ast.Lambda():
+                continue
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                yield from (alias.asname or alias.name.partition(".")[0] for alias in names)
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def _first_line(node: ast.stmt, lines: list[str]) -> int:
+    """Where a statement begins (from 1), with its decorators and the comments right above."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    while first > 1 and lines[first - 2].startswith("#"):
+        first -= 1
+    return first

@@ -1,0 +1,161 @@
+"""JAX's transformations of a found function, as functions of their own with inputs to trace them with.
+
+What is no array (a mode, a flag, a layer's activation) is passed as it is throughout; only arrays are mapped and differentiated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsight.tracer import protocol
+from jaxsight.tracer.compat import avals
+from jaxsight.tracer.failures import refusal
+from jaxsight.tracer.find import Found
+from jaxsight.tracer.inputs import Inputs, is_array
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function and what to trace it with; `about` says what it is, for people."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    name: str
+    about: str
+
+
+def transformed(found: Found, inputs: Inputs, function: str, transform: str) -> Call:
+    """`transform` (one of `protocol.TRANSFORMS`, empty for none) of the function called `function`.
+
+    Raises `UserError` of stage `sourcerize` when there is nothing to differentiate by.
+    """
+    own = function.rpartition(".")[2]
+    name = f"{own}_{transform}" if transform else own
+    args, kwargs = inputs.args, inputs.kwargs
+    match transform:
+        case "":
+            return Call(found.call, args, kwargs, name, function)
+        case "grad" | "value_and_grad":
+            by = _differentiable(args, function)[0]
+            differentiate: Any = jax.grad if transform == "grad" else jax.value_and_grad
+            told = f"{transform}({function}) with respect to {_parameter(found, by)}"
+            return Call(differentiate(found.call, argnums=by), args, kwargs, name, told)
+        case "vmap":
+            told = (
+                f"vmap({function}) over a new leading axis of {protocol.MAPPED_SIZE} in every array"
+            )
+            args, kwargs = jax.tree_util.tree_map(_mapped, (args, kwargs))
+            return Call(_vmap(found.call), args, kwargs, name, told)
+        case "jvp":
+            chosen = _differentiable(args, function)
+            primals = tuple(args[index] for index in chosen)
+            rest = [arg for index, arg in enumerate(args) if index not in chosen]
+            told = f"jvp({function}) by {', '.join(_parameter(found, index) for index in chosen)}"
+            return Call(_jvp(found.call, chosen), (primals, primals, *rest), kwargs, name, told)
+        case "jit":
+            return Call(_jit(found, args, kwargs), args, kwargs, name, f"jit({function})")
+        case _:
+            raise refusal("sourcerize", f"there is no transformation {transform}")
+
+
+def _differentiable(args: Sequence[Any], function: str) -> list[int]:
+    """The positions of the arguments that are floating point throughout, at least one."""
+    chosen = [index for index, arg in enumerate(args) if _is_inexact(arg)]
+    if not chosen:
+        words = f"no positional argument of {function} is all floating point: there is nothing to differentiate by"
+        raise refusal("sourcerize", words)
+    return chosen
+
+
+def _is_inexact(arg: Any) -> bool:
+    leaves = jax.tree_util.tree_leaves(arg)
+    return bool(leaves) and all(
+        is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves
+    )
+
+
+def _parameter(found: Found, position: int) -> str:
+    """The name of the parameter at a position; `*args` items as `args[1]`."""
+    try:
+        parameters = list(inspect.signature(found.call).parameters.values())
+    except (TypeError, ValueError):
+        return f"argument {position}"
+    for index, parameter in enumerate(parameters):
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            return f"{parameter.name}[{position - index}]"
+        if index == position:
+            return parameter.name
+    return f"argument {position}"
+
+
+def _mapped(leaf: Any) -> Any:
+    """An array with one axis more; anything else as it is."""
+    if not is_array(leaf):
+        return leaf
+    aval = avals.of(leaf)
+    return avals.struct((protocol.MAPPED_SIZE, *aval.shape), aval.dtype, avals.weak(aval))
+
+
+def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.vmap` for arrays alone, keyword arguments included."""
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = jax.tree_util.tree_flatten((args, kwargs))
+        places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
+
+        def one(arrays: Sequence[Any]) -> Any:
+            whole = list(leaves)
+            for index, array in zip(places, arrays, strict=True):
+                whole[index] = array
+            own_args, own_kwargs = jax.tree_util.tree_unflatten(structure, whole)
+            return function(*own_args, **own_kwargs)
+
+        return jax.vmap(one)([leaves[index] for index in places])
+
+    return _signed(mapped, function)
+
+
+def _jvp(function: Callable[..., Any], chosen: Sequence[int]) -> Callable[..., Any]:
+    """Primals and tangents of the arguments at the positions `chosen`, then the other arguments."""
+
+    def jvp(primals: Any, tangents: Any, *rest: Any, **kwargs: Any) -> Any:
+        def of_chosen(*given: Any) -> Any:
+            own, others = iter(given), iter(rest)
+            count = len(given) + len(rest)
+            args = [next(own) if index in chosen else next(others) for index in range(count)]
+            return function(*args, **kwargs)
+
+        return jax.jvp(of_chosen, primals, tangents)
+
+    return jvp
+
+
+def _jit(found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+    """`jax.jit` with the arguments that hold no array as static ones."""
+    if found.jitted:
+        return found.call
+    still = [index for index, arg in enumerate(args) if not _has_array(arg)]
+    named = [name for name, arg in kwargs.items() if not _has_array(arg)]
+    return jax.jit(found.call, static_argnums=still, static_argnames=named)
+
+
+def _has_array(arg: Any) -> bool:
+    return any(map(is_array, jax.tree_util.tree_leaves(arg)))
+
+
+def _signed(function: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with the name and the signature of `like`."""
+    functools.update_wrapper(function, like, updated=())
+    del function.__wrapped__  # type: ignore[attr-defined]
+    with contextlib.suppress(TypeError, ValueError):  # not every callable tells its signature
+        function.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]
+    return function
