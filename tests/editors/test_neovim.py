@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.project import MODEL
 from tests.editors.neovim import Neovim
+from tests.editors.project import MODEL
 
 pytestmark = pytest.mark.slow
 

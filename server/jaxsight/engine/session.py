@@ -132,6 +132,7 @@ class Session:
         places = expressions_at(chunk, position)
         if not places and chunk.broken is None:
             return None
+        stale: Hover | None = None
         for candidate in _by_closeness(subjects, subject):
             view = await self._view(document, candidate, HOVER_PATIENCE)
             if not isinstance(view, View):
@@ -139,8 +140,13 @@ class Session:
             for place in places or view.around(position):
                 observation = view.observed.get(place)
                 if observation is not None and observation.values:
-                    return expression_hover(view.module.slice_text(place), place, observation, view)
-        return None
+                    source = view.module.slice_text(place)
+                    hover = expression_hover(source, place, observation, view)
+                    if not view.stale:
+                        return hover
+                    stale = stale or hover
+                    break
+        return stale
 
     async def hints(
         self, path: str, range: Range | None = None, *, wait: bool = False
@@ -155,13 +161,13 @@ class Session:
             return []
         views = await self._views(document, None if wait else PATIENCE)
         hints: dict[Range, Hint] = {}
-        for view in views:
+        for view in sorted(views, key=lambda view: view.stale):
             own = view.subject_range
             targets: list[tuple[Range, Observation]] = []
             for place, observation in view.observed.items():
                 if observation.kind != "target" or (range is not None and not range.touches(place)):
                     continue
-                if place in hints and place.start not in own:
+                if place in hints and (view.stale or place.start not in own):
                     continue
                 if document.module.slice_text(place) == "_":
                     continue

@@ -95,7 +95,8 @@ def _cause(error: BaseException) -> BaseException | None:
 
 def message(error: BaseException) -> str:
     try:
-        told = str(error)
+        # The place that a syntax error's text names is the chunk's.
+        told = error.msg if isinstance(error, SyntaxError) else str(error)
     except Exception as problem:  # noqa: BLE001 - user code: the class's __str__
         told = f"<its message raised {type(problem).__name__}>"
     return clean(told[:_MESSAGE])
@@ -217,8 +218,8 @@ _LIBRARIES = tuple(
 
 
 def _is_hidden(file: str) -> bool:
-    """Whether a frame is JAX's or ours."""
-    return file.startswith((_OURS, *_jax_folders()))
+    """Whether a frame is JAX's or ours. A file of JAX may be the one that is being looked at."""
+    return CHUNK_FILE.fullmatch(file) is None and file.startswith((_OURS, *_jax_folders()))
 
 
 def _is_library(file: str) -> bool:

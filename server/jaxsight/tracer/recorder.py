@@ -10,6 +10,7 @@ again. What was seen while such a jaxpr was made is kept, and found again by the
 from __future__ import annotations
 
 import ast
+import bisect
 import contextlib
 import dataclasses
 import functools
@@ -53,6 +54,9 @@ _PATIENCE = 64
 
 _KEPT = 1024
 """How many jaxprs' observations are kept for when JAX reuses them."""
+
+_VARIANTS = 16
+"""How many are kept of one place in the text: for other inputs, and as executed at other times."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -108,11 +112,23 @@ class _Kept:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class _Variant:
+    """Which of the jaxprs that one place in the text has become: by its inputs, and by the executions seen in it."""
+
+    inputs: tuple[Any, ...]
+    instances: frozenset[int]
+    """Their first numbers."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Instance:
     """A chunk as instrumented for one execution: its sites are numbered from `first`."""
 
     first: int
     sites: tuple[observer.Site, ...]
+
+    def __contains__(self, number: int) -> bool:
+        return self.first <= number < self.first + len(self.sites)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -132,7 +148,7 @@ class Recorder:
         self._instances: dict[tuple[str, str], _Instance] = {}
         self._next = 0
         self._executed: dict[tuple[str, str], list[Sites]] = {}
-        self._kept: OrderedDict[traces.Staged, dict[tuple[Any, ...], list[_Kept]]] = OrderedDict()
+        self._kept: OrderedDict[traces.Staged, dict[_Variant, list[_Kept]]] = OrderedDict()
         self._contexts: dict[int, _Context] = {}
         self._current: _Context | None = None
         self._trace: Callable[[], Any] = lambda: None
@@ -152,12 +168,17 @@ class Recorder:
         self._executed.pop((chunk, key), None)
         if instance is None:
             return
-        dead = range(instance.first, instance.first + len(instance.sites))
-        for staged in [staged for staged in self._kept if chunk in staged.source]:
-            variants = self._kept[staged]
-            for inputs, contexts in list(variants.items()):
-                if any(number in dead for kept in contexts for number in kept.sites):
-                    del variants[inputs]
+        for staged, variants in list(self._kept.items()):
+            for variant, contexts in list(variants.items()):
+                if instance.first not in variant.instances:
+                    continue
+                del variants[variant]
+                left = variant.instances - {instance.first}
+                if left:
+                    for kept in contexts:
+                        for number in [n for n in kept.sites if n in instance]:
+                            del kept.sites[number]
+                    variants[_Variant(variant.inputs, left)] = contexts
             if not variants:
                 del self._kept[staged]
 
@@ -198,15 +219,21 @@ class Recorder:
                 kept = _Kept(context.values, len(situation.inside) - situation.own)
                 fresh.setdefault((situation.staged, situation.inputs), []).append(kept)
         for (staged, inputs), made in fresh.items():
+            variant = _Variant(inputs, self._instances_of(made))
             variants = self._kept.setdefault(staged, {})
-            variants.pop(inputs, None)
-            variants[inputs] = made
-            if len(variants) > protocol.OBSERVED_VALUES:
+            variants.pop(variant, None)
+            variants[variant] = made
+            if len(variants) > _VARIANTS:
                 del variants[next(iter(variants))]
             self._kept.move_to_end(staged)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return contexts
+
+    def _instances_of(self, contexts: list[_Kept]) -> frozenset[int]:
+        firsts = sorted(instance.first for instance in self._instances.values())
+        numbers = {number for kept in contexts for number in kept.sites}
+        return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
 
     def record(self, site: int, value: Any) -> Any:
         """Returns `value`. Raises `CancelledByServer` once `cancelled` is set."""
@@ -262,33 +289,39 @@ class Recorder:
         that it reused, and, in functions that neither reached, while the chunks were executed.
         """
         chosen = list(chunks)
-        contexts = list(found)
-        if result is not None:
-            contexts += self._reused(result, found)
-        table = _Table()
         instances = {
             (chunk.id, chunk.key): instance
             for chunk in chosen
             if (instance := self._instances.get((chunk.id, chunk.key))) is not None
         }
+        contexts = list(found)
+        if result is not None:
+            firsts = frozenset(instance.first for instance in instances.values())
+            contexts += self._reused(result, found, firsts)
+        table = _Table()
         traced = table.gather(contexts, instances)
         executed = [sites for name in instances for sites in self._executed.get(name, ())]
         table.gather(executed, instances, traced)
         return table.observed()
 
-    def _reused(self, result: Any, found: list[Sites]) -> list[Sites]:
+    def _reused(self, result: Any, found: list[Sites], instances: frozenset[int]) -> list[Sites]:
+        """What was seen in the jaxprs within `result` when JAX made them, as far as it was in these executions."""
         ran = {id(sites) for sites in found}
         reused: list[Sites] = []
         for reached in jaxprs.reached(result):
-            variants = self._kept.get(reached.staged)
+            known = self._kept.get(reached.staged, {})
+            # The newest first of those that share most of the executions.
+            variants = sorted(
+                (variant for variant in reversed(known) if variant.instances & instances),
+                key=lambda variant: -len(variant.instances & instances),
+            )
             if not variants:
                 continue
-            contexts = variants.get(reached.inputs)
-            if contexts is None:
-                # A transformation changed the inputs (`vmap` adds an axis); then the newest is the likeliest.
-                if any(id(kept.sites) in ran for known in variants.values() for kept in known):
-                    continue
-                contexts = next(reversed(variants.values()))
+            same = next((each for each in variants if each.inputs == reached.inputs), None)
+            if same is None and any(id(kept.sites) in ran for v in variants for kept in known[v]):
+                continue
+            # A transformation changed the inputs (`vmap` adds an axis)? Then the likeliest will do.
+            contexts = known[same or variants[0]]
             reused += [kept.moved(reached.inside) for kept in contexts if id(kept.sites) not in ran]
             ran |= {id(kept.sites) for kept in contexts}
         return reused
