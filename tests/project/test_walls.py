@@ -12,15 +12,17 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
+BROUGHT = ("tracer", "sourcerizer", "interpreters")
+"""Packages that the user's interpreter runs."""
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
     PACKAGE / "workers" / "__init__.py",
     PACKAGE / "workers" / "wire.py",
-    *sorted(PACKAGE.glob("tracer/**/*.py")),
+    *(file for part in BROUGHT for file in sorted(PACKAGE.glob(f"{part}/**/*.py"))),
 ]
 ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 """Besides the standard library. JAX itself depends on all of them."""
-OWN = ("jaxsight.tracer", "jaxsight.workers.wire")
+OWN = ("jaxsight.workers.wire", *(f"jaxsight.{part}" for part in BROUGHT))
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -48,7 +50,7 @@ def test_tracer_imports_the_standard_library_numpy_and_jax_alone(file: Path) -> 
 
 
 def test_private_api_of_jax_is_used_in_compat_alone() -> None:
-    for file in PACKAGE.glob("tracer/**/*.py"):
+    for file in IN_THE_USERS_INTERPRETER:
         if file.parent.name != "compat":
             private = [name for name in imported(file) if name.startswith(("jax._src", "jaxlib."))]
             assert private == [], f"{file.name} imports {private}"
