@@ -1,0 +1,63 @@
+"""Equations on their own: binding one, and the program that a call stands for. Holds for JAX 0.8 to 0.12.
+
+Private API used: `Primitive.get_bind_params` (up to 0.11 it gives functions and parameters, afterwards parameters alone),
+`JaxprEqn.ctx.manager`, `source_info_util.user_context`, and the parameters of calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jax._src import source_info_util
+
+from jaxsight.sourcerizer.compat.staging import Program, opened
+
+_BODIES = {
+    "call": "call_jaxpr",
+    "checkpoint": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "composite": "jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vmap_call": "call",
+    "eval_jaxpr": "jaxpr",
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "remat2": "jaxpr",
+    "xla_metadata_call": "jaxpr",
+}
+"""Primitives that run one program, once, on all of their inputs; and the parameter that holds it."""
+
+CALLS = frozenset(_BODIES)
+
+
+def called(equation: Any) -> Program | None:
+    """The program that a call runs; none for other primitives."""
+    parameter = _BODIES.get(equation.primitive.name)
+    if parameter is None or parameter not in equation.params:
+        return None
+    program = opened(equation.params[parameter])
+    return program if len(program.jaxpr.invars) == len(equation.invars) else None
+
+
+@contextlib.contextmanager
+def made_by(equation: Any) -> Iterator[None]:
+    """What is traced inside counts as written where `equation` was, under its named scopes and its configuration."""
+    info = equation.source_info
+    stack = source_info_util.current_name_stack() + info.name_stack
+    with (
+        source_info_util.user_context(info.traceback, name_stack=stack),
+        equation.ctx.manager,
+    ):
+        yield
+
+
+def bind(equation: Any, values: Sequence[Any]) -> list[Any]:
+    """The results of an equation for other values."""
+    found = equation.primitive.get_bind_params(equation.params)
+    functions, params = found if isinstance(found, tuple) else ((), found)
+    results = equation.primitive.bind(*functions, *values, **params)
+    return list(results) if equation.primitive.multiple_results else [results]

@@ -1,0 +1,306 @@
+"""A jaxpr as a network through which knowledge spreads, forwards and backwards.
+
+An equation whose inputs are known gives its results; one whose results are known may give its inputs, if its primitive has a
+rule for that. Here it is only found out what can be known and in which order; values come later, to a `Plan`. A plan holds
+no step that is not needed. Nothing recurses per equation, and a program inside another is looked at once for each set of
+what is known of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.base import Environment, Rules
+from jaxsight.interpreters.compat.equations import CALLS, bind, called, made_by
+from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal
+from jaxsight.tracer.compat import avals
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A value in the network. `constant` is set when it is no variable but a value of the program itself."""
+
+    aval: Any
+    constant: Any = None
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """An equation with the nodes that it connects. `joins` for one input and one output that are the same value."""
+
+    equation: Any
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    joins: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.equation.primitive.name)
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        params: Mapping[str, Any] = self.equation.params
+        return params
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What a rule found: from the values of `reads`, `compute` gives those of `writes`."""
+
+    reads: tuple[Node, ...]
+    writes: tuple[Node, ...]
+    compute: Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Why a rule has no solution, as far as is known yet. `equation` is the culprit when it lies in an inner program."""
+
+    reason: str
+    equation: Any = None
+
+
+Rule = Callable[[Placed, "Network"], Solution | Blocked]
+
+inverses: Rules[Rule] = Rules()
+"""The rules of `jaxsight.inverse`, by primitive. A rule is asked once some result of an equation is known and some input is not."""
+
+NO_RULE = "has no inverse"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    placed: Placed
+    reads: tuple[Node, ...]
+    writes: tuple[Node, ...]
+    compute: Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps that compute `wanted` from `reads` (nodes that are given)."""
+
+    steps: tuple[_Step, ...]
+    reads: frozenset[Node]
+    wanted: tuple[Node, ...]
+
+    def __call__(self, given: Mapping[Node, Any]) -> list[Any]:
+        """The values of `wanted`. Bound operations count as written where the user's equations were."""
+        values: Environment[Any] = Environment()
+        for node, value in given.items():
+            values.write(node, value)
+
+        def read(node: Node) -> Any:
+            return node.constant if node.fixed else values.read(node)
+
+        for step in self.steps:
+            with made_by(step.placed.equation):
+                computed = step.compute(*map(read, step.reads))
+            for node, value in zip(step.writes, computed, strict=True):
+                _check(step, node, value)
+                values.write(node, value)
+        return [read(node) for node in self.wanted]
+
+
+def _check(step: _Step, node: Node, value: Any) -> None:
+    found = avals.of(value)
+    if found.shape != node.aval.shape or found.dtype != node.aval.dtype:
+        told = f"{avals.text(found)} where {avals.text(node.aval)} was"
+        raise TypeError(f"the rule for {step.placed.name} gave {told}")
+
+
+@dataclass(slots=True)
+class Solver:
+    """Solves programs by a set of rules, each program once for what is known of it."""
+
+    rules: Rules[Rule]
+    _known: dict[tuple[int, frozenset[int], frozenset[int]], Network] = field(default_factory=dict)
+
+    def solved(self, program: Program, inputs: Iterable[int], outputs: Iterable[int]) -> Network:
+        """The network of a program of which the inputs and outputs with these numbers are known."""
+        key = (id(program.jaxpr), frozenset(inputs), frozenset(outputs))
+        network = self._known.get(key)
+        if network is None:
+            network = self._known[key] = Network(program, key[1], key[2], self)
+        return network
+
+
+class Network:
+    """What of a program can be known. `inputs` and `outputs` are the nodes of its inputs and outputs, in order."""
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: Iterable[int],
+        outputs: Iterable[int],
+        solver: Solver,
+    ) -> None:
+        self.solver = solver
+        self._program = program
+        """Held, for the solver knows it by its address."""
+        self._known: set[Node] = set()
+        self._around: dict[Node, list[Placed]] = {}
+        self._pending: dict[Placed, Blocked | None] = {}
+        self._queue: deque[Placed] = deque()
+        self._steps: list[_Step] = []
+        jaxpr = program.jaxpr
+        self.inputs = [Node(var.aval) for var in jaxpr.invars]
+        self.outputs = self._place(program, self.inputs)
+        for index in inputs:
+            self._learn([self.inputs[index]])
+        for index in outputs:
+            self._learn([self.outputs[index]])
+        self._settle()
+
+    def knows(self, *nodes: Node) -> bool:
+        """Whether all of these are known."""
+        return all(node.fixed or node in self._known for node in nodes)
+
+    def readers(self, node: Node) -> list[Placed]:
+        """The equations that take a node as an input, in the program's order."""
+        return [placed for placed in self._around.get(node, ()) if node in placed.inputs]
+
+    def blocked(self) -> list[tuple[Placed, Blocked]]:
+        """The equations of which results are known and inputs are not, with the reasons; those with all results known first."""
+        found = [
+            (placed, why)
+            for placed, why in self._pending.items()
+            if why is not None and not self.knows(*placed.inputs)
+        ]
+        return sorted(found, key=lambda each: not self.knows(*each[0].outputs))
+
+    def plan(self, wanted: Iterable[Node]) -> Plan:
+        """How to compute `wanted`, which must be known."""
+        wanted = tuple(wanted)
+        needed = set(wanted)
+        steps: list[_Step] = []
+        for step in reversed(self._steps):
+            if not needed.isdisjoint(step.writes):
+                needed.difference_update(step.writes)
+                needed.update(step.reads)
+                steps.append(step)
+        reads = frozenset(node for node in needed if not node.fixed)
+        return Plan(tuple(reversed(steps)), reads, wanted)
+
+    def constant(self, node: Node) -> Any:
+        """The value of a node that does not depend on what the program is called with; none when it does or is not known."""
+        if node.fixed:
+            return None if isinstance(node.constant, jax.core.Tracer) else node.constant
+        if node not in self._known:
+            return None
+        plan = self.plan([node])
+        sources = [read for step in plan.steps for read in step.reads if read.fixed]
+        if plan.reads or any(isinstance(each.constant, jax.core.Tracer) for each in sources):
+            return None
+        with jax.ensure_compile_time_eval():
+            (value,) = plan({})
+        return value
+
+    def _place(self, program: Program, inputs: Sequence[Node]) -> list[Node]:
+        """Adds a program's equations, its inputs being these nodes. Answers the nodes of its outputs."""
+        jaxpr = program.jaxpr
+        nodes: Environment[Node] = Environment()
+        for var, node in zip(jaxpr.invars, inputs, strict=True):
+            nodes.write(var, node)
+        for var, value in zip(jaxpr.constvars, program.consts, strict=True):
+            nodes.write(var, Node(var.aval, value, True))
+
+        def node_of(atom: Any) -> Node:
+            return Node(atom.aval, atom.val, True) if is_literal(atom) else nodes.read(atom)
+
+        for equation in jaxpr.eqns:
+            read = tuple(map(node_of, equation.invars))
+            made = tuple(Node(var.aval) for var in equation.outvars)
+            for var, node in zip(equation.outvars, made, strict=True):
+                if not is_dropped(var):
+                    nodes.write(var, node)
+            self._add(Placed(equation, read, made))
+        return [node_of(atom) for atom in jaxpr.outvars]
+
+    def _add(self, placed: Placed) -> None:
+        for node in dict.fromkeys((*placed.inputs, *placed.outputs)):
+            if not node.fixed:
+                self._around.setdefault(node, []).append(placed)
+        self._pending[placed] = None
+        self._queue.append(placed)
+
+    def _learn(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            if not self.knows(node):
+                self._known.add(node)
+                self._queue.extend(
+                    placed for placed in self._around.get(node, ()) if placed in self._pending
+                )
+
+    def _settle(self) -> None:
+        """Spreads what is known, opening calls only where nothing else helps: a call that can run forwards stays one."""
+        self._spread()
+        while self._open(lambda placed: self._any(placed.outputs)) or self._open(
+            lambda placed: self._any(placed.inputs)
+        ):
+            self._spread()
+
+    def _any(self, nodes: Iterable[Node]) -> bool:
+        return any(not node.fixed and node in self._known for node in nodes)
+
+    def _open(self, chosen: Callable[[Placed], bool]) -> bool:
+        """Puts the programs of chosen calls in their places; whether there were any."""
+        found = [placed for placed in self._pending if placed.name in CALLS and chosen(placed)]
+        opened = False
+        for placed in found:
+            program = called(placed.equation)
+            if program is None:
+                continue
+            opened = True
+            del self._pending[placed]
+            results = self._place(program, placed.inputs)
+            for inner, outer in zip(results, placed.outputs, strict=True):
+                self._add(Placed(placed.equation, (inner,), (outer,), joins=True))
+        return opened
+
+    def _spread(self) -> None:
+        while self._queue:
+            placed = self._queue.popleft()
+            if placed in self._pending:
+                self._attempt(placed)
+
+    def _attempt(self, placed: Placed) -> None:
+        if self.knows(*placed.inputs):
+            del self._pending[placed]
+            if not self.knows(*placed.outputs):
+                forwards = Solution(placed.inputs, placed.outputs, _forwards(placed))
+                self._take(placed, forwards)
+            return
+        if not self._any(placed.outputs):
+            return
+        found = self._backwards(placed)
+        if isinstance(found, Blocked):
+            self._pending[placed] = found
+        else:
+            self._take(placed, found)
+
+    def _backwards(self, placed: Placed) -> Solution | Blocked:
+        if placed.joins:
+            return Solution(placed.outputs, placed.inputs, _itself)
+        rule = self.solver.rules.of(placed.name)
+        return Blocked(NO_RULE) if rule is None else rule(placed, self)
+
+    def _take(self, placed: Placed, solution: Solution) -> None:
+        self._steps.append(_Step(placed, solution.reads, solution.writes, solution.compute))
+        self._learn(solution.writes)
+
+
+def _forwards(placed: Placed) -> Callable[..., Sequence[Any]]:
+    if placed.joins:
+        return _itself
+    return lambda *values: bind(placed.equation, values)
+
+
+def _itself(value: Any) -> Sequence[Any]:
+    return (value,)

@@ -1,0 +1,282 @@
+"""`sourcerize`: a function and its arguments in, the text of a module out."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxsight.sourcerizer import constants as arrays
+from jaxsight.sourcerizer import rules, signature, spelling
+from jaxsight.sourcerizer.compat.staging import is_literal, opened
+from jaxsight.sourcerizer.depth import room_for_nesting
+from jaxsight.sourcerizer.exprs import Atom
+from jaxsight.sourcerizer.layout import flat
+from jaxsight.sourcerizer.module import (
+    Assign,
+    Function,
+    Line,
+    Raw,
+    Remark,
+    Return,
+    Statement,
+    lines,
+    roots,
+)
+from jaxsight.sourcerizer.options import Constants, Options, Style
+from jaxsight.sourcerizer.same import Difference, same_jaxpr
+from jaxsight.sourcerizer.writer import Placeholder, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A module that defines a function, and what there is to know of it."""
+
+    text: str
+    name: str
+    lines: tuple[Line, ...]
+    """The text's lines with the equations that they stand for."""
+    placeholders: tuple[Placeholder, ...]
+    """What the written function takes as keyword arguments besides, because no text can hold it."""
+    stored: dict[str, Any]
+    """Arrays that are not in the text, by name: for the companion file, or for arguments."""
+    bound: tuple[str, ...]
+    """Primitives that only `Primitive.bind` could write, once for each equation."""
+    equations: int
+    """Equations written, each shared function's once."""
+
+
+def sourcerize(
+    function: Callable[..., Any],
+    *,
+    style: Style = "lax",
+    name: str | None = None,
+    constants: Constants = "inline",
+    shapes: bool = False,
+    sources: bool = False,
+    inline: bool = False,
+) -> Callable[..., str]:
+    """A function that takes `function`'s arguments (arrays or `jax.ShapeDtypeStruct`s) and gives the text of a Python module.
+
+    The module defines a function of the same name and signature, which traces to the same jaxpr; it imports `jax`, `numpy` and what the
+    user's own code needs, and uses no private API.
+
+    Args:
+        style: `"lax"` spells each equation through `jax.lax`, `"pretty"` as people write.
+        name: the written function's name, if not the original's.
+        constants: where arrays over a mebibyte go: `"inline"` refuses them, `"npz"` reads them from a file beside the module,
+            `"argument"` makes them arguments.
+        shapes: a comment with dtype and shape on each line.
+        sources: the user's source as a comment wherever it changes.
+        inline: writes the inside of jitted functions in place of calls.
+
+    Raises:
+        Unsourceable: for an equation that cannot be written, naming it and the user's line.
+        TooLarge: for an array that the text cannot hold.
+    """
+    options = Options(style, constants, shapes, sources, inline)
+
+    def of(*args: Any, **kwargs: Any) -> str:
+        return write(function, args, kwargs, options, name).text
+
+    return of
+
+
+def write(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: Options | None = None,
+    name: str | None = None,
+    traced: Callable[[Any], bool] = signature.is_traced,
+) -> Written:
+    """As `sourcerize`, with all that is known of the result.
+
+    Args:
+        traced: which leaves of arguments may vary; the program is made for the values of the others.
+    """
+    rules.register()
+    options = options or Options()
+    call = signature.bind(function, args, kwargs, traced)
+    with room_for_nesting():
+        jaxpr, shape = jax.make_jaxpr(call.flat, return_shape=True)(
+            *(argument.value for argument in call.arguments)
+        )
+        return _write(call, jaxpr, shape, options, name or signature.name_of(function))
+
+
+def _write(
+    call: signature.Call, jaxpr: Any, shape: Any, options: Options, name: str
+) -> Written:
+    writer = Writer(options)
+    writer.names.keep(name)
+    program = opened(jaxpr)
+    scope = writer.scope()
+    for parameter in call.parameters:
+        bare = parameter.lstrip("*").partition("=")[0]
+        if bare and bare != "/":
+            scope.names.keep(bare)
+    used = {id(var) for var in _read_by(program.jaxpr)}
+    for argument, var in zip(call.arguments, program.jaxpr.invars, strict=True):
+        if isinstance(argument.expr, Atom):
+            scope.write(var, argument.expr)
+        elif id(var) in used:
+            fresh = scope.names.fresh(argument.name)
+            scope.write(var, Atom(fresh))
+            scope.body.append(Assign(fresh, argument.expr))
+    results = scope.program(program)
+    leaves, tree = jax.tree.flatten(shape)
+    structure = jax.tree.unflatten(tree, range(len(leaves)))
+    trees = [
+        (Atom(parameter), given) for parameter, given in _argument_trees(call)
+    ]
+    value = signature.build(structure, results, trees)
+    parameters = call.parameters
+    extra = [*writer.placeholders.values()]
+    stored = list(writer.stored) if options.constants == "argument" else []
+    if extra or stored:
+        added = (*(placeholder.name for placeholder in extra), *stored)
+        star = () if any(p == "*" or p.startswith("*") for p in parameters) else ("*",)
+        double = [p for p in parameters if p.startswith("**")]
+        plain = [p for p in parameters if not p.startswith("**")]
+        parameters = (*plain, *star, *added, *double)
+    main = Function(name, parameters, [*_checks(call, scope), *scope.body, Return(value)])
+    body = _module(writer, main, call, name, options)
+    made = tuple(lines(body))
+    text = "\n".join(line.text for line in made) + "\n"
+    return Written(
+        text,
+        name,
+        made,
+        tuple(extra),
+        dict(writer.stored),
+        tuple(writer.bound),
+        writer.equations,
+    )
+
+
+def _read_by(jaxpr: Any) -> list[Any]:
+    return [
+        atom
+        for atoms in (jaxpr.outvars, *(equation.invars for equation in jaxpr.eqns))
+        for atom in atoms
+        if not is_literal(atom)
+    ]
+
+
+def _argument_trees(call: signature.Call) -> list[tuple[str, Any]]:
+    args, kwargs = call.rebuild([argument.value for argument in call.arguments])
+    import inspect
+
+    try:
+        bound = inspect.signature(call.function).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return []
+    return [(name, given) for name, given in bound.arguments.items()]
+
+
+def _checks(call: signature.Call, scope: Any) -> list[Statement]:
+    """Refuses values of static arguments other than those that the program was made for."""
+    checks: list[Statement] = []
+    for fixed in call.fixed:
+        text = flat(fixed.expr)
+        try:
+            wanted = flat(spelling.value(fixed.value))
+        except spelling.Unwritable:
+            continue
+        if isinstance(fixed.value, (bool, int, float, str, type(None), tuple)):
+            test = f"{text} is not {wanted}" if fixed.value is None else f"{text} != {wanted}"
+            message = f'"written for {text} = {wanted}"'.replace('"written', "'written") if '"' in wanted else None
+            quoted = spelling.text(f"written for {text} = {wanted}") if message is None else Atom(repr(f"written for {text} = {wanted}"))
+            checks.append(
+                Raw([f"if {test}:", f"    raise ValueError({flat(quoted)})"])
+            )
+    return checks
+
+
+def _module(
+    writer: Writer, main: Function, call: signature.Call, name: str, options: Options
+) -> list[Statement]:
+    head = [f"`{name}`, written by jaxsight for JAX {jax.__version__}."]
+    if jax.config.jax_enable_x64:
+        head.append("Holds with jax_enable_x64 on.")
+    else:
+        head.append("Holds with jax_enable_x64 off, JAX's default.")
+    body: list[Statement] = []
+    inner: list[Statement] = [*writer.functions, main]
+    rest: list[Statement] = []
+    if writer.packed:
+        inner.insert(0, Raw(arrays.UNPACK))
+        for constant, packed in writer.packed:
+            rest.append(Raw(arrays.definition(constant, packed)))
+    if options.constants == "npz" and writer.stored:
+        rest.extend(_companion(writer, name))
+    core = [*writer.constants, *inner, *rest]
+    found = roots("\n".join(line.text for line in lines(core)))
+    imports = _imports(found, writer)
+    body.append(Raw(['"""' + head[0], "", *head[1:], '"""', ""]))
+    body.append(Raw([*imports, ""] if imports else []))
+    if not writer.constants:
+        body[-1] = Raw(imports)
+    body.extend(core)
+    return body
+
+
+def _companion(writer: Writer, name: str) -> list[Statement]:
+    return [
+        Raw(
+            [
+                f'with np.load(Path(__file__).with_name("{name}.npz")) as _stored:',
+                *(f'    {constant} = jnp.asarray(_stored["{constant}"])' for constant in writer.stored),
+            ]
+        )
+    ]
+
+
+def _imports(found: set[str], writer: Writer) -> list[str]:
+    standard = [
+        f"import {module}" for module in ("base64", "zlib") if module in found and writer.packed
+    ]
+    if "Path" in found and writer.stored:
+        standard.append("from pathlib import Path")
+    theirs = [f"import {module}" for module in sorted(writer.modules)]
+    plain = sorted(
+        [line for key, line in spelling.IMPORTS.items() if key in found and line.startswith("import")]
+        + theirs
+    )
+    froms = sorted(
+        line for key, line in spelling.IMPORTS.items() if key in found and line.startswith("from")
+    )
+    imports = standard + ([""] if standard and (plain or froms) else []) + plain + froms
+    return imports
+
+
+def check(written: Written, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Difference | None:
+    """Executes a written module and compares its function's jaxpr with the original's. None: they are the same."""
+    made = load(written)
+    call = signature.bind(function, args, kwargs)
+    values = [argument.value for argument in call.arguments]
+    with room_for_nesting():
+        ours = jax.make_jaxpr(call.flat)(*values)
+        again = signature.Call(made, call.parameters, call.arguments, call.fixed, call.rebuild)
+        theirs = jax.make_jaxpr(again.flat)(*values)
+        return same_jaxpr(ours, theirs)
+
+
+def load(written: Written) -> Callable[..., Any]:
+    """The function that a written module defines, its placeholders filled with what they stand for."""
+    namespace: dict[str, Any] = {"__name__": f"sourcerized_{written.name}"}
+    path = f"<sourcerized {written.name}>"
+    linecache.cache[path] = (len(written.text), None, written.text.splitlines(True), path)
+    exec(compile(written.text, path, "exec"), namespace)
+    made: Callable[..., Any] = namespace[written.name]
+    given = {placeholder.name: placeholder.value for placeholder in written.placeholders}
+    if given:
+        import functools
+
+        return functools.partial(made, **given)
+    return made
+

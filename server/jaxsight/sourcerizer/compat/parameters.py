@@ -1,0 +1,166 @@
+"""What equations of control flow and of custom rules keep in their parameters. Holds for JAX 0.8 to 0.12.
+
+Private API used: parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`), `custom_jvp_call`
+(`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`), `lu.WrappedFun`, `ad.Zero`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax._src import core
+from jax._src import linear_util as lu
+from jax._src.interpreters import ad
+from jax._src.sharding_impls import UNSPECIFIED, UnspecifiedValue
+
+from jaxsight.sourcerizer.compat.staging import Program, Staged, opened, stage
+
+unspecified: Any = UNSPECIFIED
+
+
+def is_unspecified(value: Any) -> bool:
+    """A sharding that `jit` was not given."""
+    return isinstance(value, UnspecifiedValue)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A scan, whichever way this JAX writes it down."""
+
+    consts: int
+    carry: int
+    body: Program
+    length: int
+    reverse: bool
+    unroll: Any
+    split_transpose: bool
+
+
+def scan(params: dict[str, Any]) -> Scan:
+    if "ft_in" in params:
+        consts, carry, _ = params["ft_in"].unpack()
+        counts = len(consts), len(carry)
+    else:
+        counts = params["num_consts"], params["num_carry"]
+    return Scan(
+        *counts,
+        opened(params["jaxpr"]),
+        params["length"],
+        params["reverse"],
+        params["unroll"],
+        params.get("_split_transpose", False),
+    )
+
+
+def is_wrapped_function(value: Any) -> bool:
+    return isinstance(value, lu.WrappedFun)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A custom derivative's rule as a program. `zeros` says which of its results are symbolic zeros."""
+
+    program: Program
+    zeros: tuple[bool, ...]
+
+
+def rule_identity(params: dict[str, Any]) -> int:
+    """The user's rule of a custom derivative, by identity: rules call their own function, and so have themselves inside."""
+    rule = params.get("jvp_jaxpr_fun") or params["bwd"]
+    while True:
+        inside = _wrapped_inside(rule.f)
+        if inside is None:
+            return id(rule.f)
+        rule = inside
+
+
+_MEMO_DEPTH = 3
+"""Closures between a wrapped function and the one that it was made from."""
+
+
+def _wrapped_inside(function: Any, depth: int = _MEMO_DEPTH) -> Any:
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            held = cell.cell_contents
+        except ValueError:
+            continue  # not set yet
+        if isinstance(held, lu.WrappedFun):
+            return held
+        if depth and getattr(held, "__module__", "").startswith("jax._src"):
+            found = _wrapped_inside(held, depth - 1)
+            if found is not None:
+                return found
+    return None
+
+
+def jvp_rule(params: dict[str, Any]) -> Rule:
+    """The rule of a `custom_jvp_call` for tangents that are all there: primals then tangents, to the same."""
+    inputs = len(opened(params["call_jaxpr"]).jaxpr.invars) - params["num_consts"]
+    jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*(False,) * inputs)
+    return Rule(Program(jaxpr, tuple(consts)), tuple(zeros))
+
+
+@dataclass(frozen=True, slots=True)
+class VjpRules:
+    """Both rules of a `custom_vjp_call`.
+
+    `forward` gives the residuals that are no inputs (`residuals` of them in all; `forwarded` holds, for each residual, the input
+    that it is, or none), then the results. `backward` takes all residuals, then cotangents; its results are cotangents of the
+    inputs, without those that are symbolic zeros by `zeros`.
+    """
+
+    forward: Program
+    residuals: int
+    forwarded: tuple[int | None, ...]
+    backward: Program
+    zeros: tuple[bool, ...]
+
+
+def vjp_rules(params: dict[str, Any]) -> VjpRules:
+    """Traces both rules, the way reverse differentiation with every input perturbed would."""
+    call = opened(params["call_jaxpr"]).jaxpr
+    inputs = call.invars[params["num_consts"] :]
+    jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*(True,) * len(inputs))
+    forward = Program(jaxpr, tuple(consts))
+    found = params["out_trees"]()
+    out_tree, res_tree = found[0], found[1]
+    forwards = tuple(found[2]) if len(found) > 2 else (None,) * res_tree.num_leaves
+    kept = iter(jaxpr.outvars)
+    residuals = [
+        next(kept).aval if source is None else inputs[source].aval for source in forwards
+    ]
+    cotangents = [var.aval.to_tangent_aval() for var in call.outvars]
+    if len(cotangents) != out_tree.num_leaves:
+        raise NotImplementedError("results of a custom_vjp that its rule does not give")
+    zeros: list[bool] = []
+
+    def backward(*args: Any) -> list[Any]:
+        answered = params["bwd"].call_wrapped(*args)
+        results = answered[0] if _has_logs(answered) else answered
+        zeros[:] = [isinstance(result, ad.Zero) for result in results]
+        return [result for result in results if not isinstance(result, ad.Zero)]
+
+    staged: Staged = stage(backward, [*residuals, *cotangents])
+    return VjpRules(forward, len(forwards), forwards, staged.program, tuple(zeros))
+
+
+def _has_logs(answered: Any) -> bool:
+    """From 0.12 on a backward rule answers cotangents and logs."""
+    return isinstance(answered, tuple) and len(answered) == 2 and isinstance(answered[0], list)
+
+
+def is_abstract(value: Any) -> bool:
+    return isinstance(value, core.AbstractValue)
+
+
+def is_key(aval: Any) -> bool:
+    """An array of typed random keys."""
+    dtype = getattr(aval, "dtype", None)
+    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def key_impl(dtype: Any) -> str:
+    """The name of a key type's implementation, as `jax.random.key(impl=…)` takes it."""
+    return str(dtype._impl.name)

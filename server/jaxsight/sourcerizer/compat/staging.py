@@ -1,0 +1,96 @@
+"""Tracing small functions on abstract values, and jaxprs of whichever class. Holds for JAX 0.8 to 0.12.
+
+Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `api_util.debug_info`, `core.eval_jaxpr`,
+`JaxprEqn.ctx.manager`, `core.Literal`, `core.DropVar`, `core.extend_axis_env_nd`. From 0.11 on `ClosedJaxpr` is
+merged into `Jaxpr`, which then has `consts`; `Program` is either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax._src import api_util, core
+from jax._src import linear_util as lu
+from jax._src.interpreters import partial_eval as pe
+
+_CLOSED: Any = getattr(core, "ClosedJaxpr", None)
+_MERGED = _CLOSED is None or _CLOSED is core.Jaxpr
+
+Literal: Any = core.Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A jaxpr with the values of its constants."""
+
+    jaxpr: Any
+    consts: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What became of a function: the program, and how its results were nested (a pytree of indices)."""
+
+    program: Program
+    results: Any
+
+
+def is_jaxpr(value: Any) -> bool:
+    return isinstance(value, core.Jaxpr) or (_CLOSED is not None and isinstance(value, _CLOSED))
+
+
+def is_closed(value: Any) -> bool:
+    """Whether a parameter holds the kind of jaxpr that `jax.make_jaxpr` returns."""
+    return _MERGED or (_CLOSED is not None and isinstance(value, _CLOSED))
+
+
+def opened(value: Any) -> Program:
+    """The program behind a jaxpr that is a parameter of an equation or a result of `jax.make_jaxpr`."""
+    if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
+        return Program(value.jaxpr, tuple(value.consts))
+    return Program(value, tuple(getattr(value, "consts", ()) or ()))
+
+
+def is_literal(atom: Any) -> bool:
+    return isinstance(atom, core.Literal)
+
+
+def is_dropped(var: Any) -> bool:
+    return isinstance(var, core.DropVar)
+
+
+def stage(function: Callable[..., Any], avals: Sequence[Any]) -> Staged:
+    """Traces `function` on abstract values. Raises whatever it raises."""
+    trees: list[Any] = []
+
+    def flattened(*args: Any) -> list[Any]:
+        leaves, tree = jax.tree.flatten(function(*args))
+        trees.append(tree)
+        return leaves
+
+    info = api_util.debug_info("sourcerize", function, tuple(avals), {})
+    traced = pe.trace_to_jaxpr_dynamic(lu.wrap_init(flattened, debug_info=info), list(avals))
+    jaxpr, consts = traced[0], traced[-1]
+    (tree,) = trees
+    results = jax.tree.unflatten(tree, range(tree.num_leaves))
+    return Staged(Program(jaxpr, tuple(consts)), results)
+
+
+def evaluate(program: Program, *args: Any) -> list[Any]:
+    """Binds every equation of a program to `args`."""
+    return list(core.eval_jaxpr(program.jaxpr, program.consts, *args))
+
+
+@contextlib.contextmanager
+def surroundings(context: Any, axes: Sequence[tuple[Any, int]] = ()) -> Iterator[None]:
+    """What an equation was made under: its own context, and the sizes of the mapped axes around it."""
+    with contextlib.ExitStack() as stack:
+        if axes:
+            stack.enter_context(core.extend_axis_env_nd(list(axes)))
+        if context is not None:
+            stack.enter_context(context.manager)
+        yield

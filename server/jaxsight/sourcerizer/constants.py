@@ -1,0 +1,177 @@
+"""Arrays that a program holds, as text: what makes them where they are regular, their numbers where they are few, one compressed
+literal up to a mebibyte, and beyond that only what the caller chose. Every spelling is evaluated and compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.sourcerizer.exprs import Atom, Expr, call, list_
+from jaxsight.sourcerizer.layout import flat
+from jaxsight.sourcerizer.same import value_token
+
+FEW = 32
+"""Numbers that are written one by one."""
+
+LARGEST_INLINE = 1 << 20
+"""Bytes of the array that may stand in the text, compressed."""
+
+_CHUNK = 76
+"""Characters of a line of compressed data."""
+
+
+class TooLarge(ValueError):
+    """A constant that the caller must choose a place for."""
+
+    def __init__(self, value: Any) -> None:
+        shape = "×".join(map(str, value.shape))
+        super().__init__(
+            f"the function holds an array of {value.nbytes:,} bytes ({value.dtype} {shape}), more than fits in text; "
+            'say constants="npz" for a file beside the module or constants="argument" to pass it in'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Compressed bytes and what they are."""
+
+    data: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def regular(value: Any) -> Iterator[Expr]:
+    """Expressions that may make this array; whoever asks compares."""
+    found = np.asarray(value)
+    shape, dtype = spelling.value(found.shape), spelling.dtype(found.dtype)
+    weak = getattr(value, "weak_type", False)
+    if found.size == 0:
+        yield call("jnp.zeros", shape, dtype)
+        return
+    first = found.reshape(-1)[0]
+    if (found == first).all() or found.size == 1:
+        try:
+            plain = spelling.plain(first)
+        except spelling.Unwritable:
+            plain = spelling.typed(first)
+        match flat(plain):
+            case ("0" | "0.0" | "False") if not weak:
+                yield call("jnp.zeros", shape, dtype)
+            case ("1" | "1.0" | "True") if not weak:
+                yield call("jnp.ones", shape, dtype)
+            case _:
+                pass
+        if weak:
+            yield call("jnp.full", shape, plain)
+        yield call("jnp.full", shape, plain, dtype)
+        yield call("jnp.full", shape, spelling.typed(first), dtype)
+    if found.ndim == 1 and found.size > 2 and found.dtype.kind in "iuf":
+        try:
+            start, second = spelling.plain(found[0]), found[1]
+            step = second - first
+            stop = first + step * found.size
+            if flat(start) in ("0", "0.0") and step == 1:
+                yield call("jnp.arange", Atom(str(found.size)), dtype=dtype)
+            elif step == 1:
+                yield call("jnp.arange", start, spelling.plain(stop), dtype=dtype)
+            else:
+                yield call(
+                    "jnp.arange", start, spelling.plain(stop), spelling.plain(step), dtype=dtype
+                )
+        except (spelling.Unwritable, ValueError, OverflowError):
+            pass
+    if found.ndim == 2:
+        rows, columns = found.shape
+        sides = (Atom(str(rows)),) if rows == columns else (Atom(str(rows)), Atom(str(columns)))
+        yield call("jnp.eye", *sides, dtype=dtype)
+        yield call("jnp.tril", call("jnp.ones", shape, dtype))
+    if found.ndim > 1:
+        for axis in range(found.ndim):
+            yield call("lax.broadcasted_iota", dtype, shape, Atom(str(axis)))
+
+
+def listed(value: Any) -> Expr:
+    """The numbers one by one."""
+    found = np.asarray(value)
+    dtype = spelling.dtype(found.dtype)
+
+    def nested(part: Any) -> Expr:
+        if part.ndim:
+            return list_(nested(inner) for inner in part)
+        return spelling.plain(part)
+
+    return call("jnp.array", nested(found), dtype=dtype)
+
+
+def spelled(value: Any) -> Expr | None:
+    """A short expression for a constant, or None when only its bytes will do."""
+    if read.is_key(getattr(value, "aval", value)):
+        data = jax.random.key_data(value)
+        inside = spelled(data)
+        impl = spelling.text(read.key_impl(value.dtype))
+        return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
+    found = np.asarray(value)
+    weak = getattr(value, "weak_type", False)
+    candidates: list[Expr] = []
+    if found.size <= FEW and not weak:
+        try:
+            candidates.append(listed(value))
+        except spelling.Unwritable:
+            pass
+    if found.size > 8 or weak or not candidates:
+        candidates[:0] = list(regular(value))
+    for candidate in candidates:
+        if _makes(candidate, value):
+            return candidate
+    return None
+
+
+def _makes(candidate: Expr, value: Any) -> bool:
+    names = {"jnp": jnp, "jax": jax, "lax": jax.lax, "np": np}
+    try:
+        with jax.ensure_compile_time_eval():
+            made = eval(flat(candidate), names)
+    except (TypeError, ValueError, OverflowError, FloatingPointError):
+        return False
+    return (
+        value_token(made) == value_token(value)
+        and made.shape == value.shape
+        and bool(getattr(made, "weak_type", False)) == bool(getattr(value, "weak_type", False))
+    )
+
+
+def packed(value: Any) -> Packed:
+    found = np.asarray(value)
+    data = base64.b85encode(zlib.compress(found.tobytes(), 9)).decode("ascii")
+    return Packed(data, flat(spelling.dtype(found.dtype)), found.shape)
+
+
+UNPACK = [
+    "def _unpack(data, dtype, shape):",
+    "    raw = zlib.decompress(base64.b85decode(data))",
+    "    return jnp.asarray(np.frombuffer(raw, np.dtype(dtype)).reshape(shape))",
+]
+"""The helper that a module with compressed constants defines. `np.dtype` knows the small floats and integers through `jnp`'s names."""
+
+
+def definition(name: str, given: Packed) -> list[str]:
+    """Lines that define a packed constant."""
+    pieces = [given.data[start : start + _CHUNK] for start in range(0, len(given.data), _CHUNK)]
+    return [
+        f"{name} = _unpack(",
+        *(f'    "{piece}"' for piece in pieces[:-1]),
+        f'    "{pieces[-1]}",',
+        f"    {given.dtype},",
+        f"    {given.shape!r},",
+        ")",
+    ]

@@ -1,0 +1,179 @@
+"""Python expressions as small trees, so that rules can build text without thinking of brackets or of line breaks.
+
+An expression never names a variable of the program that is being written: it says `Slot(0)` for the equation's first operand, and
+whoever writes it down fills the slots. Layout is `layout`'s; what the names in it mean is the prover's.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """Text that is never broken: a name, a number, an attribute chain."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The `index`-th operand of the equation that is being spelled."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """`name=value` in a call."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`key: value` in a dictionary."""
+
+    key: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """`*value` in a call or a sequence."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function(items)`."""
+
+    function: Expr
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`value[items]`; `bare` texts such as `1:` come as atoms."""
+
+    value: Expr
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`value.name`."""
+
+    value: Expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence_:
+    """A tuple `(…)`, list `[…]` or dictionary `{…}`, by its opening bracket."""
+
+    bracket: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`left operator right`."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`operator value`, such as `-x`."""
+
+    operator: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda:
+    """`lambda parameters: body`."""
+
+    parameters: tuple[str, ...]
+    body: Expr
+
+
+Expr: TypeAlias = (
+    Atom | Slot | Call | Index | Attribute | Sequence_ | Binary | Unary | Lambda | Star
+)
+Item: TypeAlias = "Expr | Keyword | Pair"
+
+NONE = Atom("None")
+
+
+def call(function: str | Expr, *items: Item, **keywords: Expr) -> Call:
+    """A call; keywords come last, in the order given."""
+    named = tuple(Keyword(name, value) for name, value in keywords.items())
+    return Call(Atom(function) if isinstance(function, str) else function, (*items, *named))
+
+
+def tuple_(items: Iterable[Item]) -> Sequence_:
+    return Sequence_("(", tuple(items))
+
+
+def list_(items: Iterable[Item]) -> Sequence_:
+    return Sequence_("[", tuple(items))
+
+
+def dict_(items: Iterable[tuple[Expr, Expr]]) -> Sequence_:
+    return Sequence_("{", tuple(Pair(key, value) for key, value in items))
+
+
+def keywords(given: Mapping[str, Expr]) -> tuple[Keyword, ...]:
+    """Keyword arguments, or none for names that Python keeps to itself (`Unwritable` is the caller's business)."""
+    return tuple(Keyword(name, value) for name, value in given.items())
+
+
+def is_identifier(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
+    """`expr` with each atom and slot replaced by what `leaf` says."""
+
+    def again(part: Any) -> Any:
+        return rebuilt(part, leaf)
+
+    match expr:
+        case Slot() | Atom():
+            return leaf(expr)
+        case Keyword(name, value):
+            return Keyword(name, again(value))
+        case Pair(key, value):
+            return Pair(again(key), again(value))
+        case Star(value):
+            return Star(again(value))
+        case Call(function, items):
+            return Call(again(function), tuple(map(again, items)))
+        case Index(value, items):
+            return Index(again(value), tuple(map(again, items)))
+        case Attribute(value, name):
+            return Attribute(again(value), name)
+        case Sequence_(bracket, items):
+            return Sequence_(bracket, tuple(map(again, items)))
+        case Binary(operator, left, right):
+            return Binary(operator, again(left), again(right))
+        case Unary(operator, value):
+            return Unary(operator, again(value))
+        case Lambda(parameters, body):
+            return Lambda(parameters, again(body))
+        case _:
+            raise TypeError(f"not an expression: {expr!r}")
+
+
+def fill(expr: Any, slots: Sequence[Expr]) -> Any:
+    """`expr` with each slot replaced."""
+    return rebuilt(expr, lambda leaf: slots[leaf.index] if isinstance(leaf, Slot) else leaf)

@@ -1,0 +1,251 @@
+"""Expressions and statements as lines of text that `ruff format` leaves as they are (line length 88).
+
+Knows nothing of JAX. The rules are Black's: what fits on a line stays on it; else the last bracket opens, arguments of a call go on
+one line if they fit and else one per line with a trailing comma, items of a collection always one per line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxsight.sourcerizer.exprs import (
+    Atom,
+    Attribute,
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Item,
+    Keyword,
+    Lambda,
+    Pair,
+    Sequence_,
+    Slot,
+    Star,
+    Unary,
+)
+
+WIDTH = 88
+"""Columns of a line, as Black and ruff have it by default."""
+
+STEP = "    "
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+_PRECEDENCE = {
+    "|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5,
+    "*": 6, "/": 6, "//": 6, "%": 6, "@": 6, "**": 8,
+    "<": 0, "<=": 0, ">": 0, ">=": 0, "==": 0, "!=": 0,
+}  # fmt: skip
+_UNARY = 7
+_TIGHT = 9
+
+
+def flat(item: Item) -> str:
+    """On one line, however long."""
+    match item:
+        case Atom(text):
+            return text
+        case Slot(index):
+            return f"a{index}"
+        case Keyword(name, value):
+            return f"{name}={flat(value)}"
+        case Pair(key, value):
+            return f"{flat(key)}: {flat(value)}"
+        case Star(value):
+            return f"*{flat(value)}"
+        case Call(function, items):
+            return f"{_tight(function)}({_joined(items)})"
+        case Index(value, items):
+            return f"{_tight(value)}[{_joined(items)}]"
+        case Attribute(value, name):
+            return f"{_tight(value)}.{name}"
+        case Sequence_("(", (only,)):
+            return f"({flat(only)},)"
+        case Sequence_(bracket, items):
+            return f"{bracket}{_joined(items)}{_CLOSING[bracket]}"
+        case Binary(operator, left, right):
+            level = _PRECEDENCE[operator]
+            above = level + 1
+            first = _at(left, above if level == 0 or operator == "**" else level)
+            second = _at(right, level if operator == "**" else above)
+            if operator == "**" and _simple(left) and _simple(right):
+                return f"{first}**{second}"
+            return f"{first} {operator} {second}"
+        case Unary(operator, value):
+            return f"{operator}{_at(value, _UNARY)}"
+        case Lambda(parameters, body):
+            return f"lambda {', '.join(parameters)}: {flat(body)}" if parameters else f"lambda: {flat(body)}"
+
+
+def _simple(expr: Expr) -> bool:
+    """What `**` hugs: names, numbers, attribute chains."""
+    match expr:
+        case Unary(_, value):
+            return _simple(value)
+        case Attribute(value, _):
+            return _simple(value)
+        case Atom() | Slot():
+            return True
+        case _:
+            return False
+
+
+def _joined(items: Iterable[Item]) -> str:
+    return ", ".join(flat(item) for item in items)
+
+
+def precedence(expr: Expr) -> int:
+    match expr:
+        case Binary(operator, _, _):
+            return _PRECEDENCE[operator]
+        case Unary():
+            return _UNARY
+        case Lambda():
+            return -1
+        case Atom(text) if text[:1] == "-":
+            return _UNARY
+        case _:
+            return _TIGHT
+
+
+def _at(expr: Expr, level: int) -> str:
+    text = flat(expr)
+    return f"({text})" if precedence(expr) < level else text
+
+
+def _tight(expr: Expr) -> str:
+    text = flat(expr)
+    if precedence(expr) < _TIGHT:
+        return f"({text})"
+    if isinstance(expr, Atom) and text.isdigit():
+        return f"({text})"  # `2.real` is no Python
+    return text
+
+
+def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
+    """Lines of `before` + item + `after`, the first and last at `indent`; on one line where that fits."""
+    line = f"{indent}{before}{flat(item)}{after}"
+    if len(line) <= WIDTH:
+        return [line]
+    inner = indent + STEP
+    match item:
+        case Keyword(name, value):
+            return broken(value, indent, f"{before}{name}=", after)
+        case Pair(key, value):
+            return broken(value, indent, f"{before}{flat(key)}: ", after)
+        case Star(value):
+            return broken(value, indent, f"{before}*", after)
+        case Call(function, (_, *_) as items):
+            return [
+                f"{indent}{before}{_tight(function)}(",
+                *_arguments(items, inner),
+                f"{indent}){after}",
+            ]
+        case Index(value, (_, *_) as items):
+            return [
+                f"{indent}{before}{_tight(value)}[",
+                *_arguments(items, inner),
+                f"{indent}]{after}",
+            ]
+        case Sequence_(bracket, (_, *_) as items):
+            return [
+                f"{indent}{before}{bracket}",
+                *_one_per_line(items, inner),
+                f"{indent}{_CLOSING[bracket]}{after}",
+            ]
+        case Lambda(parameters, body):
+            head = f"lambda {', '.join(parameters)}: " if parameters else "lambda: "
+            return broken(body, indent, before + head, after)
+        case _:
+            return [line]
+
+
+def _arguments(items: tuple[Item, ...], indent: str) -> list[str]:
+    together = indent + _joined(items)
+    return [together] if len(together) <= WIDTH else _one_per_line(items, indent)
+
+
+def _one_per_line(items: Iterable[Item], indent: str) -> list[str]:
+    return [line for item in items for line in broken(item, indent, "", ",")]
+
+
+def assign(targets: str | Sequence_, value: Expr, indent: str) -> list[str]:
+    """`target = value`; tuples of targets lose their parentheses where they fit."""
+    if isinstance(targets, str):
+        return _wrapped(value, indent, f"{targets} = ")
+    text = flat(targets)
+    if len(targets.items) > 1:
+        text = text[1:-1]
+    if len(f"{indent}{text} = {_head(value)}") <= WIDTH:
+        return _wrapped(value, indent, f"{text} = ")
+    *first, last = broken_always(targets, indent)
+    lines = _wrapped(value, indent, f"{last.removeprefix(indent)} = ")
+    return [*first, *lines]
+
+
+def _head(value: Expr) -> str:
+    """What of a value cannot leave its first line."""
+    match value:
+        case Call(function, (_, *_)):
+            return f"{_tight(function)}("
+        case Index(inside, (_, *_)):
+            return f"{_tight(inside)}["
+        case _:
+            return flat(value)
+
+
+def broken_always(sequence: Sequence_, indent: str) -> list[str]:
+    """A collection over several lines, whether it fits on one or not."""
+    return [
+        f"{indent}{sequence.bracket}",
+        *_one_per_line(sequence.items, indent + STEP),
+        f"{indent}{_CLOSING[sequence.bracket]}",
+    ]
+
+
+def returned(value: Expr, indent: str) -> list[str]:
+    """`return value`."""
+    return _wrapped(value, indent, "return ")
+
+
+def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
+    """`before` + value; what has no bracket to open gets parentheses."""
+    if len(f"{indent}{before}{flat(value)}") > WIDTH and isinstance(value, (Binary, Unary)):
+        inner = indent + STEP
+        return [f"{indent}{before}(", *_operands(value, inner), f"{indent})"]
+    return broken(value, indent, before, "")
+
+
+def _operands(value: Expr, indent: str) -> list[str]:
+    """A chain of operators, each at the start of a line where the whole does not fit."""
+    if len(indent + flat(value)) <= WIDTH or not isinstance(value, Binary):
+        return broken(value, indent, "", "")
+    level = _PRECEDENCE[value.operator]
+    rest: list[str] = []
+    left: Expr = value
+    while isinstance(left, Binary) and _PRECEDENCE[left.operator] == level:
+        right = left.right
+        before = f"{left.operator} "
+        if precedence(right) <= level:
+            rest[:0] = [f"{indent}{before}({flat(right)})"]
+        else:
+            rest[:0] = broken(right, indent, before, "")
+        left = left.left
+    return [*broken(left, indent, "", ""), *rest]
+
+
+def definition(name: str, parameters: tuple[str, ...], indent: str) -> list[str]:
+    """`def name(parameters):`."""
+    line = f"{indent}def {name}({', '.join(parameters)}):"
+    if len(line) <= WIDTH:
+        return [line]
+    inner = indent + STEP
+    together = inner + ", ".join(parameters)
+    if len(together) <= WIDTH and not parameters[-1].startswith("*,"):
+        return [f"{indent}def {name}(", together, f"{indent}):"]
+    return [
+        f"{indent}def {name}(",
+        *(f"{inner}{parameter}," for parameter in parameters),
+        f"{indent}):",
+    ]

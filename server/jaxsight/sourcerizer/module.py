@@ -1,0 +1,176 @@
+"""A Python module as statements, and its text. Knows nothing of JAX: passes over the statements may change them before they are laid out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from jaxsight.sourcerizer.exprs import Atom, Expr, Sequence_, Slot, rebuilt
+from jaxsight.sourcerizer.layout import STEP, WIDTH, assign, broken, definition, returned
+
+
+@dataclass(slots=True)
+class Assign:
+    """`targets = value`. `equations` are what it stands for, for comments and for links back to the source."""
+
+    targets: str | Sequence_
+    value: Expr
+    equations: Sequence[Any] = ()
+    comment: str = ""
+
+
+@dataclass(slots=True)
+class Effect:
+    """An expression that stands alone, for its effect."""
+
+    value: Expr
+    equations: Sequence[Any] = ()
+
+
+@dataclass(slots=True)
+class Return:
+    value: Expr
+
+
+@dataclass(slots=True)
+class Remark:
+    """A comment, one line of text or several."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Raw:
+    """Lines as they are, relative to where they stand."""
+
+    lines: list[str]
+
+
+@dataclass(slots=True)
+class With:
+    """`with context:` around statements."""
+
+    context: Expr
+    body: list[Statement]
+
+
+@dataclass(slots=True)
+class Function:
+    """A function with what it is decorated with (`@jax.jit` without the `@`)."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: list[Statement] = field(default_factory=list)
+    decorators: list[Expr] = field(default_factory=list)
+    docstring: str = ""
+
+
+Statement: TypeAlias = Assign | Effect | Return | Remark | Raw | With | Function
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text, and the equations that it stands for."""
+
+    text: str
+    equations: Sequence[Any] = ()
+
+
+def lines(body: Sequence[Statement], indent: str = "") -> Iterator[Line]:
+    """The statements as formatted lines."""
+    gap = 2 if not indent else 1
+    before: Statement | None = None
+    for position, statement in enumerate(body):
+        is_function = isinstance(statement, Function)
+        after_function = isinstance(before, Function)
+        remarked = isinstance(before, Remark) and is_function
+        if position and (is_function or after_function) and not remarked:
+            yield from [Line("")] * gap
+        elif isinstance(statement, Remark) and position and _leads(body, position):
+            yield from [Line("")] * gap
+        match statement:
+            case Assign(targets, value, equations, comment):
+                made = assign(targets, value, indent)
+                if comment and len(made) == 1 and len(made[0]) + len(comment) + 4 <= WIDTH:
+                    made[0] += f"  # {comment}"
+                elif comment:
+                    yield Line(f"{indent}# {comment}")
+                yield from (Line(text, equations) for text in made)
+            case Effect(value, equations):
+                yield from (Line(text, equations) for text in broken(value, indent, "", ""))
+            case Return(value):
+                yield from (Line(text) for text in returned(value, indent))
+            case Remark(text):
+                for line in text.splitlines():
+                    yield Line(f"{indent}# {line}".rstrip())
+            case Raw(given):
+                yield from (Line(f"{indent}{line}".rstrip()) for line in given)
+            case With(context, inside):
+                yield from (Line(text) for text in broken(context, indent, "with ", ":"))
+                yield from lines(inside, indent + STEP)
+            case Function(name, parameters, inside, decorators, docstring):
+                for decorator in decorators:
+                    yield from (Line(text) for text in broken(decorator, indent, "@", ""))
+                yield from (Line(text) for text in definition(name, parameters, indent))
+                if docstring:
+                    yield from _docstring(docstring, indent + STEP)
+                    if inside and isinstance(inside[0], Function):
+                        yield Line("")
+                yield from lines(inside, indent + STEP)
+        before = statement
+
+
+def _leads(body: Sequence[Statement], position: int) -> bool:
+    """Whether a remark stands directly above a function."""
+    return position + 1 < len(body) and isinstance(body[position + 1], Function)
+
+
+def _docstring(text: str, indent: str) -> Iterator[Line]:
+    first, *rest = text.splitlines()
+    if not rest:
+        yield Line(f'{indent}"""{first}"""')
+        return
+    yield Line(f'{indent}"""{first}')
+    for line in rest:
+        yield Line(f"{indent}{line}".rstrip())
+    yield Line(f'{indent}"""')
+
+
+def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
+    """The statements with `old` replaced in all names, at the start of a name (`old_jvp`, `old.defjvp`) too."""
+
+    def text(given: str) -> str:
+        return new + given[len(old) :] if given.startswith(old) else given
+
+    def leaf(found: Atom | Slot) -> Expr:
+        return Atom(text(found.text)) if isinstance(found, Atom) else found
+
+    def statement(found: Statement) -> Statement:
+        match found:
+            case Assign(targets, value, equations, comment):
+                return Assign(targets, rebuilt(value, leaf), equations, comment)
+            case Effect(value, equations):
+                return Effect(rebuilt(value, leaf), equations)
+            case Return(value):
+                return Return(rebuilt(value, leaf))
+            case With(context, inside):
+                return With(context, [statement(part) for part in inside])
+            case Function(name, parameters, inside, decorators, docstring):
+                return Function(
+                    text(name),
+                    parameters,
+                    [statement(part) for part in inside],
+                    [rebuilt(decorator, leaf) for decorator in decorators],
+                    docstring,
+                )
+            case Remark() | Raw():
+                return found
+
+    return [statement(part) for part in body]
+
+
+def roots(text: str) -> set[str]:
+    """The first names of the expressions in a module's text, to see what must be imported."""
+    return set(re.findall(r"(?<![\w.\"'])([A-Za-z_]\w*)", text))

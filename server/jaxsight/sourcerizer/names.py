@@ -1,0 +1,179 @@
+"""Names for variables and functions: the user's own where the source is known, else what the primitive suggests.
+
+A name never shadows one that is used: names of a function differ from those of all functions around it and of the module.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import itertools
+import keyword
+import linecache
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxsight.sourcerizer.spelling import IMPORTS
+from jaxsight.tracer.compat.jaxprs import locations
+
+LONGEST = 30
+"""Characters of a name, at most: longer ones leave no room on the line."""
+
+_OURS = str(Path(__file__).parent.parent)
+"""This package: where rules of custom derivatives are traced, its own frames are around."""
+
+_FRAMES = 4
+"""How many of the user's frames are asked for an assignment, from the innermost."""
+
+_RESERVED = frozenset(keyword.kwlist) | frozenset(dir(builtins)) | frozenset(IMPORTS)
+
+_BY_PRIMITIVE = {
+    "abs": "magnitude", "add_any": "add", "and": "both", "argmax": "argmax", "argmin": "argmin",
+    "bitcast_convert_type": "bits", "broadcast_in_dim": "broadcast", "concatenate": "joined",
+    "cond": "branch", "conv_general_dilated": "conv", "convert_element_type": "cast",
+    "cumsum": "running_sum", "custom_jvp_call": "out", "custom_vjp_call": "out",
+    "dot_general": "dot", "dynamic_slice": "part", "dynamic_update_slice": "updated",
+    "eq": "equal", "ge": "at_least", "get": "value", "gt": "greater", "integer_pow": "power",
+    "iota": "iota", "is_finite": "finite", "le": "at_most", "lt": "less", "max": "larger",
+    "min": "smaller", "ne": "differs", "not": "negated", "or": "either", "pow": "power",
+    "random_bits": "bits", "random_fold_in": "key", "random_seed": "key", "random_split": "keys",
+    "random_unwrap": "key_data", "random_wrap": "key", "reduce_and": "all_of",
+    "reduce_max": "largest", "reduce_min": "smallest", "reduce_or": "any_of",
+    "reduce_precision": "rounded", "reduce_prod": "product", "reduce_sum": "total",
+    "regularized_incomplete_beta": "betainc", "rem": "remainder", "remat2": "out",
+    "reshape": "reshaped", "rev": "flipped", "round": "rounded", "scan": "scanned",
+    "scatter": "scattered", "scatter-add": "scattered", "select_n": "chosen", "shard_map": "out",
+    "slice": "part", "sort": "ordered", "square": "squared", "squeeze": "squeezed",
+    "stop_gradient": "stopped", "transpose": "transposed", "while": "looped", "xor": "differing",
+}  # fmt: skip
+
+
+def suggested(primitive: str) -> str:
+    """A base name for what a primitive gives."""
+    return _BY_PRIMITIVE.get(primitive) or identifier(primitive)
+
+
+def identifier(text: str, fallback: str = "value") -> str:
+    """An identifier made of `text`, which may be an attribute chain, an index or a qualified name."""
+    short = re.sub(r"\W+", "_", text.replace("<lambda>", "function").replace("<locals>", ""))
+    short = short.strip("_")[:LONGEST].rstrip("_")
+    if not short or not short.isascii():
+        return fallback
+    return f"_{short}" if short[0].isdigit() else short
+
+
+class Names:
+    """The names of one function that is being written."""
+
+    def __init__(self, around: Names | None, everywhere: set[str], module: set[str]) -> None:
+        self._own: set[str] = set()
+        self._around = around
+        self._everywhere = everywhere
+        self._module = module
+        self._count: dict[str, int] = {}
+
+    def taken(self, name: str) -> bool:
+        if name in self._own or name in self._module or name in _RESERVED:
+            return True
+        return self._around is not None and self._around.taken(name)
+
+    def fresh(self, base: str) -> str:
+        """`base`, or `base_1`, `base_2` … where that is taken."""
+        name, count = base, self._count.get(base, 0)
+        while self.taken(name):
+            count += 1
+            name = f"{base}_{count}"
+        self._count[base] = count
+        self._own.add(name)
+        self._everywhere.add(name)
+        return name
+
+    def keep(self, name: str) -> None:
+        """Takes a name that was given, a parameter's say."""
+        self._own.add(name)
+        self._everywhere.add(name)
+
+
+class ModuleNames:
+    """Names at the top of the module, which no function may use for its own."""
+
+    def __init__(self) -> None:
+        self.everywhere: set[str] = set()
+        self.module: set[str] = set()
+
+    def fresh(self, base: str) -> str:
+        name, count = base, 0
+        while name in self.everywhere or name in self.module or name in _RESERVED:
+            count += 1
+            name = f"{base}_{count}"
+        self.module.add(name)
+        return name
+
+    def keep(self, name: str) -> None:
+        self.module.add(name)
+
+    def function(self, around: Names | None = None) -> Names:
+        return Names(around, self.everywhere, self.module)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An assignment in the user's source: its lines and the one name that it gives a value to."""
+
+    first: int
+    last: int
+    target: str
+
+
+@functools.lru_cache(maxsize=256)
+def _assignments(path: str, size: int) -> tuple[Statement, ...]:
+    """Assignments to single names in a file, the innermost last. `size` tells an edited file from the one before."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return ()
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                found.append(Statement(node.lineno, node.end_lineno or node.lineno, name))
+            case ast.AugAssign(target=ast.Name(id=name)):
+                found.append(Statement(node.lineno, node.end_lineno or node.lineno, name))
+            case _:
+                pass
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=256)
+def _by_line(path: str, size: int) -> dict[int, Statement]:
+    lines: dict[int, Statement] = {}
+    for statement in _assignments(path, size):
+        for line in range(statement.first, statement.last + 1):
+            lines[line] = statement
+    return lines
+
+
+def _statement(equation: Any) -> tuple[str, Statement] | None:
+    """The innermost assignment that was running when the user's code made an equation."""
+    for location in itertools.islice(locations(equation), _FRAMES):
+        if location.file.startswith(_OURS):
+            return None
+        size = len(linecache.getlines(location.file))
+        found = _by_line(location.file, size).get(location.line)
+        if found is not None:
+            return location.file, found
+    return None
+
+
+def user_names(equations: list[Any]) -> dict[int, str]:
+    """Names that the user gave to results, by position: the last equation of an assignment gives its value."""
+    statements = [_statement(equation) for equation in equations]
+    named: dict[int, str] = {}
+    for index, found in enumerate(statements):
+        following = statements[index + 1] if index + 1 < len(statements) else None
+        if found is not None and found != following and len(equations[index].outvars) == 1:
+            named[index] = found[1].target
+    return named

@@ -1,0 +1,85 @@
+"""Proof that an expression is the equation that it stands for: it is traced alone, on the equation's own abstract inputs, and must give
+that equation and nothing else.
+
+Nothing is ever written that was not proved so or built by a rule that holds by construction. The prover evaluates only text that
+rules made from public names; user functions take no part in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend.core import primitives
+
+from jaxsight.sourcerizer.compat.staging import stage, surroundings
+from jaxsight.sourcerizer.exprs import Expr
+from jaxsight.sourcerizer.layout import flat
+from jaxsight.sourcerizer.same import Block, Comparison
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Equations that one expression is to stand for; `inputs` fill its slots, `outputs` are its results in order."""
+
+    equations: Sequence[Any]
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+
+
+class Prover:
+    """Proves expressions in the names that a written module has."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {
+            "jax": jax,
+            "jnp": jnp,
+            "lax": lax,
+            "np": np,
+            "primitives": primitives,
+        }
+        self.axes: list[tuple[Any, int]] = []
+        """Mapped axes around, with sizes: collectives need them."""
+
+    def bring(self, module: str) -> None:
+        """Lets expressions name a module by its full path."""
+        root = module.partition(".")[0]
+        importlib.import_module(module)
+        self.names[root] = importlib.import_module(root)
+
+    def proves(self, expr: Expr, claim: Claim) -> tuple[Any] | None:
+        """How the expression's results are nested (a pytree of result numbers, in a tuple), or None when it is not those equations."""
+        slots = ", ".join(f"a{index}" for index in range(len(claim.inputs)))
+        text = f"lambda {slots}: {flat(expr)}"
+        try:
+            function = eval(text, self.names)
+            with surroundings(claim.equations[-1].ctx, self.axes):
+                staged = stage(function, [var.aval for var in claim.inputs])
+        except Exception as error:  # noqa: BLE001 - a candidate may fail in any way; then it is none
+            _log.debug("%s: %s", text, error)
+            return None
+        comparison = Comparison()
+        tokens = [comparison.fresh() for _ in claim.inputs]
+        made = staged.program
+        consts = [(var, ("constant", id(var))) for var in made.jaxpr.constvars]
+        difference = comparison.blocks(
+            Block(list(zip(claim.inputs, tokens, strict=True)), claim.equations, claim.outputs),
+            Block(
+                [*consts, *zip(made.jaxpr.invars, tokens, strict=True)],
+                made.jaxpr.eqns,
+                made.jaxpr.outvars,
+            ),
+        )
+        if difference is not None:
+            _log.debug("%s: %s", text, difference)
+            return None
+        return (staged.results,)

@@ -1,0 +1,120 @@
+"""Spellings that any primitive may have: the public function of the same name, and `bind` as the last resort."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+from jax import lax
+from jax.extend.core import primitives
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.exprs import Atom, Expr, Item, Keyword, call, is_identifier
+from jaxsight.sourcerizer.view import View
+
+_HOMES = (("lax", lax), ("lax.linalg", lax.linalg), ("jax", jax))
+
+
+def keywords(view: View, *names: str) -> dict[str, Expr]:
+    """Parameters of the equation as keyword arguments, those that it has."""
+    return {name: spelling.value(view.params[name]) for name in names if name in view.params}
+
+
+@functools.cache
+def _public(name: str) -> tuple[str, inspect.Signature] | None:
+    for path, module in _HOMES:
+        function = getattr(module, name.replace("-", "_"), None)
+        if callable(function) and not isinstance(function, type):
+            try:
+                return f"{path}.{name.replace('-', '_')}", inspect.signature(function)
+            except (TypeError, ValueError):
+                return None
+    return None
+
+
+def by_name(view: View) -> Iterator[Expr]:
+    """`lax.cumsum(x, axis=0)`: operands go to the parameters that the equation has no value for."""
+    public = _public(view.name)
+    if public is None:
+        return
+    path, signature = public
+    for explicit in (False, True):
+        candidate = _called(path, signature, view, explicit)
+        if candidate is not None:
+            yield candidate
+
+
+def _called(path: str, signature: inspect.Signature, view: View, explicit: bool) -> Expr | None:
+    waiting = list(view.operands)
+    items: list[Item] = []
+    named: list[Item] = []
+    for parameter in signature.parameters.values():
+        if parameter.name in view.params:
+            given = view.params[parameter.name]
+            if explicit or not _is_default(given, parameter.default):
+                named.append(Keyword(parameter.name, spelling.value(given)))
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            items.extend(waiting)
+            waiting = []
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        elif waiting and not named:
+            items.append(waiting.pop(0))
+        elif waiting and parameter.default is inspect.Parameter.empty:
+            named.append(Keyword(parameter.name, waiting.pop(0)))
+        elif parameter.default is inspect.Parameter.empty:
+            return None
+    return None if waiting else call(path, *items, *named)
+
+
+def _is_default(given: Any, default: Any) -> bool:
+    if given is default:
+        return True
+    try:
+        return type(given) is type(default) and bool(given == default)
+    except (TypeError, ValueError):
+        return False
+
+
+@functools.cache
+def _extended() -> dict[int, str]:
+    """Names in `jax.extend.core.primitives`, by the primitive's identity."""
+    return {
+        id(found): name
+        for name in dir(primitives)
+        if name.endswith("_p") and (found := getattr(primitives, name, None)) is not None
+    }
+
+
+def primitive_path(primitive: Any) -> str | None:
+    """Where a primitive is imported from: JAX's public modules, or another package's module."""
+    name = _extended().get(id(primitive))
+    if name is not None:
+        return f"primitives.{name}"
+    public = spelling.public_path(primitive)
+    return public or _elsewhere(primitive)
+
+
+def _elsewhere(primitive: Any) -> str | None:
+    for module_name, module in list(sys.modules.items()):
+        root = module_name.partition(".")[0]
+        if root in ("jax", "jaxlib", "jaxsight", "__main__") or module is None:
+            continue
+        for name, found in list(vars(module).items()) if hasattr(module, "__dict__") else ():
+            if found is primitive and is_identifier(name):
+                return f"{module_name}.{name}"
+    return None
+
+
+def by_primitive(view: View) -> Iterator[Expr]:
+    """`primitives.add_jaxvals_p.bind(x, y)`."""
+    path = primitive_path(view.primitive)
+    if path is None:
+        return
+    given = {name: spelling.value(value) for name, value in view.params.items()}
+    if all(is_identifier(name) for name in given):
+        yield call(Atom(f"{path}.bind"), *view.operands, **given)

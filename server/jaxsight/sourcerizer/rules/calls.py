@@ -1,0 +1,310 @@
+"""Calls of other programs: jit, checkpoint, functions with rules for their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
+from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
+from jaxsight.sourcerizer.module import Assign, Effect, Function, Return, Statement
+from jaxsight.sourcerizer.names import identifier
+from jaxsight.sourcerizer.spelling import value
+from jaxsight.sourcerizer.writer import (
+    STRUCTURES,
+    Proved,
+    Scope,
+    Unsourceable,
+    argument_bases,
+    nested_results,
+    sequence,
+)
+
+
+def closed_function(scope: Scope, name: str, program: Program) -> Function:
+    """A program that captures nothing, as a function of its inputs. It must be put at the top of the module."""
+    inner = scope.writer.scope()
+    parameters = inner.parameters(program.jaxpr.invars, argument_bases(program))
+    results = inner.program(program)
+    return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
+
+
+def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
+    """What `jax.jit` must be told, from the parameters of the equation."""
+    options: dict[str, Expr] = {}
+    for key in ("in_shardings", "out_shardings"):
+        given = params[key]
+        if not all(read.is_unspecified(part) for part in given):
+            spelled = [_sharding(part) for part in given]
+            options[key] = sequence(spelled) if key == "out_shardings" else tuple_(spelled)
+    if any(params["donated_invars"]):
+        donated = tuple(i for i, given in enumerate(params["donated_invars"]) if given)
+        options["donate_argnums"] = value(donated[0] if len(donated) == 1 else donated)
+    if params["keep_unused"]:
+        options["keep_unused"] = Atom("True")
+    for key in ("in_layouts", "out_layouts"):
+        if any(layout is not None for layout in params.get(key, ())):
+            raise Unsourceable("jit", f"{key} are kept by no rule yet")
+    if params.get("compiler_options_kvs"):
+        options["compiler_options"] = value(dict(params["compiler_options_kvs"]))
+    return options
+
+
+def _sharding(given: Any) -> Expr:
+    return NONE if read.is_unspecified(given) else value(given)
+
+
+@STRUCTURES("jit", "pjit")
+def jit(scope: Scope, equation: Any) -> Proved:
+    program = opened(equation.params["jaxpr"])
+    if scope.writer.options.inline:
+        return in_place(scope, program, equation)
+    base = identifier(str(equation.params["name"]), "function")
+    options = jit_options(equation.params)
+    decorator: Expr = call("jax.jit", **options) if options else Atom("jax.jit")
+
+    def build(name: str) -> list[Statement]:
+        function = closed_function(scope, name, program)
+        function.decorators.append(decorator)
+        return [function]
+
+    key = ("jit", id(equation.params["jaxpr"]), str(decorator))
+    function = scope.writer.shared(key, equation.params["jaxpr"], base, build)
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+    return Proved(call(function, *operands), nested_results(len(equation.outvars)))
+
+
+def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
+    """A program's equations where the call was."""
+    for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True):
+        scope.alias(var, atom)
+    results = scope.program(program)
+    return Proved(sequence(results), nested_results(len(results)))
+
+
+@STRUCTURES("remat2", "remat", "checkpoint")
+def checkpoint(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    program = opened(params["jaxpr"])
+    base = _named(program, "checkpointed")
+    policy = policy_expr(params["policy"])
+    differentiated = params["differentiated"]
+    options: dict[str, Expr] = {}
+    if params["prevent_cse"] is not True:
+        options["prevent_cse"] = value(params["prevent_cse"])
+    if policy != NONE:
+        options["policy"] = policy
+    decorator: Expr = call("jax.checkpoint", **options) if options else Atom("jax.checkpoint")
+
+    def build(name: str) -> list[Statement]:
+        function = closed_function(scope, name, program)
+        if not differentiated:
+            function.decorators.append(decorator)
+        return [function]
+
+    key = ("remat", id(params["jaxpr"]), differentiated, str(decorator))
+    function = scope.writer.shared(key, params["jaxpr"], base, build)
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+    count = len(equation.outvars)
+    if not differentiated:
+        return Proved(call(function, *operands), nested_results(count))
+    scope.writer.bound.append(equation.primitive.name)
+    traced = call("jax.make_jaxpr", function)
+    jaxpr = Attribute(call(traced, *operands), "jaxpr")
+    bound = call(
+        "primitives.remat_p.bind",
+        *operands,
+        jaxpr=jaxpr,
+        prevent_cse=value(params["prevent_cse"]),
+        differentiated=Atom("True"),
+        policy=policy,
+    )
+    return Proved(bound, tuple(range(count)))
+
+
+_POLICIES = ("save_only_these_names", "save_any_names_but_these", "save_anything_except_these_names",
+             "save_and_offload_only_these_names", "save_from_both_policies", "offload_dot_with_no_batch_dims")  # fmt: skip
+
+
+def policy_expr(policy: Any) -> Expr:
+    """A checkpoint policy: one of JAX's by its name, or what makes it where it is a closure of JAX's."""
+    if policy is None:
+        return NONE
+    if spelling.public_path(policy) is not None:
+        return value(policy)
+    maker = getattr(policy, "__qualname__", "").partition(".")[0]
+    if maker in _POLICIES and policy.__closure__:
+        held = dict(
+            zip(
+                policy.__code__.co_freevars,
+                (cell.cell_contents for cell in policy.__closure__),
+                strict=True,
+            )
+        )
+        path = f"jax.checkpoint_policies.{maker}"
+        if maker.startswith("save_a") or maker == "save_only_these_names":
+            (names,) = held.values()
+            if maker != "save_and_offload_only_these_names":
+                return call(path, *(value(name) for name in sorted(names)))
+        if maker == "save_from_both_policies":
+            return call(path, *(policy_expr(part) for part in held.values()))
+        return call(path, **{key.strip("_"): value(part) for key, part in held.items()})
+    return value(policy)
+
+
+def _named(program: Program, fallback: str) -> str:
+    info = getattr(program.jaxpr, "debug_info", None)
+    name = str(getattr(info, "func_name", "") or "")
+    return identifier(name.rpartition(".")[2] or fallback, fallback) if name else fallback
+
+
+@STRUCTURES("custom_jvp_call")
+def custom_jvp(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    captured = params["num_consts"]
+    base = _named(program, "function")
+
+    def build(home: Scope, name: str) -> list[Statement]:
+        rule = read.jvp_rule(params)
+        function = _function(home, name, program, equation.invars[:captured])
+        function.decorators.append(Atom("jax.custom_jvp"))
+        jvp = home.inner()
+        primals = program.jaxpr.invars[captured:]
+        count = len(primals)
+        bases = argument_bases(program)[captured:]
+        named = [jvp.names.fresh(base) for base in bases]
+        tangents = [jvp.names.fresh(f"{name}_dot") for name in named]
+        jvp.names.keep("primals")
+        jvp.names.keep("tangents")
+        for var, found in zip(rule.program.jaxpr.invars, [*named, *tangents], strict=True):
+            jvp.write(var, Atom(found))
+        jvp.body.append(Assign(tuple_(map(Atom, named)), Atom("primals")))
+        jvp.body.append(Assign(tuple_(map(Atom, tangents)), Atom("tangents")))
+        results = iter(jvp.program(rule.program))
+        outputs = [next(results) for _ in rule.zeros]
+        dots = [
+            _zero_tangent(var.aval) if zero else next(results)
+            for var, zero in zip(program.jaxpr.outvars, rule.zeros, strict=True)
+        ]
+        body: list[Statement] = [
+            *jvp.body,
+            Return(tuple_([sequence(outputs), sequence(dots)])),
+        ]
+        derivative = Function(
+            f"{name}_jvp", ("primals", "tangents"), body
+        )
+        derivative.decorators.append(
+            call(f"{name}.defjvp", symbolic_zeros=Atom("True"))
+            if params["symbolic_zeros"]
+            else Atom(f"{name}.defjvp")
+        )
+        if params["symbolic_zeros"]:
+            raise Unsourceable("custom_jvp_call", "its rule asks for symbolic zeros")
+        return [function, derivative]
+
+    return _custom(scope, equation, program, captured, base, build)
+
+
+def _zero_tangent(aval: Any) -> Expr:
+    tangent = aval.to_tangent_aval()
+    if str(tangent.dtype) == "float0" or tangent.dtype.names is not None or tangent.dtype.kind == "V":
+        return call("np.zeros", value(tangent.shape), Atom("jax.dtypes.float0"))
+    return call("jnp.zeros", value(tangent.shape), spelling.dtype(tangent.dtype))
+
+
+def _function(scope: Scope, name: str, program: Program, captured: Sequence[Any]) -> Function:
+    inner = scope.inner()
+    for var, atom in zip(program.jaxpr.invars, captured, strict=False):
+        inner.alias(var, atom)
+    count = len(captured)
+    parameters = inner.parameters(
+        program.jaxpr.invars[count:], argument_bases(program)[count:]
+    )
+    results = inner.program(program)
+    return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
+
+
+def _custom(
+    scope: Scope, equation: Any, program: Program, captured: int, base: str, build: Any
+) -> Proved:
+    """The call of a function with its own rules, which is shared where it captures nothing."""
+    count = len(equation.outvars)
+    operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
+    if captured and any(not is_literal(atom) for atom in equation.invars[:captured]):
+        name = scope.names.fresh(base)
+        scope.body.extend(build(scope, name))
+        return Proved(call(name, *operands), nested_results(count))
+    name = scope.writer.custom(
+        read.rule_identity(equation.params),
+        program,
+        base,
+        lambda name: build(scope.writer.scope(), name),
+    )
+    return Proved(call(name, *operands), nested_results(count))
+
+
+@STRUCTURES("custom_vjp_call")
+def custom_vjp(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    captured = params["num_consts"]
+    if params["symbolic_zeros"]:
+        raise Unsourceable("custom_vjp_call", "its rule asks for symbolic zeros")
+    base = _named(program, "function")
+    count = len(equation.outvars)
+
+    def build(home: Scope, name: str) -> list[Statement]:
+        rules = read.vjp_rules(params)
+        function = _function(home, name, program, equation.invars[:captured])
+        function.decorators.append(Atom("jax.custom_vjp"))
+        forward = home.inner()
+        named = forward.parameters(
+            rules.forward.jaxpr.invars, argument_bases(program)[captured:]
+        )
+        results = forward.program(rules.forward)
+        own = iter(results)
+        residuals = [
+            next(own) if source is None else Atom(named[source]) for source in rules.forwarded
+        ]
+        outputs = list(own)
+        forward_name = f"{name}_fwd"
+        forward_function = Function(
+            forward_name,
+            tuple(named),
+            [*forward.body, Return(tuple_([sequence(outputs), tuple_(residuals)]))],
+        )
+        backward = home.inner()
+        backward.names.keep("residuals")
+        inputs = rules.backward.jaxpr.invars
+        kept = backward.parameters(
+            inputs[: rules.residuals], _residual_bases(rules, named)
+        )
+        cotangents = backward.parameters(
+            inputs[rules.residuals :], ["ct"] * (len(inputs) - rules.residuals)
+        )
+        parameter = cotangents[0]
+        if count != 1:
+            parameter = backward.names.fresh("cts")
+        if kept:
+            backward.body.append(Assign(tuple_(map(Atom, kept)), Atom("residuals")))
+        if count > 1:
+            backward.body.append(Assign(tuple_(map(Atom, cotangents)), Atom(parameter)))
+        given = iter(backward.program(rules.backward))
+        answers = [NONE if zero else next(given) for zero in rules.zeros]
+        backward_name = f"{name}_bwd"
+        backward_function = Function(
+            backward_name,
+            ("residuals", parameter),
+            [*backward.body, Return(tuple_(answers))],
+        )
+        registered = call(f"{name}.defvjp", Atom(forward_name), Atom(backward_name))
+        return [function, forward_function, backward_function, Effect(registered)]
+
+    return _custom(scope, equation, program, captured, base, build)
+
+
+def _residual_bases(rules: read.VjpRules, named: Sequence[str]) -> list[str]:
+    return ["residual" if source is None else named[source] for source in rules.forwarded]

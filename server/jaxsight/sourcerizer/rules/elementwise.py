@@ -1,0 +1,59 @@
+"""Elementwise primitives whose public function has another name or order than the primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.exprs import Atom, Expr, call
+from jaxsight.sourcerizer.view import LAX, View
+
+_OTHER_NAMES = {
+    "and": "lax.bitwise_and",
+    "or": "lax.bitwise_or",
+    "xor": "lax.bitwise_xor",
+    "not": "lax.bitwise_not",
+    "regularized_incomplete_beta": "lax.betainc",
+}
+
+
+@LAX(*_OTHER_NAMES)
+def renamed(view: View) -> Iterator[Expr]:
+    yield call(_OTHER_NAMES[view.name], *view.operands)
+
+
+_PYTHON_TYPES = {"f": "float", "i": "int", "c": "complex", "b": "bool"}
+
+
+@LAX("convert_element_type")
+def convert(view: View) -> Iterator[Expr]:
+    (x,) = view.operands
+    new = view.params["new_dtype"]
+    if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(spelling.kind(new))):
+        yield call("lax.convert_element_type", x, Atom(python))
+    yield call("lax.convert_element_type", x, spelling.dtype(new))
+
+
+@LAX("bitcast_convert_type")
+def bitcast(view: View) -> Iterator[Expr]:
+    yield call(
+        "lax.bitcast_convert_type", *view.operands, spelling.dtype(view.params["new_dtype"])
+    )
+
+
+@LAX("integer_pow")
+def integer_pow(view: View) -> Iterator[Expr]:
+    yield call("lax.integer_pow", *view.operands, spelling.value(view.params["y"]))
+
+
+@LAX("copy", "copy_p")
+def copy(view: View) -> Iterator[Expr]:
+    yield call("jnp.copy", *view.operands)
+    yield call("jnp.array", *view.operands, copy=Atom("True"))
+
+
+@LAX("name")
+def name(view: View) -> Iterator[Expr]:
+    yield call(
+        "jax.ad_checkpoint.checkpoint_name", *view.operands, spelling.text(view.params["name"])
+    )

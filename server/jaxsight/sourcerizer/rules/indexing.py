@@ -1,0 +1,50 @@
+"""Gather, scatter and dynamic slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.sourcerizer.exprs import Atom, Expr, call, tuple_
+from jaxsight.sourcerizer.rules.bound import keywords
+from jaxsight.sourcerizer.spelling import value
+from jaxsight.sourcerizer.view import LAX, View
+
+_UNSIGNED = {"allow_negative_indices": Atom("False")}
+"""Indices that `dynamic_slice` must take as they are; by itself it counts negative ones from the end, which takes equations."""
+
+
+@LAX("dynamic_slice")
+def dynamic_slice(view: View) -> Iterator[Expr]:
+    x, *starts = view.operands
+    sizes = value(view.params["slice_sizes"])
+    yield call("lax.dynamic_slice", x, tuple_(starts), sizes)
+    yield call("lax.dynamic_slice", x, tuple_(starts), sizes, **_UNSIGNED)
+
+
+@LAX("dynamic_update_slice")
+def dynamic_update_slice(view: View) -> Iterator[Expr]:
+    x, update, *starts = view.operands
+    yield call("lax.dynamic_update_slice", x, update, tuple_(starts))
+    yield call("lax.dynamic_update_slice", x, update, tuple_(starts), **_UNSIGNED)
+
+
+_FLAGS = ("indices_are_sorted", "unique_indices")
+
+
+def _flags(view: View) -> dict[str, Expr]:
+    return {name: Atom("True") for name in _FLAGS if view.params.get(name)}
+
+
+@LAX("gather")
+def gather(view: View) -> Iterator[Expr]:
+    named = keywords(view, "dimension_numbers", "slice_sizes")
+    named |= _flags(view) | keywords(view, "mode")
+    if view.params.get("fill_value") is not None:
+        named |= keywords(view, "fill_value")
+    yield call("lax.gather", *view.operands, **named)
+
+
+@LAX("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
+def scatter(view: View) -> Iterator[Expr]:
+    named = keywords(view, "dimension_numbers") | _flags(view) | keywords(view, "mode")
+    yield call(f"lax.{view.name.replace('-', '_')}", *view.operands, **named)

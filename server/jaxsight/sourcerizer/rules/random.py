@@ -1,0 +1,73 @@
+"""Random keys and bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.sourcerizer.exprs import Atom, Expr, call
+from jaxsight.sourcerizer.rules.bound import keywords
+from jaxsight.sourcerizer.spelling import value
+from jaxsight.sourcerizer.view import LAX, View
+
+
+def _impl(view: View) -> dict[str, Expr]:
+    return {"impl": spelling.text(read.key_impl(view.outputs[0].dtype))}
+
+
+@LAX("random_seed")
+def seed(view: View) -> Iterator[Expr]:
+    yield call("jax.random.key", *view.operands, **_impl(view))
+
+
+@LAX("random_wrap")
+def wrap(view: View) -> Iterator[Expr]:
+    yield call("jax.random.wrap_key_data", *view.operands, **_impl(view))
+
+
+@LAX("random_unwrap")
+def unwrap(view: View) -> Iterator[Expr]:
+    yield call("jax.random.key_data", *view.operands)
+
+
+@LAX("random_split")
+def split(view: View) -> Iterator[Expr]:
+    shape = view.params["shape"]
+    if shape == (2,):
+        yield call("jax.random.split", *view.operands)
+    if len(shape) == 1:
+        yield call("jax.random.split", *view.operands, value(shape[0]))
+    yield call("jax.random.split", *view.operands, value(shape))
+
+
+@LAX("random_fold_in")
+def fold_in(view: View) -> Iterator[Expr]:
+    yield call("jax.random.fold_in", *view.operands)
+
+
+@LAX("random_clone")
+def clone(view: View) -> Iterator[Expr]:
+    yield call("jax.random.clone", *view.operands)
+
+
+@LAX("random_bits")
+def bits(view: View) -> Iterator[Expr]:
+    dtype = Atom(f"jnp.uint{view.params['bit_width']}")
+    yield call("jax.random.bits", *view.operands, value(view.params["shape"]), dtype)
+
+
+@LAX("rng_bit_generator")
+def rng_bit_generator(view: View) -> Iterator[Expr]:
+    yield call(
+        "lax.rng_bit_generator",
+        *view.operands,
+        value(view.params["shape"]),
+        **keywords(view, "dtype", "algorithm"),
+    )
+    yield call(
+        "lax.rng_bit_generator",
+        *view.operands,
+        value(view.params["shape"]),
+        **keywords(view, "dtype", "algorithm", "out_sharding"),
+    )

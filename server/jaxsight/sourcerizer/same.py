@@ -1,0 +1,414 @@
+"""Whether two jaxprs are one program, and if not, where they part.
+
+What may differ: names of variables and of inner jits, dead code, how a scalar literal is held, whether it is a literal or a constant,
+and the order in which loops list the values that they capture. Everything else must agree: primitives in order, their parameters,
+operands, abstract values with weak types, effects, the rules of custom derivatives, and the bits of constants.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.sourcerizer.compat.staging import Program, is_jaxpr, is_literal, opened
+from jaxsight.sourcerizer.depth import room_for_nesting
+
+Token = Hashable
+
+_IGNORED = frozenset({"linear", "out_trees", "ft_in", "ft_out", "debug_info", "debug"})
+"""Parameters that say nothing of what is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two programs part: the path of the equation (`3/body/1`), what of it, and both sides as text."""
+
+    path: str
+    what: str
+    left: str
+    right: str
+
+    def __str__(self) -> str:
+        where = f"equation {self.path}" if self.path else "the program"
+        return f"{where}: {self.what}: {self.left} against {self.right}"
+
+
+def same_jaxpr(left: Any, right: Any) -> Difference | None:
+    """None when two jaxprs (as `jax.make_jaxpr` gives them) are the same program."""
+    with room_for_nesting():
+        return Comparison().programs(opened(left), opened(right))
+
+
+def live(program_outputs: Iterable[Any], equations: Sequence[Any]) -> list[Any]:
+    """The equations that results depend on, or that have effects, in order."""
+    needed = {id(atom) for atom in program_outputs if not is_literal(atom)}
+    kept = []
+    for equation in reversed(equations):
+        if equation.effects or any(id(var) in needed for var in equation.outvars):
+            kept.append(equation)
+            needed.update(id(atom) for atom in equation.invars if not is_literal(atom))
+    kept.reverse()
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Equations with what goes in and comes out; `inputs` are variables and the tokens that they stand for."""
+
+    inputs: Sequence[tuple[Any, Token]]
+    equations: Sequence[Any]
+    outputs: Sequence[Any]
+
+
+class Parted(Exception):
+    """Ends a comparison."""
+
+    def __init__(self, what: str, left: Any, right: Any) -> None:
+        super().__init__(what)
+        self.what = what
+        self.left = left
+        self.right = right
+        self.path: list[str] = []
+
+
+def value_token(value: Any) -> Token:
+    """Equal for equal bits, shape and type; scalars alike whether literal, NumPy's or JAX's. Weak types do not count."""
+    if jax.dtypes.issubdtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
+        return (str(value.dtype), value_token(jax.random.key_data(value)))
+    if not hasattr(value, "dtype"):
+        try:
+            value = np.asarray(value, jax.dtypes.result_type(value))
+        except TypeError:
+            return ("object", id(value))
+    found = np.asarray(value)
+    return (str(found.dtype), found.shape, found.tobytes())
+
+
+def _literal_token(atom: Any) -> Token:
+    dtype = getattr(atom.aval, "dtype", None)
+    if dtype is None or jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        return value_token(atom.val)
+    found = np.asarray(atom.val).astype(dtype)
+    return (str(found.dtype), found.shape, found.tobytes())
+
+
+class Comparison:
+    """Compares programs; remembers which inner ones were found the same."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._known: dict[tuple[int, int], tuple[Program, Program]] = {}
+        self._assumed: set[tuple[int, int, tuple[str, ...]]] = set()
+
+    def programs(self, left: Program, right: Program) -> Difference | None:
+        try:
+            self._closed(left, right)
+        except Parted as parted:
+            return Difference(
+                "/".join(reversed(parted.path)), parted.what, str(parted.left), str(parted.right)
+            )
+        return None
+
+    def blocks(self, left: Block, right: Block) -> Difference | None:
+        try:
+            self._blocks(left, right)
+        except Parted as parted:
+            return Difference(
+                "/".join(reversed(parted.path)), parted.what, str(parted.left), str(parted.right)
+            )
+        return None
+
+    def fresh(self) -> Token:
+        self._next += 1
+        return self._next
+
+    def _closed(self, left: Program, right: Program) -> None:
+        key = (id(left.jaxpr), id(right.jaxpr))
+        known = self._known.get(key)
+        if known is not None and _same_objects(known[0].consts, left.consts) and _same_objects(known[1].consts, right.consts):
+            return
+        tokens = self._binders(left.jaxpr.invars, right.jaxpr.invars)
+        self._blocks(_block(left, tokens), _block(right, tokens))
+        self._known[key] = (left, right)
+
+    def _binders(self, left: Sequence[Any], right: Sequence[Any]) -> list[Token]:
+        if len(left) != len(right):
+            raise Parted("number of inputs", len(left), len(right))
+        for index, (first, second) in enumerate(zip(left, right, strict=True)):
+            _same_aval(f"input {index}", first.aval, second.aval)
+        return [self.fresh() for _ in left]
+
+    def _blocks(self, left: Block, right: Block) -> None:
+        first: dict[int, Token] = {id(var): token for var, token in left.inputs}
+        second: dict[int, Token] = {id(var): token for var, token in right.inputs}
+        ours = live(left.outputs, left.equations)
+        theirs = live(right.outputs, right.equations)
+        for index, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+            try:
+                self._equations(one, other, first, second)
+            except Parted as parted:
+                parted.path.append(str(index))
+                raise
+        if len(ours) != len(theirs):
+            names = [" ".join(e.primitive.name for e in side[min(len(ours), len(theirs)) :][:5]) for side in (ours, theirs)]
+            raise Parted("number of equations", f"{len(ours)} ({names[0]})", f"{len(theirs)} ({names[1]})")
+        if len(left.outputs) != len(right.outputs):
+            raise Parted("number of results", len(left.outputs), len(right.outputs))
+        for index, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True)):
+            _same_aval(f"result {index}", one.aval, other.aval)
+            if _read(one, first) != _read(other, second):
+                raise Parted(f"result {index}", one, other)
+
+    def _equations(
+        self, left: Any, right: Any, first: dict[int, Token], second: dict[int, Token]
+    ) -> None:
+        if left.primitive is not right.primitive:
+            raise Parted("primitive", left.primitive.name, right.primitive.name)
+        if len(left.outvars) != len(right.outvars):
+            raise Parted("number of results", len(left.outvars), len(right.outvars))
+        ours = [_read(atom, first) for atom in left.invars]
+        theirs = [_read(atom, second) for atom in right.invars]
+        match left.primitive.name:
+            case "scan":
+                self._scans(left, right, ours, theirs)
+            case "while":
+                self._whiles(left, right, ours, theirs)
+            case name:
+                if ours != theirs:
+                    raise Parted(f"operands of {name}", left.invars, right.invars)
+                self._parameters(left, right)
+        for one, other in zip(left.outvars, right.outvars, strict=True):
+            _same_aval(f"result of {left.primitive.name}", one.aval, other.aval)
+            first[id(one)] = second[id(other)] = self.fresh()
+        if _effects(left) != _effects(right):
+            raise Parted("effects", left.effects, right.effects)
+        if left.ctx != right.ctx and str(left.ctx) != str(right.ctx):
+            raise Parted("context", left.ctx, right.ctx)
+
+    def _captured(
+        self,
+        name: str,
+        left: Program,
+        right: Program,
+        ours: Sequence[Token],
+        theirs: Sequence[Token],
+    ) -> None:
+        """Two bodies whose first inputs are captured values: these must be the same ones, in any order."""
+        tokens = self._binders(
+            left.jaxpr.invars[len(ours) :], right.jaxpr.invars[len(theirs) :]
+        )
+        try:
+            self._blocks(_block(left, [*ours, *tokens]), _block(right, [*theirs, *tokens]))
+        except Parted as parted:
+            parted.path.append(name)
+            raise
+
+    def _scans(
+        self, left: Any, right: Any, ours: Sequence[Token], theirs: Sequence[Token]
+    ) -> None:
+        one, other = read.scan(left.params), read.scan(right.params)
+        if ours[one.consts :] != theirs[other.consts :]:
+            raise Parted("operands of scan", left.invars, right.invars)
+        for field in ("carry", "length", "reverse", "unroll", "split_transpose"):
+            if getattr(one, field) != getattr(other, field):
+                raise Parted(f"scan's {field}", getattr(one, field), getattr(other, field))
+        self._captured("body", one.body, other.body, ours[: one.consts], theirs[: other.consts])
+
+    def _whiles(
+        self, left: Any, right: Any, ours: Sequence[Token], theirs: Sequence[Token]
+    ) -> None:
+        splits = []
+        for equation, tokens in ((left, ours), (right, theirs)):
+            conds = equation.params["cond_nconsts"]
+            consts = conds + equation.params["body_nconsts"]
+            splits.append((tokens[:conds], tokens[conds:consts], tokens[consts:]))
+        (cond1, body1, init1), (cond2, body2, init2) = splits
+        if init1 != init2:
+            raise Parted("operands of while", left.invars, right.invars)
+        for name, one, other in (("cond", cond1, cond2), ("body", body1, body2)):
+            key = f"{name}_jaxpr"
+            self._captured(
+                name, opened(left.params[key]), opened(right.params[key]), one, other
+            )
+
+    def _parameters(self, left: Any, right: Any) -> None:
+        name = left.primitive.name
+        one, other = left.params, right.params
+        skipped = _IGNORED
+        if name == "jit" or name == "pjit":
+            skipped = skipped | {"name"}
+        if name == "custom_jvp_call":
+            skipped = skipped | {"jvp_jaxpr_fun"}
+        if name == "custom_vjp_call":
+            skipped = skipped | {"fwd_jaxpr_thunk", "bwd"}
+        if one.keys() != other.keys():
+            raise Parted(f"parameters of {name}", sorted(one), sorted(other))
+        for key in one:
+            if key not in skipped:
+                try:
+                    self._values(f"{key} of {name}", one[key], other[key])
+                except Parted as parted:
+                    if parted.path:
+                        parted.path.append(_step(key))
+                    raise
+        if name in ("custom_jvp_call", "custom_vjp_call"):
+            self._rules(name, one, other)
+
+    def _rules(self, name: str, one: dict[str, Any], other: dict[str, Any]) -> None:
+        """Rules may call their own function: what is being compared is taken to be the same until it is found not to be."""
+        types = tuple(str(var.aval) for var in opened(one["call_jaxpr"]).jaxpr.invars)
+        pair = (read.rule_identity(one), read.rule_identity(other), types)
+        if pair in self._assumed:
+            return
+        self._assumed.add(pair)
+        if name == "custom_jvp_call":
+            self._jvp_rules(one, other)
+        else:
+            self._vjp_rules(one, other)
+
+    def _jvp_rules(self, one: dict[str, Any], other: dict[str, Any]) -> None:
+        ours, theirs = read.jvp_rule(one), read.jvp_rule(other)
+        if ours.zeros != theirs.zeros:
+            raise Parted("symbolic zeros of the jvp rule", ours.zeros, theirs.zeros)
+        self._inner("jvp", ours.program, theirs.program)
+
+    def _vjp_rules(self, one: dict[str, Any], other: dict[str, Any]) -> None:
+        ours, theirs = read.vjp_rules(one), read.vjp_rules(other)
+        self._inner("fwd", ours.forward, theirs.forward)
+        if ours.forwarded != theirs.forwarded:
+            raise Parted("residuals of the vjp rule", ours.forwarded, theirs.forwarded)
+        if ours.zeros != theirs.zeros:
+            raise Parted("symbolic zeros of the vjp rule", ours.zeros, theirs.zeros)
+        self._inner("bwd", ours.backward, theirs.backward)
+
+    def _inner(self, name: str, left: Program, right: Program) -> None:
+        try:
+            self._closed(left, right)
+        except Parted as parted:
+            parted.path.append(name)
+            raise
+
+    def _values(self, what: str, left: Any, right: Any) -> None:
+        """Any parameter."""
+        if left is right:
+            return
+        if is_jaxpr(left) and is_jaxpr(right):
+            self._closed(opened(left), opened(right))
+            return
+        if type(left) is not type(right):
+            if _plain_equal(left, right):
+                return
+            raise Parted(what, _typed(left), _typed(right))
+        if isinstance(left, (np.ndarray, jax.Array)):
+            if value_token(left) != value_token(right):
+                raise Parted(what, left, right)
+            return
+        if isinstance(left, (tuple, list)):
+            if len(left) != len(right):
+                raise Parted(what, left, right)
+            for index, (one, other) in enumerate(zip(left, right, strict=True)):
+                try:
+                    self._values(what, one, other)
+                except Parted as parted:
+                    if parted.path:
+                        parted.path.append(str(index))
+                    raise
+            return
+        if isinstance(left, dict):
+            if left.keys() != right.keys():
+                raise Parted(what, left, right)
+            for key in left:
+                self._values(what, left[key], right[key])
+            return
+        if isinstance(left, float):
+            if np.float64(left).tobytes() != np.float64(right).tobytes():
+                raise Parted(what, left, right)
+            return
+        if _plain_equal(left, right):
+            return
+        if dataclasses.is_dataclass(left):
+            for field in dataclasses.fields(left):
+                if field.name not in _IGNORED:
+                    self._values(
+                        what, getattr(left, field.name, None), getattr(right, field.name, None)
+                    )
+            return
+        if read.is_wrapped_function(left):
+            self._values(what, left.f, right.f)
+            self._values(what, left.params, right.params)
+            return
+        if _same_code(left, right):
+            for one, other in zip(_cells(left), _cells(right), strict=True):
+                self._values(what, one, other)
+            return
+        raise Parted(what, left, right)
+
+
+def _same_objects(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    return len(left) == len(right) and all(
+        one is other for one, other in zip(left, right, strict=True)
+    )
+
+
+def _step(key: str) -> str:
+    return "body" if key in ("jaxpr", "call_jaxpr", "body_jaxpr") else key.removesuffix("_jaxpr")
+
+
+def _typed(value: Any) -> str:
+    return f"{value!r} ({type(value).__name__})"
+
+
+def _plain_equal(left: Any, right: Any) -> bool:
+    try:
+        return bool(left == right)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
+def _same_code(left: Any, right: Any) -> bool:
+    """Two closures made by one definition."""
+    code = getattr(left, "__code__", None)
+    return (
+        code is not None
+        and code is getattr(right, "__code__", None)
+        and len(_cells(left)) == len(_cells(right))
+    )
+
+
+def _cells(function: Any) -> list[Any]:
+    return [cell.cell_contents for cell in function.__closure__ or ()]
+
+
+def _effects(equation: Any) -> list[str]:
+    return sorted(str(effect) for effect in equation.effects)
+
+
+def _block(program: Program, tokens: Sequence[Token]) -> Block:
+    consts = [
+        (var, value_token(value))
+        for var, value in zip(program.jaxpr.constvars, program.consts, strict=False)
+    ]
+    inputs = list(zip(program.jaxpr.invars, tokens, strict=True))
+    return Block([*consts, *inputs], program.jaxpr.eqns, program.jaxpr.outvars)
+
+
+def _read(atom: Any, tokens: dict[int, Token]) -> Token:
+    return _literal_token(atom) if is_literal(atom) else tokens[id(atom)]
+
+
+def _same_aval(what: str, left: Any, right: Any) -> None:
+    if left is right or left == right:
+        return
+    raise Parted(f"type of {what}", _aval(left), _aval(right))
+
+
+def _aval(aval: Any) -> str:
+    weak = " (weak)" if getattr(aval, "weak_type", False) else ""
+    short = getattr(aval, "str_short", None)
+    return f"{short() if short else aval}{weak}"

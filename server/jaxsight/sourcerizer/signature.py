@@ -1,0 +1,256 @@
+"""How a function is called: which arguments are traced, and the Python that takes them apart and puts results together.
+
+The written function has the parameters of the original. What the original took as it is (a static argument, a default that was not passed)
+is built into the program, so the written function checks that it is given the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import (
+    DictKey,
+    GetAttrKey,
+    SequenceKey,
+)
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.compat import functions
+from jaxsight.sourcerizer.exprs import (
+    Atom,
+    Attribute,
+    Expr,
+    Index,
+    Keyword,
+    call,
+    dict_,
+    is_identifier,
+    list_,
+    tuple_,
+)
+from jaxsight.sourcerizer.names import identifier
+
+_ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, bool, int, float, complex)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A leaf that is traced: the expression that reads it, a name for it, and its value."""
+
+    expr: Expr
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A leaf or parameter that the program was made for."""
+
+    expr: Expr
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the original function."""
+
+    function: Callable[..., Any]
+    parameters: tuple[str, ...]
+    """As in a `def`, with defaults, `*` and `/`."""
+    arguments: tuple[Argument, ...]
+    fixed: tuple[Fixed, ...]
+    rebuild: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+    """Arguments and keyword arguments from values of the traced leaves."""
+
+    def flat(self, *leaves: Any) -> Any:
+        args, kwargs = self.rebuild(leaves)
+        return self.function(*args, **kwargs)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether JAX traces a leaf, rather than taking it as it is."""
+    return isinstance(value, _ARRAYS) or hasattr(value, "__jax_array__")
+
+
+def bind(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    traced: Callable[[Any], bool] = is_traced,
+) -> Call:
+    """Reads a call, of which the leaves that are `traced` may vary. Raises `TypeError` as the call would."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = inspect.Signature(
+            [
+                inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+                inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
+            ]
+        )
+    bound = signature.bind(*args, **kwargs)
+    static = functions.statics(function)
+    arguments: list[Argument] = []
+    fixed: list[Fixed] = []
+    parameters = list(signature.parameters.values())
+    places: dict[str, list[int]] = {}
+    for position, parameter in enumerate(parameters):
+        if parameter.name not in bound.arguments:
+            if parameter.default is not inspect.Parameter.empty:
+                fixed.append(Fixed(Atom(parameter.name), parameter.default))
+            continue
+        given = bound.arguments[parameter.name]
+        is_static = position in static.positions or parameter.name in static.names
+        if is_static:
+            fixed.append(Fixed(Atom(parameter.name), given))
+            continue
+        places[parameter.name] = []
+        for path, leaf in jax.tree_util.tree_flatten_with_path(given)[0]:
+            expr, name = _reader(parameter.name, given, path)
+            if traced(leaf):
+                places[parameter.name].append(len(arguments))
+                arguments.append(Argument(expr, name, leaf))
+            else:
+                places[parameter.name].append(-1)
+                fixed.append(Fixed(expr, leaf))
+
+    def rebuild(leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        again = signature.bind(*args, **kwargs)
+        for name, where in places.items():
+            old, tree = jax.tree.flatten(again.arguments[name])
+            new = [
+                leaf if place < 0 else leaves[place]
+                for leaf, place in zip(old, where, strict=True)
+            ]
+            again.arguments[name] = jax.tree.unflatten(tree, new)
+        return again.args, again.kwargs
+
+    return Call(function, _shown(parameters), tuple(arguments), tuple(fixed), rebuild)
+
+
+def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
+    """Parameters as text. A default that no text can hold becomes `...`, which the check refuses to confuse with a value."""
+    shown: list[str] = []
+    kinds = [parameter.kind for parameter in parameters]
+    for index, parameter in enumerate(parameters):
+        if (
+            parameter.kind is inspect.Parameter.KEYWORD_ONLY
+            and "*" not in shown
+            and inspect.Parameter.VAR_POSITIONAL not in kinds
+        ):
+            shown.append("*")
+        prefix = {
+            inspect.Parameter.VAR_POSITIONAL: "*",
+            inspect.Parameter.VAR_KEYWORD: "**",
+        }.get(parameter.kind, "")
+        default = ""
+        if parameter.default is not inspect.Parameter.empty:
+            default = f"={_default(parameter.default)}"
+        shown.append(f"{prefix}{parameter.name}{default}")
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and (
+            index + 1 == len(kinds) or kinds[index + 1] is not inspect.Parameter.POSITIONAL_ONLY
+        ):
+            shown.append("/")
+    return tuple(shown)
+
+
+def _default(given: Any) -> str:
+    if isinstance(given, (bool, int, float, str, type(None))):
+        from jaxsight.sourcerizer.layout import flat
+
+        return flat(spelling.value(given))
+    return "..."
+
+
+def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, str]:
+    """How a leaf is read from its parameter, and what it may be called."""
+    expr: Expr = Atom(parameter)
+    name = parameter
+    found = whole
+    for key in path:
+        match key:
+            case DictKey(key=inner):
+                expr = Index(expr, (spelling.value(inner),))
+                found = found[inner]
+                name = f"{name}_{inner}"
+            case SequenceKey(idx=index):
+                expr = Index(expr, (Atom(str(index)),))
+                found = found[index]
+                name = f"{name}_{index}"
+            case GetAttrKey(name=attribute) if is_identifier(attribute):
+                expr = Attribute(expr, attribute)
+                found = getattr(found, attribute)
+                name = attribute if name == "self" else f"{name}_{attribute}"
+            case _:
+                leaves = jax.tree_util.tree_flatten_with_path(whole)[0]
+                position = [leaf_path for leaf_path, _ in leaves].index(path)
+                flat = call("jax.tree.leaves", Atom(parameter))
+                return Index(flat, (Atom(str(position)),)), f"{parameter}_{position}"
+    return expr, identifier(name, parameter)
+
+
+class OpaqueResult(ValueError):
+    """A result whose type no text can build."""
+
+
+def build(structure: Any, leaves: Sequence[Expr], argument_trees: Sequence[tuple[Expr, Any]]) -> Expr:
+    """An expression for a result: `structure` is its pytree with, for leaves, their positions.
+
+    `argument_trees` are the parameters' values, whose structure a result may take over.
+    """
+    match structure:
+        case int():
+            return leaves[structure]
+        case None:
+            return Atom("None")
+        case dict() if type(structure) is dict:
+            return dict_(
+                (spelling.value(key), build(part, leaves, argument_trees))
+                for key, part in structure.items()
+            )
+        case tuple() if type(structure) is tuple:
+            return tuple_(build(part, leaves, argument_trees) for part in structure)
+        case list() if type(structure) is list:
+            return list_(build(part, leaves, argument_trees) for part in structure)
+        case tuple() if hasattr(structure, "_fields") and spelling.public_path(type(structure)):
+            path = spelling.public_path(type(structure))
+            return call(
+                str(path),
+                *(
+                    Keyword(field, build(part, leaves, argument_trees))
+                    for field, part in zip(structure._fields, structure, strict=True)
+                ),
+            )
+        case _:
+            return _like_an_argument(structure, leaves, argument_trees)
+
+
+def _like_an_argument(
+    structure: Any, leaves: Sequence[Expr], argument_trees: Sequence[tuple[Expr, Any]]
+) -> Expr:
+    numbers, tree = jax.tree.flatten(structure)
+    for expr, given in argument_trees:
+        if jax.tree.structure(given) == tree:
+            return call(
+                "jax.tree.unflatten",
+                call("jax.tree.structure", expr),
+                list_(leaves[number] for number in numbers),
+            )
+    cls = type(structure)
+    raise OpaqueResult(
+        f"a result of type {cls.__module__}.{cls.__qualname__} is like no argument, and no text can build it"
+    )
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What to call the written function."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return identifier(str(name), "function") if name != "<lambda>" else "function"

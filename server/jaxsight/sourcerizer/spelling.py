@@ -1,0 +1,370 @@
+"""Values as expressions: numbers, dtypes, enums, dimension numbers, shardings, functions. Raises `Unwritable` rather than guess.
+
+Everything is spelled through public names. A scalar has several spellings (`2.0`, `np.float32(2.0)`): rules offer them in turn and
+the prover picks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import importlib
+import math
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.sourcerizer.exprs import (
+    NONE,
+    Atom,
+    Expr,
+    Keyword,
+    call,
+    dict_,
+    is_identifier,
+    list_,
+    tuple_,
+)
+
+
+class Unwritable(Exception):
+    """A value that has no spelling through public names."""
+
+    def __init__(self, value: Any, why: str = "") -> None:
+        self.value = value
+        about = f"{type(value).__module__}.{type(value).__qualname__}"
+        super().__init__(f"no public spelling for {value!r} ({about}){': ' + why if why else ''}")
+
+
+PUBLIC_MODULES = (
+    "jax",
+    "jax.numpy",
+    "jax.lax",
+    "jax.lax.linalg",
+    "jax.nn",
+    "jax.nn.initializers",
+    "jax.random",
+    "jax.sharding",
+    "jax.tree_util",
+    "jax.checkpoint_policies",
+    "jax.custom_derivatives",
+    "jax.custom_batching",
+    "jax.numpy.linalg",
+    "jax.numpy.fft",
+    "jax.scipy.special",
+    "jax.scipy.linalg",
+    "jax.scipy.stats",
+    "jax.dtypes",
+    "jax.debug",
+    "jax.ffi",
+    "jax.memory",
+    "jax.experimental.layout",
+    "jax.extend.core",
+    "jax.extend.core.primitives",
+    "jax.extend.random",
+    "jax.experimental.pallas",
+    "jax.experimental.sparse",
+    "jax.experimental.compute_on",
+)
+"""Where public names of JAX live, the ones to prefer first."""
+
+SHORT = {
+    "jax.numpy": "jnp",
+    "jax.lax": "lax",
+    "numpy": "np",
+    "jax.extend.core.primitives": "primitives",
+}
+"""How a written module calls what it imports."""
+
+IMPORTS = {
+    "jax": "import jax",
+    "jnp": "import jax.numpy as jnp",
+    "lax": "from jax import lax",
+    "np": "import numpy as np",
+    "primitives": "from jax.extend.core import primitives",
+}
+"""The line that brings each of those names."""
+
+
+def _path(module: str, name: str) -> str:
+    return f"{SHORT.get(module, module)}.{name}"
+
+
+@functools.cache
+def _public_names() -> dict[int, tuple[Any, str]]:
+    """Public functions and classes of JAX by identity."""
+    found: dict[int, tuple[Any, str]] = {}
+    for module_name in PUBLIC_MODULES:
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError:
+            continue
+        for name in dir(module):
+            if name.startswith("_"):
+                continue
+            try:
+                value = getattr(module, name)
+            except AttributeError:
+                continue
+            if isinstance(value, types.ModuleType) or not (
+                callable(value) or isinstance(value, (type, jax.extend.core.Primitive))
+            ):
+                continue
+            found.setdefault(id(value), (value, _path(module_name, name)))
+    return found
+
+
+def public_path(value: Any) -> str | None:
+    """`lax.GatherDimensionNumbers`, or the import path of something of another package; none for private things."""
+    known = _public_names().get(id(value))
+    if known is not None and known[0] is value:
+        return known[1]
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
+        return None
+    if module == "builtins":
+        return name
+    if module.partition(".")[0] in ("jax", "jaxlib") and "._" in module:
+        return None
+    if module.partition(".")[0] in ("jaxlib", "__main__"):
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not value:
+        return None
+    return _path(module, name)
+
+
+def dtype(value: Any) -> Expr:
+    """`jnp.float32`; key types by a key of theirs."""
+    if jax.dtypes.issubdtype(value, jax.dtypes.prng_key):
+        impl = read.key_impl(value)
+        return Atom(f'jax.random.key(0, impl="{impl}").dtype')
+    found = np.dtype(value)
+    if found == jax.dtypes.float0:
+        return Atom("jax.dtypes.float0")
+    name = "bool_" if found.name == "bool" else found.name
+    if not hasattr(jnp, name):
+        raise Unwritable(value)
+    return Atom(f"jnp.{name}")
+
+
+def kind(given: Any) -> str:
+    """`f`, `i`, `u`, `c` or `b`, small floats and integers included; empty for other types."""
+    for letter, family in (
+        ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),
+        ("f", np.floating), ("c", np.complexfloating),
+    ):  # fmt: skip
+        if jax.dtypes.issubdtype(given, family):
+            return letter
+    return ""
+
+
+def number(value: Any) -> Expr:
+    """A Python number, exactly; `inf` and `nan` (the usual one) as `jnp` names them."""
+    match value:
+        case bool() | int():
+            return Atom(repr(value))
+        case float() if math.isnan(value):
+            return Atom("jnp.nan")
+        case float() if math.isinf(value):
+            return Atom("jnp.inf" if value > 0 else "-jnp.inf")
+        case float():
+            return Atom(repr(value))
+        case complex():
+            return call("complex", number(value.real), number(value.imag))
+        case _:
+            raise Unwritable(value)
+
+
+def _short_float(value: Any) -> float:
+    """The Python float of fewest digits that rounds to `value` in its dtype."""
+    whole = float(value)
+    for digits in range(1, 18):
+        short = float(f"{whole:.{digits}g}")
+        if _bits(np.asarray(short).astype(value.dtype)) == _bits(value):
+            return short
+    return whole
+
+
+def _bits(value: Any) -> bytes:
+    return np.asarray(value).tobytes()
+
+
+def plain(value: Any) -> Expr:
+    """A scalar array's value as a Python number. Raises `Unwritable` where its bits would change."""
+    found = np.asarray(value)
+    kind = "c" if found.dtype.kind == "c" else jnp.dtype(found.dtype).kind
+    as_python: Any
+    if found.dtype == bool:
+        as_python = bool(found)
+    elif jax.dtypes.issubdtype(found.dtype, np.integer):
+        as_python = int(found)
+    elif kind == "c":
+        parts = np.asarray(found.real), np.asarray(found.imag)
+        as_python = complex(_short_float(parts[0]), _short_float(parts[1]))
+    elif jax.dtypes.issubdtype(found.dtype, np.floating):
+        as_python = _short_float(found)
+    else:
+        raise Unwritable(value)
+    if _bits(np.asarray(as_python).astype(found.dtype)) != _bits(found):
+        raise Unwritable(value, "its bits are not those of a Python number")
+    return number(as_python)
+
+
+def typed(value: Any) -> Expr:
+    """A scalar array's value with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`; odd NaNs by their bits."""
+    found = np.asarray(value)
+    native = found.dtype.isbuiltin == 1
+    name = found.dtype.name
+    try:
+        inside = plain(found)
+    except Unwritable:
+        width = found.dtype.itemsize
+        if width > 8:  # complex128: both halves
+            return call("np.complex128", call("complex", typed(found.real), typed(found.imag)))
+        bits = int(found.view(f"uint{8 * width}"))
+        made = call(f"np.uint{8 * width}", Atom(hex(bits)))
+        view = Atom(f"np.{name}") if native else dtype(found.dtype)
+        return call(f"{_flat(made)}.view", view)
+    if native:
+        return call(f"np.{'bool_' if name == 'bool' else name}", inside)
+    return call(_flat(dtype(found.dtype)), inside)
+
+
+def _flat(expr: Expr) -> str:
+    from jaxsight.sourcerizer.layout import flat
+
+    return flat(expr)
+
+
+def text(value: str) -> Expr:
+    """A string, in double quotes as formatters have it."""
+    shown = repr(value)
+    if shown.startswith("'") and '"' not in value:
+        shown = '"' + shown[1:-1].replace("\\'", "'") + '"'
+    return Atom(shown)
+
+
+def value(given: Any) -> Expr:
+    """Any parameter of an equation."""
+    match given:
+        case None:
+            return NONE
+        case np.bool_() | np.number():
+            return value(given.item()) if given.dtype.isbuiltin == 1 else typed(given)
+        case enum.Enum():
+            return _member(given)
+        case bool() | int() | float() | complex():
+            return number(given)
+        case str():
+            return text(given)
+        case bytes():
+            return Atom(repr(given))
+        case np.dtype() | jax.dtypes.prng_key():
+            return dtype(given)
+        case tuple() if hasattr(given, "_fields"):
+            return _fields(given, zip(given._fields, given, strict=True))
+        case tuple() if type(given) is tuple:
+            return tuple_(value(part) for part in given)
+        case list():
+            return list_(value(part) for part in given)
+        case dict():
+            return dict_((value(key), value(part)) for key, part in given.items())
+        case slice():
+            return call("slice", value(given.start), value(given.stop), value(given.step))
+        case frozenset():
+            return call("frozenset", list_(value(part) for part in sorted(given, key=repr)))
+        case np.ndarray():
+            return _array(given)
+        case jax.sharding.PartitionSpec():
+            return _call_by_path(given, [value(part) for part in given])
+        case functools.partial():
+            raise Unwritable(given)
+        case _ if isinstance(given, type) or callable(given) and not dataclasses.is_dataclass(given):
+            return function(given)
+        case _:
+            return _object(given)
+
+
+def _array(given: np.ndarray[Any, Any]) -> Expr:
+    """A small array of NumPy's, as parameters hold them."""
+    if given.size > 64:
+        raise Unwritable(given, "too large for a parameter")
+    kind = call("np.array", _nested(given.tolist()), dtype=_numpy_dtype(given.dtype))
+    return kind
+
+
+def _nested(parts: Any) -> Expr:
+    return list_(_nested(part) for part in parts) if isinstance(parts, list) else number(parts)
+
+
+def _numpy_dtype(given: Any) -> Expr:
+    if given.isbuiltin == 1:
+        return Atom(f"np.{'bool_' if given.name == 'bool' else given.name}")
+    return dtype(given)
+
+
+def function(given: Callable[..., Any] | type) -> Expr:
+    """A function or class by where it is imported from."""
+    if isinstance(given, type) and issubclass(given, np.generic):
+        return dtype(given)
+    path = public_path(given)
+    if path is None:
+        raise Unwritable(given)
+    return Atom(path)
+
+
+def _member(given: enum.Enum) -> Expr:
+    path = public_path(type(given))
+    if path is None or not is_identifier(given.name or ""):
+        raise Unwritable(given)
+    return Atom(f"{path}.{given.name}")
+
+
+def _call_by_path(given: Any, items: Iterable[Expr]) -> Expr:
+    path = public_path(type(given))
+    if path is None:
+        raise Unwritable(given)
+    return call(path, *items)
+
+
+def _fields(given: Any, fields: Iterable[tuple[str, Any]]) -> Expr:
+    path = public_path(type(given))
+    if path is None:
+        raise Unwritable(given)
+    return call(path, *(Keyword(name, value(part)) for name, part in fields))
+
+
+def _object(given: Any) -> Expr:
+    name = getattr(given, "name", None)
+    if isinstance(name, str) and getattr(type(given), name, None) == given:
+        path = public_path(type(given))  # an enum made in C++
+        if path is not None:
+            return Atom(f"{path}.{name}")
+    if dataclasses.is_dataclass(given) and not isinstance(given, type):
+        fields = [
+            (field.name, getattr(given, field.name))
+            for field in dataclasses.fields(given)
+            if field.init
+        ]
+        return _fields(given, fields)
+    if jax.dtypes.issubdtype(getattr(given, "type", None), jax.dtypes.extended):
+        return dtype(given)
+    raise Unwritable(given)
+
+
+def struct(aval: Any) -> Expr:
+    """`jax.ShapeDtypeStruct((3,), jnp.float32)` for an array's abstract value."""
+    if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+        raise Unwritable(aval)
+    weak = {"weak_type": Atom("True")} if getattr(aval, "weak_type", False) else {}
+    return call("jax.ShapeDtypeStruct", value(tuple(aval.shape)), dtype(aval.dtype), **weak)

@@ -1,0 +1,553 @@
+"""Walks programs and writes them as functions of a module.
+
+`Writer` holds what belongs to the module: its functions, constants, names, what was proved before. `Scope` is one function that is being
+written. Rules for single equations give candidate expressions (`view`); rules for equations that contain programs (`STRUCTURES`) write
+the functions around them and give a call.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.base import Environment, Rules
+from jaxsight.sourcerizer import constants, spelling
+from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, opened
+from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Lambda, Sequence_, Slot, call, fill, is_identifier, tuple_
+from jaxsight.sourcerizer.layout import flat
+from jaxsight.sourcerizer.module import (
+    Assign,
+    Effect,
+    Function,
+    Remark,
+    Return,
+    Statement,
+    lines,
+    renamed,
+)
+from jaxsight.sourcerizer.names import ModuleNames, Names, identifier, suggested, user_names
+from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.prover import Claim, Prover
+from jaxsight.sourcerizer.rules.bound import by_name, by_primitive
+from jaxsight.sourcerizer.same import Comparison, live, value_token
+from jaxsight.sourcerizer.view import LAX, PRETTY, View
+
+_log = logging.getLogger(__name__)
+
+DEEPEST = 12
+"""Levels of functions within functions; deeper ones move to the top of the module and take what they capture as arguments. (Python itself
+allows a hundred levels of indentation.)"""
+
+
+class Unsourceable(Exception):
+    """An equation that no public text stands for, or whose text could not be proved."""
+
+    def __init__(self, primitive: str, why: str, place: str = "") -> None:
+        self.primitive = primitive
+        self.why = why
+        self.place = place
+        super().__init__(f"cannot write {primitive}{' at ' + place if place else ''}: {why}")
+
+
+@dataclass(slots=True)
+class Placeholder:
+    """Something that no text can hold, which the caller of the written function passes in."""
+
+    name: str
+    value: Any
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """An expression with slots, and how its results are nested (a pytree of result numbers)."""
+
+    expr: Expr
+    results: Any
+
+
+Structure = Callable[["Scope", Any], "Proved | None"]
+"""A rule for an equation that contains programs. The expression's slots are filled already; None leaves the equation to others."""
+
+STRUCTURES: Rules[Structure] = Rules()
+
+Absorb = Callable[[Sequence[Any], int, Callable[[Any], int]], int]
+"""Looks at equations from a position on and says how many belong together there (1: only this one), given how often each variable is used.
+The structure rule of the last of them gets them all."""
+
+ABSORBS: Rules[Absorb] = Rules()
+
+
+@dataclass(slots=True)
+class Writer:
+    """A module in the making."""
+
+    options: Options
+    names: ModuleNames = field(default_factory=ModuleNames)
+    prover: Prover = field(default_factory=Prover)
+    functions: list[Statement] = field(default_factory=list)
+    constants: list[Statement] = field(default_factory=list)
+    packed: list[tuple[str, constants.Packed]] = field(default_factory=list)
+    stored: dict[str, Any] = field(default_factory=dict)
+    """Arrays for the companion file, or for arguments, by name."""
+    placeholders: dict[int, Placeholder] = field(default_factory=dict)
+    bound: list[str] = field(default_factory=list)
+    """Primitives that only `bind` could write, once for each equation."""
+    equations: int = 0
+    modules: set[str] = field(default_factory=set)
+    """Modules of other packages that the text names, to be imported."""
+    _spelled: dict[Any, Proved] = field(default_factory=dict)
+    _shared: dict[Any, tuple[Any, str]] = field(default_factory=dict)
+    _building: list[str] = field(default_factory=list)
+    _customs: dict[Any, list[tuple[Program, str]]] = field(default_factory=dict)
+    _texts: dict[str, str] = field(default_factory=dict)
+    _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
+
+    def constant(self, value: Any) -> Expr:
+        """A constant of the program: a number, or the name of an array of the module."""
+        known = self._constants.get(id(value))
+        if known is not None:
+            return known[1]
+        token = (value_token(value), bool(getattr(value, "weak_type", False)))
+        same = self._constants.get(token)
+        made = same[1] if same is not None else self._new_constant(value)
+        self._constants[id(value)] = self._constants[token] = (value, made)
+        return made
+
+    def _new_constant(self, value: Any) -> Expr:
+        if not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex)):
+            return spelling.number(value)
+        if not hasattr(value, "shape"):
+            raise spelling.Unwritable(value)
+        if value.shape == () and not read.is_key(getattr(value, "aval", value)):
+            return scalar(value, weak=bool(getattr(value, "weak_type", False)))
+        name = self.names.fresh("_CONSTANT")
+        short = constants.spelled(value)
+        if short is not None:
+            self.constants.append(Assign(name, short))
+        elif self.options.constants == "inline":
+            if value.nbytes > constants.LARGEST_INLINE:
+                raise constants.TooLarge(value)
+            self.packed.append((name, constants.packed(value)))
+        else:
+            self.stored[name] = value
+        return Atom(name)
+
+    def placeholder(self, value: Any, base: str, why: str) -> Expr:
+        """A name for something that the caller passes in."""
+        known = self.placeholders.get(id(value))
+        if known is None:
+            known = Placeholder(self.names.fresh(base), value, why)
+            self.placeholders[id(value)] = known
+        return Atom(known.name)
+
+    def shared(self, key: Any, keep: Any, base: str, build: Callable[[str], list[Statement]]) -> Expr:
+        """The name of a function at the top of the module, written once for `key`, and once for equal text.
+
+        `build` is given the name and writes the function, with others that belong to it, whose names start with the same.
+        """
+        known = self._shared.get(key)
+        if known is not None:
+            return Atom(known[1])
+        stand_in = f"__name_{len(self._building)}__"
+        self._building.append(stand_in)
+        start = len(self.functions)
+        statements = build(stand_in)
+        self._building.pop()
+        text = "\n".join(line.text for line in lines(statements)).replace(stand_in, "")
+        name = self._texts.get(text)
+        if name is None:
+            name = self.names.fresh(identifier(base, "function"))
+            made = renamed([*self.functions[start:], *statements], stand_in, name)
+            for statement in made:
+                if isinstance(statement, Function):
+                    self.names.keep(statement.name)
+            self.functions[start:] = made
+            self._texts[text] = name
+        self._shared[key] = (keep, name)
+        return Atom(name)
+
+    def custom(
+        self, identity: Any, program: Program, base: str, build: Callable[[str], list[Statement]]
+    ) -> Expr:
+        """As `shared`, for a function whose rules may call itself; known by its rule and its program."""
+        for known, name in self._customs.get(identity, ()):
+            if Comparison().programs(known, program) is None:
+                return Atom(name)
+        entries = self._customs.setdefault(identity, [])
+
+        def built(name: str) -> list[Statement]:
+            entries.append((program, name))
+            statements = build(name)
+            entries.pop()
+            return statements
+
+        name = self.shared(("custom", identity, id(program.jaxpr)), program, base, built)
+        entries.append((program, flat(name)))
+        return name
+
+    def scope(self) -> Scope:
+        """A function at the top of the module."""
+        return Scope(self, None)
+
+    def prove(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved:
+        """The best expression that is proved to be an equation. Raises `Unsourceable`."""
+        known = self._spelled.get(key) if key is not None else None
+        if known is None:
+            known = self._prove(view_of, claim)
+            if key is not None:
+                self._spelled[key] = known
+        return known
+
+    def _prove(self, view_of: Callable[[int], View], claim: Claim) -> Proved:
+        tried = 0
+        whys: list[str] = []
+        seen: set[str] = set()
+        for source in self._sources():
+            for variant in range(VARIANTS):
+                view = view_of(variant)
+                candidates = source(view)
+                while True:
+                    try:
+                        candidate = next(candidates, None)
+                    except (spelling.Unwritable, KeyError) as error:
+                        whys.append(str(error))
+                        break
+                    if candidate is None:
+                        break
+                    text = flat(candidate)
+                    if text in seen:
+                        continue
+                    seen.add(text)
+                    tried += 1
+                    results = self.prover.proves(candidate, claim)
+                    if results is not None:
+                        return Proved(candidate, *results)
+        name = claim.equations[-1].primitive.name
+        raise Unsourceable(name, whys[0] if whys and not tried else f"{tried} spellings tried, none is it" + (f" ({whys[0]})" if whys else ""))
+
+    def _sources(self) -> Iterator[Callable[[View], Iterator[Expr]]]:
+        if self.options.style == "pretty":
+            yield lambda view: rule(view) if (rule := PRETTY.of(view.name)) else iter(())
+        yield lambda view: rule(view) if (rule := LAX.of(view.name)) else iter(())
+        yield by_name
+        yield by_primitive
+
+
+VARIANTS = 3
+"""Spellings of literals: as Python numbers, as numbers with a dtype, as arrays."""
+
+
+def scalar(value: Any, weak: bool) -> Expr:
+    """A scalar so that its dtype and weak type are kept wherever it is passed."""
+    found = np.asarray(value)
+    if weak:
+        return spelling.plain(found)
+    return spelling.typed(found)
+
+
+def _literal(atom: Any, variant: int) -> Expr:
+    value = np.asarray(atom.val)
+    dtype = getattr(atom.aval, "dtype", value.dtype)
+    value = value.astype(dtype)
+    if variant == 0:
+        try:
+            return spelling.plain(value)
+        except spelling.Unwritable:
+            return spelling.typed(value)
+    if variant == 1:
+        return spelling.typed(value)
+    return call("jnp.asarray", spelling.typed(value))
+
+
+class Scope:
+    """One function that is being written: its statements, names and variables."""
+
+    def __init__(self, writer: Writer, around: Scope | None) -> None:
+        self.writer = writer
+        self.around = around
+        self.names: Names = writer.names.function(around.names if around else None)
+        self.body: list[Statement] = []
+        self.depth: int = around.depth + 1 if around else 0
+        self.captured: dict[str, None] = {}
+        """Names of functions around that this one reads, in order."""
+        self._environment: Environment[tuple[Scope, Expr]] = Environment(
+            around._environment if around else None
+        )
+
+    def write(self, var: Any, expr: Expr) -> None:
+        """Lets `var` stand for `expr`, which must be a name, or mean the same wherever it is read."""
+        self._environment.write(var, (self, expr))
+
+    def alias(self, var: Any, atom: Any) -> None:
+        """Lets `var` stand for what `atom` stands for, here or in a function around."""
+        if is_literal(atom):
+            value = np.asarray(atom.val).astype(atom.aval.dtype)
+            self._environment.write(
+                var, (self, scalar(value, bool(getattr(var.aval, "weak_type", False))))
+            )
+        else:
+            self._environment.write(var, self._environment.read(atom))
+
+    def read(self, var: Any) -> Expr:
+        owner, expr = self._environment.read(var)
+        if owner is not self and isinstance(expr, Atom):
+            scope: Scope | None = self
+            while scope is not None and scope is not owner:
+                if is_identifier(expr.text) and expr.text not in self.writer.names.module:
+                    scope.captured[expr.text] = None
+                scope = scope.around
+        return expr
+
+    def operand(self, atom: Any, weak: bool | None = None) -> Expr:
+        """What is passed for `atom`; literals keep their dtype, and are weakly typed where `weak` says so."""
+        if not is_literal(atom):
+            return self.read(atom)
+        dtype = getattr(atom.aval, "dtype", None)
+        value = np.asarray(atom.val)
+        weak = bool(getattr(atom.aval, "weak_type", False)) if weak is None else weak
+        return scalar(value if dtype is None else value.astype(dtype), weak)
+
+    def operands(self, atoms: Sequence[Any], binders: Sequence[Any]) -> list[Expr]:
+        """Arguments for the inputs of an inner program."""
+        return [
+            self.operand(atom, bool(getattr(binder.aval, "weak_type", False)))
+            for atom, binder in zip(atoms, binders, strict=True)
+        ]
+
+    def inner(self) -> Scope:
+        """A function within this one."""
+        return Scope(self.writer, self)
+
+    def parameters(self, variables: Sequence[Any], bases: Sequence[str] | None = None) -> list[str]:
+        """Names for the inputs of this function."""
+        names = []
+        for index, var in enumerate(variables):
+            base = bases[index] if bases else "x"
+            name = self.names.fresh(base)
+            self.write(var, Atom(name))
+            names.append(name)
+        return names
+
+    def program(self, program: Program) -> list[Expr]:
+        """Writes the equations of a program whose inputs are named, and gives its results."""
+        for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
+            self.write(var, self.writer.constant(value))
+        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
+        return [self.operand(atom) for atom in program.jaxpr.outvars]
+
+    def equations(self, equations: Sequence[Any], outputs: Sequence[Any]) -> None:
+        kept = live(outputs, equations)
+        uses: dict[int, int] = {}
+        for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
+            if not is_literal(atom):
+                uses[id(atom)] = uses.get(id(atom), 0) + 1
+        named = user_names(kept) if self.writer.options.user_names else {}
+        position = 0
+        while position < len(kept):
+            equation = kept[position]
+            absorb = ABSORBS.of(equation.primitive.name)
+            count = 1
+            if absorb is not None:
+                count = absorb(kept, position, lambda var: uses.get(id(var), 0))
+            group = kept[position : position + count]
+            position += count
+            self.writer.equations += count
+            self._group(group, named.get(position - 1), uses)
+
+    def _group(self, group: Sequence[Any], name: str | None, uses: dict[int, int]) -> None:
+        equation = group[-1]
+        structure = STRUCTURES.of(equation.primitive.name)
+        proved = structure(self, group if len(group) > 1 else equation) if structure else None
+        if proved is None:
+            if len(group) > 1:
+                for single in group:
+                    self._group([single], None, uses)
+                return
+            proved = self._leaf(equation)
+        self._assign(group, proved, name, uses)
+
+    def _assign(
+        self, group: Sequence[Any], proved: Proved, name: str | None, uses: dict[int, int]
+    ) -> None:
+        equation = group[-1]
+        outputs = equation.outvars
+        if not outputs or not any(uses.get(id(var)) for var in outputs):
+            self.body.append(Effect(proved.expr, group))
+            return
+        base = name or _called(equation) or suggested(equation.primitive.name)
+        targets: list[str] = []
+        for var in outputs:
+            if is_dropped(var) or not uses.get(id(var)):
+                targets.append("_")
+                continue
+            fresh = self.names.fresh(base)
+            self.write(var, Atom(fresh))
+            targets.append(fresh)
+        comment = ""
+        if self.writer.options.shapes:
+            comment = ", ".join(
+                _shape(var.aval) for var, target in zip(outputs, targets, strict=True) if target != "_"
+            )
+        self.body.append(Assign(_pattern(proved.results, targets), proved.expr, group, comment))
+
+    def _leaf(self, equation: Any) -> Proved:
+        variables = [atom for atom in equation.invars if not is_literal(atom)]
+        indices = itertools.count()
+        numbers = [None if is_literal(atom) else next(indices) for atom in equation.invars]
+
+        def view_of(variant: int) -> View:
+            return View(
+                equation.primitive,
+                equation.params,
+                tuple(
+                    _literal(atom, variant) if number is None else Slot(number)
+                    for atom, number in zip(equation.invars, numbers, strict=True)
+                ),
+                tuple(atom.aval for atom in equation.invars),
+                tuple(var.aval for var in equation.outvars),
+                tuple(atom.val if is_literal(atom) else None for atom in equation.invars),
+            )
+
+        inputs = [_Binder(atom.aval) for atom in variables]
+        substitute = iter(inputs)
+        stand_ins = [atom if is_literal(atom) else next(substitute) for atom in equation.invars]
+        claim = Claim([equation.replace(invars=stand_ins)], inputs, equation.outvars)
+        try:
+            proved = self.writer.prove(view_of, claim, _key(equation))
+        except Unsourceable as error:
+            from jaxsight.tracer.compat.jaxprs import locations
+
+            at = next(locations(equation), None)
+            if at is None:
+                raise
+            raise Unsourceable(error.primitive, error.why, f"{at.file}:{at.line}") from error
+        if "primitives." in flat(proved.expr):
+            self.writer.bound.append(equation.primitive.name)
+        filled = fill(proved.expr, [self.read(atom) for atom in variables])
+        return Proved(filled, proved.results)
+
+    def function(
+        self,
+        name: str,
+        program: Program,
+        captured: Sequence[Any],
+        parameters: Callable[[Scope], tuple[str, ...]],
+        results: Callable[[list[Expr]], Expr],
+    ) -> Expr:
+        """Writes an inner program as a function and gives an expression for it.
+
+        `captured` are atoms here that the program's first inputs stand for; `parameters` names the others in the new scope.
+        """
+        scope = self.inner()
+        for var, atom in zip(program.jaxpr.invars, captured, strict=False):
+            scope.alias(var, atom)
+        named = parameters(scope)
+        value = results(scope.program(program))
+        if scope.depth <= DEEPEST:
+            fresh = self.names.fresh(name)
+            self.body.append(Function(fresh, named, [*scope.body, Return(value)]))
+            return Atom(fresh)
+        fresh = self.writer.names.fresh(name)
+        lifted = (*scope.captured, *named)
+        self.writer.functions.append(Function(fresh, lifted, [*scope.body, Return(value)]))
+        if not scope.captured:
+            return Atom(fresh)
+        return Lambda(named, call(fresh, *(Atom(text) for text in lifted)))
+
+
+@dataclass(eq=False, slots=True)
+class _Binder:
+    """Stands for an operand, so that one that is used twice has two."""
+
+    aval: Any
+
+
+def _key(equation: Any) -> Any:
+    """What decides how an equation is spelled; None where that cannot be hashed."""
+    try:
+        key = (
+            equation.primitive,
+            tuple(equation.params.items()),
+            tuple(
+                (value_token(atom.val), atom.aval) if is_literal(atom) else atom.aval
+                for atom in equation.invars
+            ),
+            equation.ctx,
+        )
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _called(equation: Any) -> str | None:
+    """The result of a call is named after the function."""
+    name = equation.params.get("name") if equation.primitive.name in ("jit", "pjit") else None
+    return identifier(str(name).strip("_"), "out") + "_out" if name else None
+
+
+def _pattern(results: Any, targets: list[str]) -> str | Sequence_:
+    """What stands left of the `=`."""
+    if isinstance(results, int):
+        return targets[results]
+
+    def nested(part: Any) -> Expr:
+        if isinstance(part, int):
+            return Atom(targets[part])
+        if part is None:
+            return Atom("_")
+        return tuple_(nested(inner) for inner in part)
+
+    made = nested(results)
+    assert isinstance(made, Sequence_)
+    return made
+
+
+def _shape(aval: Any) -> str:
+    short = getattr(aval, "str_short", None)
+    return str(short(short_dtypes=True)) if short is not None else str(aval)
+
+
+def argument_bases(program: Program, fallback: str = "x") -> list[str]:
+    """Base names of a program's inputs: what the user called them, where JAX knows."""
+    info = getattr(program.jaxpr, "debug_info", None)
+    names = getattr(info, "arg_names", None) if info is not None else None
+    count = len(program.jaxpr.invars)
+    if names is None or len(names) != count:
+        return [fallback] * count
+    return [identifier(str(name or ""), fallback) if name else fallback for name in names]
+
+
+def sequence(results: list[Expr]) -> Expr:
+    """A single result, or a tuple."""
+    return results[0] if len(results) == 1 else tuple_(results)
+
+
+def nested_results(count: int) -> Any:
+    """How `sequence`'s results are nested."""
+    return 0 if count == 1 else tuple(range(count))
+
+
+__all__ = [
+    "ABSORBS",
+    "Call",
+    "Placeholder",
+    "Proved",
+    "Remark",
+    "STRUCTURES",
+    "Scope",
+    "Unsourceable",
+    "Writer",
+    "argument_bases",
+    "nested_results",
+    "opened",
+    "scalar",
+    "sequence",
+]
