@@ -1,4 +1,4 @@
-"""What attrs compiled is found again in the next process, and never in place of something else."""
+"""What attrs and dataclasses compiled is found again in the next process, and never in place of something else."""
 
 from __future__ import annotations
 
@@ -9,32 +9,36 @@ from pathlib import Path
 import pytest
 
 SCRIPT = """
-import builtins, sys
+import builtins, dataclasses, sys
+import attr._make, attrs
 from pathlib import Path
 from jaxsight.lsp.bytecode import kept
 
 sys.dont_write_bytecode = {dont_write}
 compiled = 0
 real = builtins.compile
-def counting(source, filename, *rest, **named):
+def counting(*arguments, **named):
     global compiled
-    compiled += "attrs generated" in str(filename)
-    return real(source, filename, *rest, **named)
+    compiled += 1
+    return real(*arguments, **named)
 builtins.compile = counting
-import attrs
-with kept(Path(sys.argv[1])):
+with kept(Path(sys.argv[1]), attr._make, dataclasses):
     @attrs.define
     class Point:
         x: int = {default}
-print(compiled, Point())
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Pair:
+        first: int
+        second: Point
+print(compiled, Point(), Pair(1, Point()) == Pair(1, Point()), Pair.__init__.__annotations__["second"] is Point, sep="|")
 """
 
 
 def run(file: Path, *, default: int = 1, dont_write: bool = False) -> list[str]:
-    """How many scripts of attrs a new process compiles, and what the class came out as."""
+    """How many scripts a new process compiles, and what the classes came out as."""
     script = SCRIPT.format(default=default, dont_write=dont_write)
     command = [sys.executable, "-c", script, str(file)]
-    return subprocess.check_output(command, text=True).split()
+    return subprocess.check_output(command, text=True).strip().split("|")
 
 
 @pytest.fixture
@@ -43,9 +47,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_next_process_compiles_nothing(file: Path) -> None:
-    first, made = run(file)
+    first, *made = run(file)
     assert int(first) > 0
-    assert run(file) == ["0", made]
+    assert made == ["Point(x=1)", "True", "True"]
+    assert run(file) == ["0", *made]
 
 
 def test_another_class_is_not_mistaken_for_the_kept_one(file: Path) -> None:
@@ -77,5 +82,4 @@ def test_nothing_is_written_where_python_is_told_not_to(file: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file, not a folder")
-    _, made = run(tmp_path / "taken" / "codes")
-    assert made == "Point(x=1)"
+    assert run(tmp_path / "taken" / "codes")[1] == "Point(x=1)"

@@ -5,9 +5,11 @@ Of the engine only `projects` is imported here; the rest, which takes as long ag
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from jaxsight.engine.projects import Projects
+from jaxsight.lsp.bytecode import file_for, kept
 
 if TYPE_CHECKING:
     from jaxsight.engine.session import Session
@@ -25,7 +27,8 @@ class EngineAhead:
 
     def session(self) -> Session:
         """The whole engine, on the tracers that have been started."""
-        from jaxsight.engine.session import Session
+        with kept(file_for("session"), dataclasses):
+            from jaxsight.engine.session import Session
 
         self._session = Session(self._projects)
         return self._session

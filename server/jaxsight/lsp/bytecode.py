@@ -1,8 +1,9 @@
-"""Keeps what attrs compiles for the classes of `lsprotocol.types`, as Python keeps the bytecode of modules.
+"""Keeps what attrs and dataclasses compile, as Python keeps the bytecode of modules.
 
-The protocol has some 550 classes. For each attrs writes a script and compiles it, again in every process: half of the import, 100
-ms of an editor's start. The compiled scripts lie where this module's own bytecode lies, under the same rules, and are found
-by a digest of their text: what is kept can be missing, never wrong. Where attrs works otherwise one day, nothing is kept.
+For every class that they decorate they write scripts and compile them, again in every process: half of the import of `lsprotocol.types`,
+which has some 550 classes, and half of the import of our own modules; 150 ms of an editor's start in all. The compiled scripts lie where
+this module's own bytecode lies, under the same rules, and are found by a digest of their text: what is kept can be missing, never
+wrong. Where the libraries work otherwise one day, nothing is kept.
 """
 
 from __future__ import annotations
@@ -15,43 +16,48 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
-
-import attr._make
-
-_NAME = "compile"
-"""What the module of attrs calls; a global of this name stands before the builtin."""
 
 
 @contextlib.contextmanager
-def kept(file: Path | None = None) -> Iterator[None]:
-    """Classes that attrs makes within are made of kept bytecode; what had to be compiled is kept at the end."""
-    file = file or default_file()
+def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
+    """Classes that `makers` make within are made of kept bytecode; what had to be compiled is kept at the end.
+
+    A maker is a module that calls `compile` or `exec`: its own global of that name stands before the builtin.
+    """
     known = _load(file)
-    new: dict[bytes, CodeType] = {}
+    used: dict[bytes, CodeType] = {}
 
     def compile_once(source: Any, filename: Any, mode: str, *rest: Any, **named: Any) -> Any:
-        if rest or named or mode != "exec" or type(source) is not str or type(filename) is not str:
+        if rest or named or mode != "exec" or type(source) is not str:
             return compile(source, filename, mode, *rest, **named)
         key = hashlib.blake2b(f"{filename}\n{source}".encode(), digest_size=16).digest()
         code = known.get(key)
         if code is None:
-            code = new[key] = compile(source, filename, mode)
+            # What this module imports from `__future__` is not the maker's affair.
+            code = compile(source, filename, mode, dont_inherit=True)
+        used[key] = code
         return code
 
-    setattr(attr._make, _NAME, compile_once)
+    def execute(source: Any, names: dict[str, Any], *rest: Any) -> None:
+        code = compile_once(source, "<string>", "exec") if type(source) is str else source
+        exec(code, names, *rest)  # noqa: S102 - what it stands for
+
+    for maker in makers:
+        vars(maker).update(compile=compile_once, exec=execute)
     try:
         yield
     finally:
-        delattr(attr._make, _NAME)
-    if new and not sys.dont_write_bytecode:
-        _store(file, known | new)
+        for maker in makers:
+            del vars(maker)["compile"], vars(maker)["exec"]
+    if not (used.keys() <= known.keys() or sys.dont_write_bytecode):
+        _store(file, used)
 
 
-def default_file() -> Path:
-    """Beside the bytecode of this module, which is another one for each version of Python."""
-    return Path(importlib.util.cache_from_source(__file__, optimization="protocol"))
+def file_for(imported: str) -> Path:
+    """Where to keep what an import compiles: beside this module's bytecode, which is another one for each version of Python."""
+    return Path(importlib.util.cache_from_source(__file__, optimization=imported))
 
 
 def _load(file: Path) -> dict[bytes, CodeType]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import importlib
 import logging
@@ -17,6 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from jaxsight.lsp.bytecode import file_for, kept
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.transport import ByteSink, ByteSource, Inbox, Outbox, claim_stdio, read_descriptor
 
@@ -86,7 +88,8 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _engine(configuration: Configuration) -> Engine:
-    from jaxsight.lsp.ahead import EngineAhead
+    with kept(file_for("projects"), dataclasses):
+        from jaxsight.lsp.ahead import EngineAhead
 
     return EngineAhead(configuration)
 
@@ -113,9 +116,9 @@ async def serve(
 
 
 def _import_server() -> None:
-    from jaxsight.lsp.bytecode import kept
+    import attr._make
 
-    with kept():
+    with kept(file_for("protocol"), attr._make, dataclasses):
         importlib.import_module("jaxsight.lsp.language_server")
 
 
