@@ -168,3 +168,23 @@ def test_a_sum_too_deep_for_a_tree_is_traced_unobserved(tracer: Driver) -> None:
     traced = tracer.trace(f"def f(x):\n    return {terms}\n")
     assert traced.equations == 2499
     assert traced.observations == ()
+
+
+def test_values_never_outlive_the_classes_that_they_are_of(tracer: Driver) -> None:
+    module = """
+        class State:
+            SIZE = 1
+
+        DEFAULT = State()
+
+        def f(x):
+            assert isinstance(DEFAULT, State)
+            return x * State.SIZE
+
+        def g(x):
+            return x * State.SIZE
+        """
+    tracer.trace(module, "f")
+    for size in range(2, 6):
+        tracer.trace(module.replace("SIZE = 1", f"SIZE = {size}"), "g")
+    tracer.trace(module, "f")

@@ -16,7 +16,7 @@ import sys
 import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path, PurePath
 from types import CodeType, ModuleType
@@ -60,6 +60,12 @@ class Executed:
     applied: frozenset[str]
     jax: bool
     warnings: tuple[Warned, ...] = ()
+    names: frozenset[str] = frozenset()
+    """What its code mentions."""
+    linked: bool = False
+    """Whether `uses` is known."""
+    uses: set[Identity] = field(default_factory=set)
+    """The executions that bound those names: it may hold what they made, so it must not outlive them."""
 
 
 class World:
@@ -127,21 +133,44 @@ class World:
         return tuple(sorted(found - {self.file}))
 
     def trim(self) -> None:
-        """Drop executions that are not likely to be asked for again."""
+        """Drop executions that are not likely to be asked for again, and those that hold what these made."""
+        self._link()
         live = {id(record) for record in self.slice}
         spare = [each for each in reversed(self._records.items()) if id(each[1]) not in live]
         variants: Counter[tuple[str, ...]] = Counter()
+        gone: set[Identity] = set()
         for kept, (identity, record) in enumerate(spare):
             binds = record.chunk.binds
             variants[binds] += 1
             if kept >= SPARE or (binds and variants[binds] > VARIANTS):
+                gone.add(identity)
+        while gone:
+            for identity in gone:
                 self._forget(identity)
+            gone = {name for name, record in self._records.items() if record.uses & gone}
 
     def forget_all(self) -> None:
         """Drop every execution."""
         for identity in list(self._records):
             self._forget(identity)
         self._effects.clear()
+
+    def _link(self) -> None:
+        """Note whose names the new executions of the slice use; functions use those that are bound after them too."""
+        new = [record for record in self.slice if not record.linked]
+        if not new:
+            return
+        known = {id(record): identity for identity, record in self._records.items()}
+        binding: dict[str, set[Identity]] = {}
+        for record in self.slice:
+            if (identity := known.get(id(record))) is not None:
+                for name in record.bindings:
+                    binding.setdefault(name, set()).add(identity)
+        for record in new:
+            record.linked = True
+            for name in record.names & binding.keys():
+                record.uses |= binding[name]
+            record.uses.discard(known.get(id(record), ("", 0, ())))
 
     def _clear_names(self, request: Trace) -> None:
         kept = {id(record) for record in self._records.values()}
@@ -208,6 +237,7 @@ class World:
         self.executed += 1
         linecache.cache[file] = (len(chunk.text), None, chunk.text.splitlines(True), file)
         code = self._compiled(chunk, file, future_flags)
+        record.names = frozenset(_names(code))
         warned: list[Warned] = []
         with self.recorder.executing(chunk.id, chunk.key), _warnings(warned):
             exec(code, self.namespace)  # noqa: S102 - what a tracer is for
@@ -272,6 +302,14 @@ class World:
     def _forget_source(self, record: Executed) -> None:
         if all(other.file != record.file for other in self._records.values()):
             linecache.cache.pop(record.file, None)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The global names and attributes that code mentions, in the functions in it too."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 @contextlib.contextmanager
