@@ -168,6 +168,14 @@ def _statement(equation: Any) -> tuple[str, Statement] | None:
     return None
 
 
+def place(equation: Any) -> str:
+    """Where the user's code made an equation, as `file:line`, or nothing."""
+    for location in itertools.islice(locations(equation), _FRAMES):
+        if not location.file.startswith(_OURS):
+            return f"{location.file}:{location.line}"
+    return ""
+
+
 def user_names(equations: list[Any]) -> dict[int, str]:
     """Names that the user gave to results, by position: the last equation of an assignment gives its value."""
     statements = [_statement(equation) for equation in equations]

@@ -243,6 +243,8 @@ class Comparison:
         skipped = _IGNORED
         if name == "jit" or name == "pjit":
             skipped = skipped | {"name"}
+        if name == "reduce":
+            skipped = skipped | {"computation"}  # the function that became `jaxpr`
         if name == "custom_jvp_call":
             skipped = skipped | {"jvp_jaxpr_fun"}
         if name == "custom_vjp_call":

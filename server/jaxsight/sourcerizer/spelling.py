@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
+import jax.extend.core.primitives
 import jax.numpy as jnp
 import numpy as np
 
@@ -91,6 +92,42 @@ IMPORTS = {
     "primitives": "from jax.extend.core import primitives",
 }
 """The line that brings each of those names."""
+
+
+@functools.cache
+def _extended() -> dict[int, str]:
+    """Names in `jax.extend.core.primitives`, by the primitive's identity."""
+    module = jax.extend.core.primitives
+    return {id(getattr(module, name)): name for name in dir(module) if name.endswith("_p")}
+
+
+_OBTAINED = {
+    "remat2": "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0).eqns[0].primitive",
+    "checkpoint": "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0).eqns[0].primitive",
+}
+"""How to come by primitives that no public module has: from a public function that binds them."""
+
+
+def primitive(given: Any) -> str:
+    """Where a primitive is had from: JAX's public modules, a public function that binds it, another package's module."""
+    name = _extended().get(id(given))
+    if name is not None:
+        return f"primitives.{name}"
+    found = public_path(given) or _OBTAINED.get(str(given.name)) or _elsewhere(given)
+    if found is None:
+        raise Unwritable(given, "no public module has this primitive")
+    return found
+
+
+def _elsewhere(given: Any) -> str | None:
+    for module_name, module in list(sys.modules.items()):
+        root = module_name.partition(".")[0]
+        if root in ("jax", "jaxlib", "jaxsight", "__main__") or module is None:
+            continue
+        for name, found in list(getattr(module, "__dict__", {}).items()):
+            if found is given and is_identifier(name):
+                return f"{module_name}.{name}"
+    return None
 
 
 def _path(module: str, name: str) -> str:
@@ -279,6 +316,10 @@ def value(given: Any) -> Expr:
             return list_(value(part) for part in given)
         case dict():
             return dict_((value(key), value(part)) for key, part in given.items())
+        case jax.extend.core.Primitive():
+            return Atom(primitive(given))
+        case jax.Device():
+            return Atom(f'jax.devices("{given.platform}")[{jax.devices(given.platform).index(given)}]')
         case slice():
             return call("slice", value(given.start), value(given.stop), value(given.step))
         case frozenset():

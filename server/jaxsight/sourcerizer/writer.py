@@ -31,7 +31,7 @@ from jaxsight.sourcerizer.module import (
     lines,
     renamed,
 )
-from jaxsight.sourcerizer.names import ModuleNames, Names, identifier, suggested, user_names
+from jaxsight.sourcerizer.names import ModuleNames, Names, identifier, place, suggested, user_names
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.prover import Claim, Prover
 from jaxsight.sourcerizer.rules.bound import by_name, by_primitive
@@ -335,6 +335,10 @@ class Scope:
             names.append(name)
         return names
 
+    def take_apart(self, names: Sequence[str], whole: str) -> None:
+        """Several parameters that come as one."""
+        self.body.append(Assign(tuple_(map(Atom, names)), Atom(whole)))
+
     def program(self, program: Program) -> list[Expr]:
         """Writes the equations of a program whose inputs are named, and gives its results."""
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
@@ -422,13 +426,8 @@ class Scope:
         try:
             proved = self.writer.prove(view_of, claim, _key(equation))
         except Unsourceable as error:
-            from jaxsight.tracer.compat.jaxprs import locations
-
-            at = next(locations(equation), None)
-            if at is None:
-                raise
-            raise Unsourceable(error.primitive, error.why, f"{at.file}:{at.line}") from error
-        if "primitives." in flat(proved.expr):
+            raise Unsourceable(error.primitive, error.why, place(equation)) from error
+        if ".bind(" in flat(proved.expr):
             self.writer.bound.append(equation.primitive.name)
         filled = fill(proved.expr, [self.read(atom) for atom in variables])
         return Proved(filled, proved.results)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 
 _MODULES = (
-    "calls", "control", "elementwise", "indexing", "linalg", "random", "reductions", "shaping",
+    "calls", "control", "elementwise", "functional", "indexing", "linalg", "random", "reductions", "shaping",
 )  # fmt: skip
 
 

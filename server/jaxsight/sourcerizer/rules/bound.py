@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 from jax import lax
-from jax.extend.core import primitives
 
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Expr, Item, Keyword, call, is_identifier
@@ -80,41 +78,9 @@ def _is_default(given: Any, default: Any) -> bool:
         return False
 
 
-@functools.cache
-def _extended() -> dict[int, str]:
-    """Names in `jax.extend.core.primitives`, by the primitive's identity."""
-    return {
-        id(found): name
-        for name in dir(primitives)
-        if name.endswith("_p") and (found := getattr(primitives, name, None)) is not None
-    }
-
-
-def primitive_path(primitive: Any) -> str | None:
-    """Where a primitive is imported from: JAX's public modules, or another package's module."""
-    name = _extended().get(id(primitive))
-    if name is not None:
-        return f"primitives.{name}"
-    public = spelling.public_path(primitive)
-    return public or _elsewhere(primitive)
-
-
-def _elsewhere(primitive: Any) -> str | None:
-    for module_name, module in list(sys.modules.items()):
-        root = module_name.partition(".")[0]
-        if root in ("jax", "jaxlib", "jaxsight", "__main__") or module is None:
-            continue
-        for name, found in list(vars(module).items()) if hasattr(module, "__dict__") else ():
-            if found is primitive and is_identifier(name):
-                return f"{module_name}.{name}"
-    return None
-
-
 def by_primitive(view: View) -> Iterator[Expr]:
     """`primitives.add_jaxvals_p.bind(x, y)`."""
-    path = primitive_path(view.primitive)
-    if path is None:
-        return
+    path = spelling.primitive(view.primitive)
     given = {name: spelling.value(value) for name, value in view.params.items()}
     if all(is_identifier(name) for name in given):
         yield call(Atom(f"{path}.bind"), *view.operands, **given)

@@ -114,7 +114,7 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
     traced = call("jax.make_jaxpr", function)
     jaxpr = Attribute(call(traced, *operands), "jaxpr")
     bound = call(
-        "primitives.remat_p.bind",
+        f"{spelling.primitive(equation.primitive)}.bind",
         *operands,
         jaxpr=jaxpr,
         prevent_cse=value(params["prevent_cse"]),

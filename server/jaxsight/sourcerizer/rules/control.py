@@ -10,7 +10,6 @@ import numpy as np
 from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.exprs import NONE, Atom, Expr, call, list_, tuple_
-from jaxsight.sourcerizer.module import Assign
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
     ABSORBS,
@@ -31,7 +30,7 @@ def _grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole
         return scope.parameters(variables, bases)[0]
     name = scope.names.fresh(whole)
     parts = scope.parameters(variables, bases)
-    scope.body.append(Assign(tuple_(map(Atom, parts)), Atom(name)))
+    scope.take_apart(parts, name)
     return name
 
 
