@@ -15,6 +15,9 @@ from typing import Any, Self
 PATIENCE = 120.0
 """Seconds after which a benchmark gives up."""
 
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+"""For every process that is measured: modules have bytecode, as they have wherever they are installed."""
+
 SERVER = [sys.executable, "-m", "jaxsight", "server"]
 
 CAPABILITIES: dict[str, Any] = {
@@ -47,6 +50,7 @@ class Editor:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
+            env=ENVIRONMENT,
         )
 
     def __enter__(self) -> Self:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from types import TracebackType
 from typing import Self
 
+from tests.perf.editor import ENVIRONMENT
 from tests.perf.programs import Program
 
-_ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
-"""As the server sets it for tracers."""
+_ENVIRONMENT = {**ENVIRONMENT, "JAX_PLATFORMS": "cpu"}
+"""The platform is what the server sets for tracers."""
 
 _ONCE = """
 import sys

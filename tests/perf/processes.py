@@ -19,7 +19,7 @@ _TRACERS = 2
 """One at work and its spare."""
 
 _SETTLED = 1.0
-"""Seconds of processor time that a tracer does not use while it is idle: none in so long means that it is warm."""
+"""Seconds between two looks at the tracers: one that used no processor time in between has done all that a start takes."""
 
 
 def memory(root: Path, runs: int) -> list[Figure]:
@@ -72,7 +72,7 @@ def replacements(root: Path, runs: int) -> list[Figure]:
 
 
 def _two_idle(editor: Editor) -> list[psutil.Process]:
-    """The two tracers, when both have done all that a start takes."""
+    """The two tracers, when both are warm."""
     end = time.monotonic() + PATIENCE
     used: list[float] = []
     while time.monotonic() < end:
