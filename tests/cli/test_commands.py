@@ -7,8 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from jaxsight.cli.sourcerize import Style, Transform
+from jaxsight.tracer.protocol import STYLES, TRANSFORMS
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
@@ -82,7 +87,7 @@ def test_version_is_printed_without_importing_the_engine(tmp_path: Path) -> None
     assert (done.stdout.split()[0], done.stderr, done.returncode) == ("jaxsight", "", 0)
 
 
-@pytest.mark.parametrize("command", ["show", "check", "server"])
+@pytest.mark.parametrize("command", ["show", "sourcerize", "check", "server"])
 def test_help_names_the_options_and_gives_examples(command: str, tmp_path: Path) -> None:
     done = jaxsight(command, "--help", cwd=tmp_path)
     assert done.returncode == 0
@@ -176,6 +181,67 @@ def test_an_interpreter_without_jax_is_named_with_the_way_out(
     assert python in done.stderr
     assert done.stderr.count("error: ") == 1
     assert "Traceback" not in done.stderr
+
+
+def test_sourcerize_prints_a_module_that_holds_the_function(project: Path) -> None:
+    done = jaxsight("sourcerize", "model.py:double", cwd=project)
+    assert done.returncode == 0
+    assert "tracing" in done.stderr
+    namespace: dict[str, Any] = {}
+    exec(done.stdout, namespace)
+    assert namespace["double"](np.ones((3, 4), np.float32)).sum() == 24
+
+
+def test_sourcerize_takes_a_set_a_style_and_a_transformation(project: Path) -> None:
+    options = ["--set", "one", "--style", "pretty", "--transform", "vmap", "--json"]
+    done = jaxsight("sourcerize", "model.py:double", *options, cwd=project)
+    shown = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert (shown["function"], shown["set"], shown["style"]) == ("double", "one", "pretty")
+    assert (shown["transform"], shown["verified"], shown["equations"]) == ("vmap", True, 1)
+    assert "def double_vmap(x):" in shown["source"]
+    (link,) = shown["links"]
+    assert link["location"] == {"row": 14, "column": 9}
+    assert "*" in shown["source"].splitlines()[link["row"] - 1] or "mul" in shown["source"]
+
+
+def test_sourcerize_writes_into_a_file(project: Path) -> None:
+    done = jaxsight("sourcerize", "model.py:double", "--output", "out.py", cwd=project)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "def double(x):" in (project / "out.py").read_text()
+    done = jaxsight("sourcerize", "model.py:double", "-o", "no/such/out.py", cwd=project)
+    assert done.returncode == 2
+    assert done.stderr.endswith("out.py cannot be written: No such file or directory\n")
+
+
+def test_sourcerize_checks_without_printing_source(project: Path) -> None:
+    done = jaxsight("sourcerize", "model.py:double", "--check", cwd=project)
+    assert done.returncode == 0
+    assert done.stdout == "double: the source is the same program, 1 equation\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["model.py:nothing"], 2, "there is no function nothing"),
+        (["model.py:bare"], 2, "bare has no example inputs"),
+        (["model.py:double", "--transform", "grad"], 1, "grad(double) cannot be traced"),
+        (["model.py:double", "--style", "poetry"], 2, "poetry"),
+        (["model.py:branch"], 1, "error[JX401]"),
+    ],
+)
+def test_sourcerize_says_why_there_is_no_source(
+    arguments: list[str], status: int, words: str, project: Path
+) -> None:
+    done = jaxsight("sourcerize", *arguments, cwd=project)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_sourcerize_offers_the_styles_and_transformations_of_the_tracer() -> None:
+    assert tuple(Style) == STYLES
+    assert tuple(Transform) == TRANSFORMS
 
 
 def test_an_interpreter_that_does_not_exist_is_named(project: Path) -> None:

@@ -174,6 +174,64 @@ async def test_whole_jaxpr_is_a_document_whose_lines_lead_back(
     assert {link["uri"] for link in linked["links"]} == {uri}
 
 
+async def test_source_of_a_function_opens_beside_it_with_lines_that_lead_back(
+    vscode: tuple[Client, Path],
+) -> None:
+    client, root = vscode
+    client.answers["window/showDocument"] = lambda params: {"success": True}
+    uri = (root / "sourcerized.py").as_uri()
+    client.open(uri, ATTENTION)
+    asked = {"textDocument": {"uri": uri}, "range": span(14, 4, 11)}
+    only = {"diagnostics": [], "only": ["refactor.rewrite.jaxsight.sourcerize"]}
+    actions = await client.request("textDocument/codeAction", {**asked, "context": only})
+    (action,) = [each for each in actions if "pure lax source" in each["title"]]
+    shown = await client.request("workspace/executeCommand", action["command"])
+    assert shown["uri"].endswith("/sourcerized.py/attention.lax.py")
+    *_, document = await client.heard("window/showDocument")
+    assert document["uri"] == shown["uri"]
+    linked = await client.request("jaxsight/textDocumentContent", {"uri": shown["uri"]})
+    assert linked["text"] == shown["text"]
+    lines = linked["text"].splitlines()
+    sources = {
+        lines[link["line"]].split(" = ")[-1].partition("(")[0]: link["range"]["start"]["line"]
+        for link in linked["links"]
+    }
+    assert sources["lax.exp"] == 14
+    assert sources["lax.dot_general"] in (13, 15)
+    assert {link["uri"] for link in linked["links"]} == {uri}
+
+
+async def test_source_of_a_function_is_put_below_it_when_that_is_chosen(
+    vscode: tuple[Client, Path],
+) -> None:
+    client, root = vscode
+    uri = (root / "below.py").as_uri()
+    client.open(uri, ATTENTION, version=5)
+    asked = {"textDocument": {"uri": uri}, "range": span(4, 6, 6), "context": {"diagnostics": []}}
+    actions = await client.request("textDocument/codeAction", asked)
+    (action,) = [each for each in actions if "attention_lax" in each["title"]]
+    assert "edit" not in action
+    resolved = await client.request("codeAction/resolve", action)
+    (change,) = resolved["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": uri, "version": 5}
+    imports, function = change["edits"]
+    assert imports == {"range": span(2, 0, 0), "newText": "from jax import lax\n"}
+    line = ATTENTION.splitlines()[15]
+    assert function["range"] == span(15, len(line), len(line))
+    assert function["newText"].startswith("\n\n\ndef attention_lax(q, k, v):\n")
+
+
+async def test_gradient_that_there_is_not_says_why(vscode: tuple[Client, Path]) -> None:
+    client, root = vscode
+    uri = (root / "gradient.py").as_uri()
+    client.open(uri, ATTENTION)
+    arguments = [uri, "attention", "lax", "grad"]
+    command = {"command": "jaxsight.show", "arguments": arguments}
+    assert await client.request("workspace/executeCommand", command) is None
+    *_, message = await client.heard("window/showMessage")
+    assert message["message"].startswith("grad(attention) cannot be traced")
+
+
 async def test_edit_is_answered_from_the_new_text_and_a_broken_one_from_the_old(
     vscode: tuple[Client, Path],
 ) -> None:

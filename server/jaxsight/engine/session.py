@@ -62,7 +62,7 @@ class Session:
         self._chosen: dict[tuple[str, str], str] = {}
         self._background: dict[str, asyncio.Task[None]] = {}
         self._made: dict[tuple[str, str], View] = {}
-        self._sources = Sources()
+        self._sources = Sources(self._projects.locate)
 
     def configure(
         self,

@@ -6,9 +6,9 @@ What could not be verified has no text here, only a reason.
 from __future__ import annotations
 
 import ast
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
-from jaxsight.engine import failures
+from jaxsight.engine import failures, meaning
 from jaxsight.engine.answers import Shown
 from jaxsight.engine.cache import Recent
 from jaxsight.engine.documents import Subject
@@ -20,6 +20,7 @@ from jaxsight.engine.views import Answer, View
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Cancelled, Failed, Sourcerize
 from jaxsight.workers.outcomes import Died
+from jaxsight.workers.output import Locate, real_places
 
 _KEPT = 64
 
@@ -43,7 +44,9 @@ def label(function: str, transform: str) -> str:
 class Sources:
     """The texts of a session. One holds as long as the answer that the function was traced with."""
 
-    def __init__(self) -> None:
+    def __init__(self, locate: Locate) -> None:
+        """`locate` tells where a chunk begins now, for messages that name places."""
+        self._locate = locate
         self._known: Recent[tuple[str, Sourcerize], tuple[Answer, protocol.Shown]] = Recent(_KEPT)
 
     async def get(self, view: View, wanted: Sourcerize, write: Writing) -> Shown:
@@ -62,8 +65,9 @@ class Sources:
                     known = (answer, reply)
                     self._known.put(key, known)
                 case Failed() if reply.failure.stage == "sourcerize":
+                    words = real_places(reply.failure.message, self._locate)
                     different = reply.failure.type.endswith(".NotTheSame")
-                    raise NotSourcerized(reply.failure.message, different=different)
+                    raise NotSourcerized(words, different=different)
                 case Cancelled():
                     raise NotSourcerized("it was interrupted")
                 case _:
@@ -75,17 +79,22 @@ class Sources:
 def _failed(view: View, wanted: Sourcerize, reply: Failed | Died) -> str:
     """The failure of a transformation, or of a function that could be traced before."""
     name = label(view.subject.name, wanted.transform)
-    failed = Answer(view.answer.question, reply)
-    seen = View(failed, view.module, view.answer.question, view.subject)
-    return f"{name} cannot be traced: {failures.summary(reply, seen)}"
+    question = view.answer.question
+    seen = View(Answer(question, reply), view.module, question, view.subject)
+    (found,) = failures.findings(seen)
+    return f"{name} cannot be traced: {found.message} ({found.code})"
 
 
 def inserted_name(module: Module, function: str) -> str:
     """What a function is called that is written below `function`: `f_lax`, or `f_lax_2` where that is taken."""
     words = [part.strip("_") or part for part in function.split(".")]
-    base = name = "_".join(words) + "_lax"
-    count = 1
-    while name in module.bindings.definers:
+    return _free("_".join(words) + "_lax", module)
+
+
+def _free(base: str, module: Module, taken: Collection[str] = ()) -> str:
+    """`base`, or with a number behind it where the module has that name, or it is `taken`."""
+    name, count = base, 1
+    while name in module.bindings.definers or name in taken:
         count += 1
         name = f"{base}_{count}"
     return name
@@ -94,35 +103,62 @@ def inserted_name(module: Module, function: str) -> str:
 def insertion(module: Module, subject: Subject, text: str) -> tuple[Edit, ...]:
     """Edits that put the source of a function below its original, and what it imports below the other imports.
 
+    What the file has already, from another such insertion say, is not put there again.
+
     Raises:
         NotSourcerized: the file already means something else by a name that the source gives a meaning to.
     """
     tree = ast.parse(text)
-    body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
-    if ast.get_docstring(tree) is not None:
-        del body[0]
     there: set[str] = set()
+    meanings: set[str] = set()
     below = 0
     for chunk in module.chunks:
+        meanings.add(chunk.meaning)
         if chunk.surface.imports and chunk.first_line < subject.chunk.first_line:
             there.update(line for node in tree_of(chunk.text).body for line in _imports(node))
             below = chunk.first_line + chunk.piece.lines_used
     needed = dict.fromkeys(line for node in tree.body for line in _imports(node))
     missing = [line for line in needed if line not in there]
-    new = {name for node in [*body, *ast.parse("\n".join(missing)).body] for name in _bound(node)}
-    if clashing := sorted(new & module.bindings.definers.keys()):
+    body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    if ast.get_docstring(tree) is not None:
+        del body[0]
+    body = [node for node in body if _meaning(node) not in meanings]
+    known = module.bindings.definers.keys()
+    if clashing := sorted(known & {n for line in missing for n in _bound(ast.parse(line))}):
         words = ", ".join(clashing)
         raise NotSourcerized(
             f"the file has a meaning of its own for {words}; show the source beside it instead"
         )
+    names = list(dict.fromkeys(name for node in body for name in _bound(node)))
+    text = _renamed(text, tree, {n: _free(n, module, names) for n in names if n in known})
     edits = []
     if missing:
         start = Position(below, 0)
         edits.append(Edit(Range(start, start), "".join(f"{line}\n" for line in missing)))
     lines = text.split("\n")
-    source = "\n".join(lines[_first_line(body[0], lines) - 1 :]).rstrip("\n")
-    edits.append(Edit(_end(subject), f"\n\n\n{source}"))
+    blocks = ["\n".join(lines[_first_line(node, lines) - 1 : node.end_lineno]) for node in body]
+    edits.append(Edit(_end(subject), "".join(f"\n\n\n{block}" for block in blocks)))
     return tuple(edits)
+
+
+def _renamed(text: str, tree: ast.Module, names: Mapping[str, str]) -> str:
+    """The text with some of its names replaced."""
+    lines = text.split("\n")
+    places = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) if name in names:
+                places.append((node.lineno - 1, node.col_offset, name))
+            case ast.FunctionDef(name=name) if name in names:
+                places.append((node.lineno - 1, node.col_offset + len("def "), name))
+    for line, column, name in sorted(places, reverse=True):
+        row = lines[line].encode()
+        lines[line] = (row[:column] + names[name].encode() + row[column + len(name) :]).decode()
+    return "\n".join(lines)
+
+
+def _meaning(node: ast.stmt) -> str:
+    return meaning.digest(ast.Module([node], []), docstrings=False)
 
 
 def _end(subject: Subject) -> Range:

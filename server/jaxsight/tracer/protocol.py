@@ -118,6 +118,9 @@ class Sourcerize:
     transform: str = ""
     name: str = ""
     """What the written function is called; the tracer chooses when it is empty."""
+    constants: str = ""
+    """Where arrays go that are too large for a text: `argument`, or nowhere, with an error (`inline`). When it is empty they
+    become arguments of the written function."""
 
 
 MAPPED_SIZE = 8

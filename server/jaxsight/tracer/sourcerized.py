@@ -6,13 +6,11 @@ text what the user wrote for it.
 
 from __future__ import annotations
 
-import itertools
+import functools
 import linecache
 import logging
-import sys
-import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -23,63 +21,71 @@ from jaxsight.tracer.inputs import is_array
 from jaxsight.tracer.recorder import CancelledByServer
 from jaxsight.tracer.transforms import Call
 
+if TYPE_CHECKING:
+    from jaxsight.sourcerizer.api import Written
+
 logger = logging.getLogger(__name__)
 
-_numbers = itertools.count()
 
-
-def written(request: protocol.Trace, call: Call, style: str, name: str) -> protocol.Shown:
+def written(request: protocol.Trace, call: Call, wanted: protocol.Sourcerize) -> protocol.Shown:
     """The text with its links; `reused` is left to the caller.
 
-    Raises `UserError`: of stage `trace` when the function cannot be traced, of stage `sourcerize` when it cannot be written.
+    Raises `UserError` of stage `sourcerize` when the function can be traced but not written, and what the function raises.
     """
-    from jaxsight.sourcerizer import same_jaxpr, sourcerize
+    # Imported when first needed: few sessions ask for source.
+    from jaxsight.sourcerizer import api
+    from jaxsight.sourcerizer.depth import room_for_nesting
+    from jaxsight.sourcerizer.same import same_jaxpr
 
-    original = _program(call.function, call)
+    with room_for_nesting():
+        original = _program(call.function, call)
+        try:
+            made = _made(call, wanted)
+        except CancelledByServer:
+            raise
+        except Exception as error:
+            words = f"{call.about} cannot be written as source: {_told(error)}"
+            raise refusal("sourcerize", words, type=type(error).__name__) from error
+        file = f"<sourcerized {made.name}>"
+        try:
+            function = functools.partial(api.load(made), **made.stored)
+            again = _program(function, call)
+            difference = same_jaxpr(original, again)
+        except CancelledByServer:
+            raise
+        except Exception as error:
+            logger.exception("the source of %s does not run:\n%s", call.about, made.text)
+            words = f"what was written for {call.about} does not run, so it is not shown: {_told(error)}"
+            raise refusal("sourcerize", words, type="NotTheSame") from error
+        finally:
+            linecache.cache.pop(file, None)
+        if difference is not None:
+            words = f"what was written for {call.about} is not the same program, so it is not shown: {difference}"
+            raise refusal("sourcerize", words, type="NotTheSame")
+        links = tuple(dict.fromkeys(_links(original, again, file)))
+    return protocol.Shown(request.id, clean(made.text), links, jaxprs.count(original))
+
+
+def _made(call: Call, wanted: protocol.Sourcerize) -> Written:
+    from jaxsight.sourcerizer.api import write
+    from jaxsight.sourcerizer.constants import TooLarge
+    from jaxsight.sourcerizer.options import Options
+
+    style: Any = wanted.style
+    constants: Any = wanted.constants or "inline"
+    name = wanted.name or call.name
+    options = Options(style, constants)
     try:
-        text: str = sourcerize(call.function, style=style, name=name)(*call.args, **call.kwargs)
-    except CancelledByServer:
-        raise
-    except Exception as error:
-        logger.exception("%s could not be written as source", call.about)
-        words = f"{call.about} cannot be written as source: {_told(error)}"
-        raise refusal("sourcerize", words, type=type(error).__name__) from error
-    file = f"<sourcerized {next(_numbers)}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    try:
-        made = _program(_defined(text, name, file), call)
-        difference = same_jaxpr(original, made)
-    except CancelledByServer:
-        raise
-    except Exception as error:
-        logger.exception("the source of %s does not run:\n%s", call.about, text)
-        words = (
-            f"what was written for {call.about} does not run, so it is not shown: {_told(error)}"
-        )
-        raise refusal("sourcerize", words, type="NotTheSame") from error
-    finally:
-        linecache.cache.pop(file, None)
-    if difference is not None:
-        words = f"what was written for {call.about} is not the same program, so it is not shown: {difference}"
-        raise refusal("sourcerize", words, type="NotTheSame")
-    links = tuple(dict.fromkeys(_links(original, made, file)))
-    return protocol.Shown(request.id, clean(text), links, jaxprs.count(original))
+        return write(call.function, call.args, call.kwargs, options, name, is_array)
+    except TooLarge:
+        if wanted.constants:
+            raise
+    options = Options(style, "argument")
+    return write(call.function, call.args, call.kwargs, options, name, is_array)
 
 
 def _told(error: BaseException) -> str:
     return failure(error, "sourcerize").message or type(error).__name__
-
-
-def _defined(text: str, name: str, file: str) -> Callable[..., Any]:
-    """The function of a text, run as a module."""
-    module = types.ModuleType(f"jaxsight_sourcerized_{name}")
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(text, file, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - our own text
-    finally:
-        del sys.modules[module.__name__]
-    defined: Callable[..., Any] = getattr(module, name)
-    return defined
 
 
 def _program(function: Callable[..., Any], call: Call) -> Any:

@@ -139,7 +139,7 @@ class Tracing:
         with recorder.tracing() as sites, _warnings(inputs.warnings):
             try:
                 call = transformed(found, inputs, request.function, wanted.transform)
-                return written(request, call, wanted.style, wanted.name or call.name)
+                return written(request, call, wanted)
             except (CancelledByServer, UserError):
                 raise
             except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included

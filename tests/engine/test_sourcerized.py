@@ -1,0 +1,285 @@
+"""Functions written as source: what is offered where, that the text is the function, and how it is put into a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from jaxsight.engine.answers import Action
+from jaxsight.engine.session import Session
+from jaxsight.engine.sourcerized import NotSourcerized
+from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.tracer.protocol import Sourcerize
+from tests.engine.rendering import cursor
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MODEL = '''\
+import functools
+
+import jax
+import jax.numpy as jnp
+
+WEIGHT = jnp.full(8, 3.0)
+
+
+def loss(params, x, *, mode="mean"):
+    """A scalar.
+
+    Example inputs:
+        params: {'w': f32[8]}
+        x: f32[3, 8]
+    """
+    hidden = x * params["w"] + WEIGHT
+    squared = jnp.square(hidden)  # a comment
+    return squared.mean() if mode == "mean" else squared.sum()
+
+
+def wide(x):
+    """
+    Example inputs:
+        x: f32[8]
+    """
+    return jnp.tanh(x)
+
+
+class Model:
+    def __call__(self, x):
+        """
+        Example inputs:
+            self = Model()
+            x: f32[8]
+        """
+        return x + 1
+
+
+def branch(x):
+    """
+    Example inputs:
+        x: f32[]
+    """
+    return x if x > 0 else -x
+'''
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    session = Session()
+    root = tmp_path_factory.mktemp("sourcerized")
+    session.configure([str(root)], {"python": sys.executable})
+    yield session
+    await session.aclose()
+
+
+@pytest.fixture
+def path(session: Session, tmp_path: Path) -> str:
+    path = str(tmp_path / "model.py")
+    session.open(path, MODEL)
+    return path
+
+
+async def actions(session: Session, path: str, text: str) -> list[Action]:
+    """The actions of sourcerizing at `$0`."""
+    source, position = cursor(text)
+    session.change(path, source)
+    found = await session.actions(path, Range(position, position))
+    return [action for action in found if action.kind.endswith(".sourcerize")]
+
+
+def at(text: str, mark: str) -> str:
+    """The text with `$0` before the first `mark`."""
+    return text.replace(mark, "$0" + mark, 1)
+
+
+def run(text: str, name: str) -> Any:
+    """The function that a text defines."""
+    namespace: dict[str, Any] = {}
+    exec(text, namespace)
+    return namespace[name]
+
+
+def edited(text: str, edits: Sequence[Edit]) -> str:
+    lines = text.split("\n")
+
+    def offset(position: Position) -> int:
+        return sum(len(line) + 1 for line in lines[: position.line]) + position.column
+
+    for edit in sorted(edits, key=lambda edit: edit.range, reverse=True):
+        text = text[: offset(edit.range.start)] + edit.text + text[offset(edit.range.end) :]
+    return text
+
+
+async def test_inside_a_function_its_source_is_offered(session: Session, path: str) -> None:
+    found = await actions(session, path, at(MODEL, "squared = "))
+    assert [action.title for action in found] == [
+        "Sourcerize loss (expand to pure lax source)",
+        "Sourcerize loss (readable source)",
+        "Sourcerize loss into loss_lax below it",
+    ]
+    assert [action.arguments for action in found] == [
+        (path, "loss", "lax"),
+        (path, "loss", "pretty"),
+        (),
+    ]
+
+
+async def test_on_its_name_transformations_are_offered_and_a_gradient_for_a_scalar(
+    session: Session, path: str
+) -> None:
+    await session.view(path, "loss")
+    await session.view(path, "wide")
+    found = await actions(session, path, at(MODEL, "loss(params"))
+    transforms = [action.arguments[3] for action in found if len(action.arguments) == 4]
+    assert transforms == ["grad", "grad", "vmap", "vmap", "jit", "jit"]
+    assert "Sourcerize grad(loss)" in {action.title for action in found}
+    found = await actions(session, path, at(MODEL, "wide(x)"))
+    transforms = [action.arguments[3] for action in found if len(action.arguments) == 4]
+    assert transforms == ["vmap", "vmap", "jit", "jit"]
+
+
+async def test_nothing_is_offered_for_what_fails_or_has_no_inputs(
+    session: Session, path: str
+) -> None:
+    with pytest.raises(LookupError):
+        await session.show(path, "branch")
+    assert await actions(session, path, at(MODEL, "branch(x)")) == []
+    plain = "def f(x):\n    return $0x\n"
+    assert await actions(session, path, plain) == []
+
+
+@pytest.mark.parametrize("style", ["lax", "pretty"])
+async def test_source_is_the_function(session: Session, path: str, style: str) -> None:
+    shown = await session.show(path, "loss", Sourcerize(style))
+    assert shown.title == f"loss.{style}.py"
+    written, original = run(shown.text, "loss"), run(MODEL, "loss")
+    inputs = {"w": jnp.arange(8.0)}, jnp.ones((3, 8))
+    assert written(*inputs) == original(*inputs)
+    gradients = [jax.grad(function)(*inputs)["w"] for function in (written, original)]
+    np.testing.assert_array_equal(*gradients)
+
+
+async def test_lines_lead_to_the_users_expressions_where_they_stand_now(
+    session: Session, path: str
+) -> None:
+    shown = await session.show(path, "loss", Sourcerize())
+    lines = shown.text.split("\n")
+
+    def places(text: str, after: Any) -> set[tuple[str, str]]:
+        where = text.split("\n")
+        return {
+            (
+                lines[link.line].split("lax.")[-1].partition("(")[0],
+                where[link.range.start.line][link.range.start.column : link.range.end.column],
+            )
+            for link in after.links
+            if link.range is not None
+        }
+
+    found = places(MODEL, shown)
+    assert ("mul", 'x * params["w"]') in found
+    assert ("add", 'x * params["w"] + WEIGHT') in found
+    assert ("reduce_sum", "squared.mean()") in found
+    moved = "# one line more\n" + MODEL.replace("# a comment", "")
+    session.change(path, moved)
+    again = await session.show(path, "loss", Sourcerize())
+    assert not again.stale
+    assert places(moved, again) == found
+
+
+@pytest.mark.parametrize(
+    ("transform", "name"),
+    [("grad", "loss_grad"), ("value_and_grad", "loss_value_and_grad"), ("vmap", "loss_vmap")],
+)
+async def test_transformation_is_written_under_a_name_of_its_own(
+    session: Session, path: str, transform: str, name: str
+) -> None:
+    shown = await session.show(path, "loss", Sourcerize("lax", transform))
+    assert shown.title == f"{transform}(loss).lax.py"
+    assert callable(run(shown.text, name))
+
+
+async def test_what_cannot_be_transformed_says_why(session: Session, path: str) -> None:
+    with pytest.raises(NotSourcerized, match=r"^grad\(wide\) cannot be traced: .*scalar-output"):
+        await session.show(path, "wide", Sourcerize("lax", "grad"))
+    text = MODEL.replace("x: f32[8]\n", "x: i32[8]\n")
+    session.change(path, text)
+    with pytest.raises(NotSourcerized, match="of wide is all floating point"):
+        await session.show(path, "wide", Sourcerize("lax", "jvp"))
+
+
+async def test_too_large_constants_become_arguments_or_an_error(
+    session: Session, path: str
+) -> None:
+    head = "import numpy as np\nTABLE = np.random.default_rng(0).normal(size=2**19).astype('f4')\n"
+    text = head + MODEL.replace("+ WEIGHT", "+ TABLE[:8] + TABLE.sum() * jnp.asarray(TABLE)[3]")
+    session.change(path, text)
+    shown = await session.show(path, "loss", Sourcerize())
+    assert len(shown.text) < 10_000
+    with pytest.raises(NotSourcerized, match="2,097,152 bytes"):
+        await session.show(path, "loss", Sourcerize(constants="inline"))
+
+
+async def test_source_is_put_below_the_function_with_what_it_imports(
+    session: Session, path: str
+) -> None:
+    session.change(path, MODEL)
+    text = edited(MODEL, await session.resolve(path, "loss"))
+    before, _, after = text.partition("\ndef wide")
+    assert after == MODEL.partition("\ndef wide")[2]
+    head = before.partition("WEIGHT")[0]
+    assert head == (
+        "import functools\n\nimport jax\nimport jax.numpy as jnp\nfrom jax import lax\n\n"
+    )
+    assert "else squared.sum()\n\n\n_CONSTANT = " in before
+    assert "\n\n\ndef loss_lax(params, x, *, mode=" in before
+    assert before.endswith("\n\n")
+    assert not before.endswith("\n\n\n")
+    inputs = {"w": jnp.arange(8.0)}, jnp.ones((3, 8))
+    assert run(text, "loss_lax")(*inputs) == run(text, "loss")(*inputs)
+
+
+async def test_second_insertion_has_names_of_its_own_and_no_second_import(
+    session: Session, path: str
+) -> None:
+    once = edited(MODEL, await session.resolve(path, "loss"))
+    changed = once.replace("jnp.full(8, 3.0)", "jnp.full(8, 4.0)", 1)
+    session.change(path, changed)
+    twice = edited(changed, await session.resolve(path, "loss"))
+    assert twice.count("from jax import lax\n") == 1
+    inputs = {"w": jnp.arange(8.0)}, jnp.ones((3, 8))
+    assert run(twice, "loss_lax")(*inputs) == run(MODEL, "loss")(*inputs)
+    assert run(twice, "loss_lax_2")(*inputs) == run(changed, "loss")(*inputs)
+
+
+async def test_second_insertion_shares_what_is_the_same(session: Session, path: str) -> None:
+    once = edited(MODEL, await session.resolve(path, "loss"))
+    session.change(path, once)
+    twice = edited(once, await session.resolve(path, "loss"))
+    assert twice.count("_CONSTANT = ") == 1
+    inputs = {"w": jnp.arange(8.0)}, jnp.ones((3, 8))
+    assert run(twice, "loss_lax_2")(*inputs) == run(MODEL, "loss")(*inputs)
+
+
+async def test_method_is_put_below_its_class(session: Session, path: str) -> None:
+    text = edited(MODEL, await session.resolve(path, "Model.__call__"))
+    assert "        return x + 1\n\n\ndef Model_call_lax(self, x):\n" in text
+
+
+async def test_insertion_that_would_change_a_name_is_refused(session: Session, path: str) -> None:
+    session.change(path, MODEL.replace("import functools", "lax = None"))
+    with pytest.raises(NotSourcerized, match="a meaning of its own for lax"):
+        await session.resolve(path, "wide")
+
+
+async def test_last_function_of_a_file_without_a_last_line_end(session: Session, path: str) -> None:
+    text = MODEL.partition("\n\nclass Model")[0].rstrip("\n")
+    session.change(path, text)
+    assert edited(text, await session.resolve(path, "wide")).endswith("\n    return tanh")
