@@ -218,6 +218,32 @@ def test_shapes_up_to_an_error_are_kept() -> None:
     assert file.seen(error.observed)["jnp.ones(9)"] == "f32[9]"
 
 
+@pytest.mark.parametrize("decorator", ["", "@jax.jit\n"])
+def test_cached_bodies_before_an_error_still_show(decorator: str) -> None:
+    file = lab(
+        HELPER, decorator + "def f(x):\n    y = jax.vmap(helper)(x)\n    return y @ nothing\n"
+    )
+    first = file.seen(file.fails("f", x="f32[2,5]").observed)
+    assert first["v * 2"].startswith("f32[5], ")
+    again = file.seen(file.fails("f", x="f32[2,5]").observed)
+    assert again["v * 2"].startswith("f32[5], ")
+
+
+def test_executions_of_one_text_are_told_apart_where_jax_has_cached_both() -> None:
+    file = lab(HEAD, "def scale(v):\n    return v * n\n")
+    traced = "def f(x):\n    return helper(x)\n"
+    helper = "@jax.jit\ndef helper(v):\n    return scale(v)\n"
+    file.run(helper, key="first")
+    file.run(traced)
+    file.namespace["n"] = 2
+    file.trace("f", x="f32[5]")
+    chunks, old = list(file.chunks), file.namespace["helper"]
+    file.run(helper, key="second")
+    file.trace("f", x="f32[5]")
+    file.chunks, file.namespace["helper"] = chunks, old
+    assert file.seen(file.trace("f", x="f32[5]"))["scale(v)"] == "f32[5], jit"
+
+
 def test_no_tracer_outlives_the_trace() -> None:
     file = lab(
         HEAD

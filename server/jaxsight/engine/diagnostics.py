@@ -34,7 +34,7 @@ def report(
     in_file = settings.ignored_in(file)
     kept = {
         (f.range, f.code, f.message): f
-        for f in findings
+        for f in sorted(findings, key=lambda f: not f.stale)  # a fresh one replaces its like
         if selected(f.code, settings.select, settings.ignore)
         and selected(f.code, (), in_file)
         and not _ignored(module, f)

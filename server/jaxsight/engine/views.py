@@ -64,7 +64,8 @@ class View:
         self._shift: TextShift | None = None
         if now is not None and not self.stale:
             for old, member in zip(traced.slice.chunks, now.slice.members, strict=True):
-                self._now[old.id] = member
+                # Of chunks with the same text the first is meant: it is the one whose execution fails.
+                self._now.setdefault(old.id, member)
         else:
             self._before = {chunk.id: chunk for chunk in traced.slice.members}
             self._shift = TextShift(traced.module.text, module.text)

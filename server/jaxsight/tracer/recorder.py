@@ -283,10 +283,13 @@ class Recorder:
         self._trace = context.trace
 
     def collect(
-        self, chunks: Iterable[protocol.Chunk], found: list[Sites], result: Any = None
+        self,
+        chunks: Iterable[protocol.Chunk],
+        found: list[Sites],
+        reached: Iterable[jaxprs.Reached] = (),
     ) -> Observed:
-        """What was seen in `chunks`: while tracing (`found`), while JAX made the inner jaxprs of `result`
-        that it reused, and, in functions that neither reached, while the chunks were executed.
+        """What was seen in `chunks`: while tracing (`found`), while JAX made the inner jaxprs that it reused
+        (`reached`), and, in functions that neither came to, while the chunks were executed.
         """
         chosen = list(chunks)
         instances = {
@@ -294,21 +297,31 @@ class Recorder:
             for chunk in chosen
             if (instance := self._instances.get((chunk.id, chunk.key))) is not None
         }
-        contexts = list(found)
-        if result is not None:
-            firsts = frozenset(instance.first for instance in instances.values())
-            contexts += self._reused(result, found, firsts)
+        firsts = frozenset(instance.first for instance in instances.values())
+        contexts = [*found, *self._reused(reached, found, firsts)]
         table = _Table()
         traced = table.gather(contexts, instances)
         executed = [sites for name in instances for sites in self._executed.get(name, ())]
         table.gather(executed, instances, traced)
         return table.observed()
 
-    def _reused(self, result: Any, found: list[Sites], instances: frozenset[int]) -> list[Sites]:
-        """What was seen in the jaxprs within `result` when JAX made them, as far as it was in these executions."""
+    def unfinished(self) -> list[jaxprs.Reached]:
+        """The inner jaxprs that the running traces have come to: to be asked while an exception still holds them."""
+        return [
+            reached
+            for context in self._contexts.values()
+            for reached in jaxprs.reached_from(
+                traces.equations(context.trace()), context.situation.inside
+            )
+        ]
+
+    def _reused(
+        self, results: Iterable[jaxprs.Reached], found: list[Sites], instances: frozenset[int]
+    ) -> list[Sites]:
+        """What was seen in jaxprs when JAX made them, as far as it was in these executions."""
         ran = {id(sites) for sites in found}
         reused: list[Sites] = []
-        for reached in jaxprs.reached(result):
+        for reached in results:
             known = self._kept.get(reached.staged, {})
             # The newest first of those that share most of the executions.
             variants = sorted(

@@ -78,6 +78,7 @@ class Tracing:
         middle = time.perf_counter()
         outputs = _Outputs()
         error: protocol.Failure | None = None
+        reached: list[jaxprs.Reached] = []
         traced: Any = None
         with recorder.tracing() as sites, _warnings(inputs.warnings):
             try:
@@ -87,15 +88,16 @@ class Tracing:
             except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
                 # Raised again outside: the exception's frames hold tracers.
                 error = failure(raised, "trace")
+                reached = recorder.unfinished()
         if error is None and (escaped := leaks.leaked(traced)) is not None:
             error = _escaped(request, *escaped)
         if error is not None:
-            raise UserError(error, recorder.collect(request.chunks, sites))
+            raise UserError(error, recorder.collect(request.chunks, sites, reached))
         end = time.perf_counter()
         jaxpr = traced.jaxpr
         equations = jaxprs.count(jaxpr)
         folded = shown.folded(jaxpr, equations)
-        observed = recorder.collect(request.chunks, sites, jaxpr)
+        observed = recorder.collect(request.chunks, sites, jaxprs.reached(jaxpr))
         self._jaxprs[request.id] = jaxpr
         if len(self._jaxprs) > _KEPT:
             self._jaxprs.popitem(last=False)

@@ -103,24 +103,34 @@ class Reached:
 
 def reached(jaxpr: Any) -> Iterator[Reached]:
     """`jaxpr` and all jaxprs within that say what they were traced for, each once."""
-    waiting: list[tuple[Any, tuple[str, ...]]] = [(open_jaxpr(jaxpr), ())]
+    opened = open_jaxpr(jaxpr)
+    yield from _reached(opened, ())
+    yield from reached_from(opened.eqns)
+
+
+def reached_from(equations: Iterable[Any], inside: tuple[str, ...] = ()) -> Iterator[Reached]:
+    """All jaxprs within equations that are inside of `inside`, each once."""
+    waiting = [(equation, inside) for equation in equations]
     known: set[int] = set()
     while waiting:
-        found, inside = waiting.pop()
-        if id(found) in known:
+        equation, around = waiting.pop()
+        if not equation.params:
             continue
-        known.add(id(found))
-        if (info := found.debug_info) is not None:
-            inputs = tuple(var.aval for var in found.invars)
-            yield Reached(Staged(str(info.traced_for), str(info.func_src_info)), inputs, inside)
-        for equation in found.eqns:
-            if not equation.params:
+        for part in inner(equation):
+            if id(part.jaxpr) in known:
                 continue
-            for part in inner(equation):
-                about = part.jaxpr.debug_info
-                traced_for = str(about.traced_for) if about is not None else part.name
-                text = stage_text(traced_for, equation.params.get("length"))
-                waiting.append((part.jaxpr, (*inside, text)))
+            known.add(id(part.jaxpr))
+            about = part.jaxpr.debug_info
+            traced_for = str(about.traced_for) if about is not None else part.name
+            text = stage_text(traced_for, equation.params.get("length"))
+            yield from _reached(part.jaxpr, (*around, text))
+            waiting += [(each, (*around, text)) for each in part.jaxpr.eqns]
+
+
+def _reached(opened: Any, inside: tuple[str, ...]) -> Iterator[Reached]:
+    if (info := opened.debug_info) is not None:
+        inputs = tuple(var.aval for var in opened.invars)
+        yield Reached(Staged(str(info.traced_for), str(info.func_src_info)), inputs, inside)
 
 
 def constants(jaxpr: Any) -> list[Any]:

@@ -1,6 +1,6 @@
 """What JAX is doing while user code runs: the stack of traces, from the innermost outwards. Holds for JAX 0.8 to 0.12.
 
-Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame.debug_info`, `BatchTrace.axis_data`,
+Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`, `tracing_eqns`), `BatchTrace.axis_data`,
 `LinearizeTrace.is_vjp` (0.10 on), the local `length` of `lax.scan`, exclusions of `source_info_util`.
 """
 
@@ -117,6 +117,14 @@ def situation(trace: Any) -> Situation:
     if inside and inside[-1] == "jit":
         inside.pop()
     return Situation(tuple(reversed(inside)), own, staged, inputs, tuple(passes), tuple(mapped))
+
+
+def equations(trace: Any) -> list[Any]:
+    """What a trace that has not ended holds so far: equations of the jaxpr that it was to become."""
+    if not isinstance(trace, DynamicJaxprTrace):
+        return []
+    held = (each if hasattr(each, "params") else each() for each in trace.frame.tracing_eqns)
+    return [equation for equation in held if equation is not None]
 
 
 def is_mapped(value: Any, trace: Any) -> bool:
