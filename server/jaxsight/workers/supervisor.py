@@ -292,9 +292,10 @@ class Tracers:
         process, message = tracer.process, entry.message
         tracer.give(self._overlays)
         process.file = _file(message)
+        process.send(message)
+        # Only now: the guardian wakes up and looks around, and the request should not wait for that.
         process.busy()
         self._tell(Status(State.BUSY, _subject(message), tracer.hello))
-        process.send(message)
         limit = self._limits.of_stage("execute" if isinstance(message, Trace) else "")
         try:
             async with asyncio.timeout(limit) as self._timer:
