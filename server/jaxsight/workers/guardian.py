@@ -17,7 +17,6 @@ import contextlib
 import os
 import select
 import signal
-import socket
 import sys
 import time
 
@@ -39,7 +38,8 @@ class Gone(Exception):
 class Guardian:
     """The tracer's parent: `run` returns when nothing is left to guard."""
 
-    def __init__(self, control: socket.socket, command: list[str]) -> None:
+    def __init__(self, control: int, command: list[str]) -> None:
+        os.set_inheritable(control, False)  # it is none of the tracer's
         self._control = control
         self._command = command
         self._tracer = 0
@@ -105,14 +105,16 @@ class Guardian:
             self._tell("error " + problem.decode(errors="replace").replace("\n", " "))
 
     def _tell(self, line: str) -> None:
+        rest = line.encode() + b"\n"
         try:
-            self._control.sendall(line.encode() + b"\n")
+            while rest:
+                rest = rest[os.write(self._control, rest) :]
         except OSError as error:
             raise Gone from error
 
     def _obey(self) -> None:
         try:
-            data = self._control.recv(4096)
+            data = os.read(self._control, 4096)
         except OSError as error:
             raise Gone from error
         if not data:
@@ -272,4 +274,4 @@ def _be_the_first_to_go() -> None:
 
 
 if __name__ == "__main__":
-    Guardian(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:]).run()
+    Guardian(int(sys.argv[1]), sys.argv[2:]).run()
