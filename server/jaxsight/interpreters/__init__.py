@@ -1,5 +1,50 @@
 """Interpreters of jaxprs: programs that walk a jaxpr with a rule for each primitive.
 
-Runs in the user's interpreter: the standard library, NumPy and JAX only. `base` has what all of them share. The sourcerizer is one of
-them: its rules give expressions instead of values.
+Runs in the user's interpreter: the standard library, NumPy and JAX only. `base` has what all of them share, rules by primitive and
+environments. On it stand the sourcerizer, whose values are expressions; `forward.Interpreter`, for interpreters whose values are
+pytrees of arrays; and `inversion`, which goes through a jaxpr in both directions. `views` finds those that other packages register.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxsight.interpreters.base import Environment, Rules
+    from jaxsight.interpreters.forward import Interpreter
+    from jaxsight.interpreters.inversion.errors import NotInvertible
+    from jaxsight.interpreters.inversion.network import Blocked, Placed, Solution, inverses
+    from jaxsight.interpreters.inversion.transform import inverse
+
+__all__ = [
+    "Blocked",
+    "Environment",
+    "Interpreter",
+    "NotInvertible",
+    "Placed",
+    "Rules",
+    "Solution",
+    "inverse",
+    "inverses",
+]
+
+_HOMES = {
+    "Blocked": "inversion.network",
+    "Environment": "base",
+    "Interpreter": "forward",
+    "NotInvertible": "inversion.errors",
+    "Placed": "inversion.network",
+    "Rules": "base",
+    "Solution": "inversion.network",
+    "inverse": "inversion.transform",
+    "inverses": "inversion.network",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported on first use: `base` and `views` are also imported where there is no JAX yet."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

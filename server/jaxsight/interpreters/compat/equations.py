@@ -1,15 +1,17 @@
 """Equations on their own: binding one, and the program that a call stands for. Holds for JAX 0.8 to 0.12.
 
 Private API used: `Primitive.get_bind_params` (up to 0.11 it gives functions and parameters, afterwards parameters alone),
-`JaxprEqn.ctx.manager`, `source_info_util.user_context`, and the parameters of calls.
+`JaxprEqn.ctx.manager`, `source_info_util.user_context`, `Jaxpr.debug_info`, and the parameters of calls.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import jax
 from jax._src import source_info_util
 
 from jaxsight.sourcerizer.compat.staging import Program, opened
@@ -41,6 +43,21 @@ def called(equation: Any) -> Program | None:
         return None
     program = opened(equation.params[parameter])
     return program if len(program.jaxpr.invars) == len(equation.invars) else None
+
+
+def function_name(program: Program) -> str:
+    """The name of the function that a program was traced from; empty when it is not known."""
+    info = program.jaxpr.debug_info
+    return str(info.func_name) if info is not None else ""
+
+
+def is_of_jax(program: Program) -> bool:
+    """Whether a program was traced from a function of JAX's own."""
+    info = program.jaxpr.debug_info
+    return info is not None and f" at {_JAX}" in str(info.func_src_info)
+
+
+_JAX = str(Path(jax.__file__).parent)
 
 
 @contextlib.contextmanager

@@ -32,11 +32,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """An equation with the nodes that it connects. `joins` for one input and one output that are the same value."""
+    """An equation with the nodes that it connects.
+
+    `joins` for one input and one output that are the same value. `within` is the call in whose place the equation stands.
+    """
 
     equation: Any
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
+    within: Placed | None = None
     joins: bool = False
 
     @property
@@ -60,10 +64,10 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Why a rule has no solution, as far as is known yet. `equation` is the culprit when it lies in an inner program."""
+    """Why a rule has no solution, as far as is known yet. `culprit` is set when it lies in an inner program."""
 
     reason: str
-    equation: Any = None
+    culprit: Placed | None = None
 
 
 Rule = Callable[[Placed, "Network"], Solution | Blocked]
@@ -79,6 +83,8 @@ class _Step:
     placed: Placed
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
+    fresh: frozenset[Node]
+    """What of `writes` was not known before: what is known twice keeps its first value."""
     compute: Callable[..., Sequence[Any]]
 
 
@@ -103,8 +109,9 @@ class Plan:
             with made_by(step.placed.equation):
                 computed = step.compute(*map(read, step.reads))
             for node, value in zip(step.writes, computed, strict=True):
-                _check(step, node, value)
-                values.write(node, value)
+                if node in step.fresh:
+                    _check(step, node, value)
+                    values.write(node, value)
         return [read(node) for node in self.wanted]
 
 
@@ -181,8 +188,8 @@ class Network:
         needed = set(wanted)
         steps: list[_Step] = []
         for step in reversed(self._steps):
-            if not needed.isdisjoint(step.writes):
-                needed.difference_update(step.writes)
+            if not needed.isdisjoint(step.fresh):
+                needed -= step.fresh
                 needed.update(step.reads)
                 steps.append(step)
         reads = frozenset(node for node in needed if not node.fixed)
@@ -202,7 +209,9 @@ class Network:
             (value,) = plan({})
         return value
 
-    def _place(self, program: Program, inputs: Sequence[Node]) -> list[Node]:
+    def _place(
+        self, program: Program, inputs: Sequence[Node], within: Placed | None = None
+    ) -> list[Node]:
         """Adds a program's equations, its inputs being these nodes. Answers the nodes of its outputs."""
         jaxpr = program.jaxpr
         nodes: Environment[Node] = Environment()
@@ -220,7 +229,7 @@ class Network:
             for var, node in zip(equation.outvars, made, strict=True):
                 if not is_dropped(var):
                     nodes.write(var, node)
-            self._add(Placed(equation, read, made))
+            self._add(Placed(equation, read, made, within))
         return [node_of(atom) for atom in jaxpr.outvars]
 
     def _add(self, placed: Placed) -> None:
@@ -259,9 +268,9 @@ class Network:
                 continue
             opened = True
             del self._pending[placed]
-            results = self._place(program, placed.inputs)
+            results = self._place(program, placed.inputs, placed)
             for inner, outer in zip(results, placed.outputs, strict=True):
-                self._add(Placed(placed.equation, (inner,), (outer,), joins=True))
+                self._add(Placed(placed.equation, (inner,), (outer,), placed, joins=True))
         return opened
 
     def _spread(self) -> None:
@@ -292,7 +301,8 @@ class Network:
         return Blocked(NO_RULE) if rule is None else rule(placed, self)
 
     def _take(self, placed: Placed, solution: Solution) -> None:
-        self._steps.append(_Step(placed, solution.reads, solution.writes, solution.compute))
+        fresh = frozenset(node for node in solution.writes if not self.knows(node))
+        self._steps.append(_Step(placed, solution.reads, solution.writes, fresh, solution.compute))
         self._learn(solution.writes)
 
 

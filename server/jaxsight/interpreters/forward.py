@@ -1,0 +1,128 @@
+"""A jaxpr run forwards with something else in the place of each array: a pair of bounds, a value with its error, a pair of derivatives.
+
+What stands for an array is a pytree of arrays. Calls are run in place; loops and branches stay loops and branches, with such pytrees
+as their carries and operands, so each leaf's leading axis must be that of the array which it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jax import lax
+
+from jaxsight.interpreters.base import Environment, Rules
+from jaxsight.interpreters.compat.equations import called, made_by
+from jaxsight.sourcerizer.compat import parameters
+from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
+
+Rule = Callable[..., Any]
+"""`rule(equation, *values)`: what stands for the result, or a list of that when the primitive has several results."""
+
+
+class Interpreter:
+    """Interprets jaxprs by rules.
+
+    >>> bounds = Interpreter(lift=lambda x: (x, x), decide=lambda x: x[0])
+    >>> @bounds.rules("neg")
+    ... def neg(equation, x):
+    ...     return -x[1], -x[0]
+    >>> @bounds.rules("exp", "tanh")
+    ... def rising(equation, x):
+    ...     return tuple(equation.primitive.bind(each, **equation.params) for each in x)
+    >>> jaxpr = jax.make_jaxpr(lambda x: jax.numpy.tanh(-x))(0.0)
+    >>> [(low, high)] = bounds.run(jaxpr, [(0.0, 1.0)])
+    >>> print(f"{low:.3f} to {high:.3f}")
+    -0.762 to 0.000
+
+    Args:
+        lift: what stands for a constant of the program.
+        decide: from what stands for a number to the number, for branches and loops that depend on it.
+
+    A rule for `scan`, `while`, `cond` or a call takes the place of what is done with it here.
+    """
+
+    def __init__(self, lift: Callable[[Any], Any], decide: Callable[[Any], Any]) -> None:
+        self.rules: Rules[Rule] = Rules()
+        self._lift = lift
+        self._decide = decide
+
+    def run(self, jaxpr: Any, values: Sequence[Any]) -> list[Any]:
+        """What stands for the results of a jaxpr (as `jax.make_jaxpr` gives it), from what stands for its inputs.
+
+        Raises `NotImplementedError` for a primitive without a rule.
+        """
+        return self._run(opened(jaxpr), values)
+
+    def _run(self, program: Program, values: Sequence[Any]) -> list[Any]:
+        known: Environment[Any] = Environment()
+        for var, value in zip(program.jaxpr.invars, values, strict=True):
+            known.write(var, value)
+        for var, constant in zip(program.jaxpr.constvars, program.consts, strict=True):
+            known.write(var, self._lift(constant))
+
+        def read(atom: Any) -> Any:
+            return self._lift(atom.val) if is_literal(atom) else known.read(atom)
+
+        for equation in program.jaxpr.eqns:
+            with made_by(equation):
+                results = self._results(equation, [read(atom) for atom in equation.invars])
+            for var, result in zip(equation.outvars, results, strict=True):
+                known.write(var, result)
+        return [read(atom) for atom in program.jaxpr.outvars]
+
+    def _results(self, equation: Any, values: Sequence[Any]) -> Sequence[Any]:
+        name = equation.primitive.name
+        rule = self.rules.of(name)
+        if rule is not None:
+            found = rule(equation, *values)
+            return found if equation.primitive.multiple_results else [found]
+        match name:
+            case "scan":
+                return self._scan(equation.params, values)
+            case "while":
+                return self._while(equation.params, values)
+            case "cond":
+                return self._cond(equation.params, values)
+            case _ if (program := called(equation)) is not None:
+                return self._run(program, values)
+            case _:
+                raise NotImplementedError(f"no rule for {name}")
+
+    def _scan(self, params: dict[str, Any], values: Sequence[Any]) -> Sequence[Any]:
+        scan = parameters.scan(params)
+        first = scan.consts + scan.carry
+        consts, init, xs = values[: scan.consts], values[scan.consts : first], values[first:]
+
+        def step(carry: Any, cut: Any) -> Any:
+            results = self._run(scan.body, [*consts, *carry, *cut])
+            return results[: scan.carry], results[scan.carry :]
+
+        carry, ys = lax.scan(
+            step,
+            list(init),
+            list(xs),
+            length=scan.length,
+            reverse=scan.reverse,
+            unroll=scan.unroll,
+        )
+        return [*carry, *ys]
+
+    def _while(self, params: dict[str, Any], values: Sequence[Any]) -> Sequence[Any]:
+        of_test, of_body = params["cond_nconsts"], params["body_nconsts"]
+        test, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
+        for_test, for_body = values[:of_test], values[of_test : of_test + of_body]
+        return lax.while_loop(
+            lambda carry: self._decide(self._run(test, [*for_test, *carry])[0]),
+            lambda carry: self._run(body, [*for_body, *carry]),
+            list(values[of_test + of_body :]),
+        )
+
+    def _cond(self, params: dict[str, Any], values: Sequence[Any]) -> Sequence[Any]:
+        choice, *operands = values
+
+        def branch(program: Program) -> Callable[..., list[Any]]:
+            return lambda *own: self._run(program, own)
+
+        branches = [branch(opened(each)) for each in params["branches"]]
+        return list(lax.switch(self._decide(choice), branches, *operands))

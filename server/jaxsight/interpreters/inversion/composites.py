@@ -1,0 +1,59 @@
+"""Inverses of JAX's own functions that are one call in a jaxpr, and whose insides alone could not be undone.
+
+A call is recognised by its name and then by its program, compared with what JAX traces for the function itself: a user's function of
+the same name is never mistaken for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxsight.interpreters.compat.equations import called, function_name
+from jaxsight.interpreters.inversion.elementwise import two_arguments
+from jaxsight.interpreters.inversion.network import (
+    NO_RULE,
+    Blocked,
+    Network,
+    Placed,
+    Solution,
+    inverses,
+)
+from jaxsight.sourcerizer.same import same_jaxpr
+from jaxsight.tracer.compat import avals
+
+
+@inverses("custom_jvp_call")
+def _custom_jvp(placed: Placed, network: Network) -> Solution | Blocked:
+    program = called(placed.equation)
+    match function_name(program) if program is not None else "":
+        case "logaddexp" if _is(placed, jnp.logaddexp):
+            return two_arguments(placed, network, _log_difference, _log_difference)
+        case "logit" if _is(placed, jax.scipy.special.logit):
+            return Solution(placed.outputs, placed.inputs, lambda y: [lax.logistic(y)])
+        case _:
+            return Blocked(NO_RULE)
+
+
+def _log_difference(y: Any, other: Any) -> Any:
+    """`log(exp(y) - exp(other))`; for softplus `other` is 0."""
+    return lax.add(y, lax.log(lax.neg(lax.expm1(lax.sub(other, y)))))
+
+
+def _is(placed: Placed, function: Callable[..., Any]) -> bool:
+    own = called(placed.equation)
+    like = [avals.struct(n.aval.shape, n.aval.dtype, avals.weak(n.aval)) for n in placed.inputs]
+    waiting = list(jax.make_jaxpr(function)(*like).eqns)
+    while waiting:
+        equation = waiting.pop()
+        inner = called(equation)
+        if inner is None:
+            continue
+        if equation.primitive.name == placed.name:
+            return own is not None and same_jaxpr(own.jaxpr, inner.jaxpr) is None
+        waiting += inner.jaxpr.eqns
+    return False

@@ -1,0 +1,324 @@
+"""Inverses of primitives with one argument, and of those with two of which one is known.
+
+Where a function takes a value more than once, the answer is the principal one: the argument is taken to lie where JAX's inverse
+function puts it (`DOMAINS` says where, for people). A dtype's conversion is undone only if it loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsight.interpreters.inversion.network import (
+    Blocked,
+    Network,
+    Node,
+    Placed,
+    Solution,
+    inverses,
+)
+
+DOMAINS = {
+    "acosh": "all results",
+    "cos": "0 ≤ x ≤ π",
+    "cosh": "x ≥ 0",
+    "integer_pow": "even powers: x ≥ 0",
+    "mul": "integers: products that do not overflow",
+    "pow": "x ≥ 0",
+    "rsqrt": "x > 0",
+    "sin": "-π/2 ≤ x ≤ π/2",
+    "square": "x ≥ 0",
+    "tan": "-π/2 < x < π/2",
+}
+"""Where arguments must lie for `inverse(f)(f(x))` to be `x`, besides the function's own domain."""
+
+Unary = Callable[..., Any]
+"""From a result, the argument's node and the parameters to the argument."""
+
+
+def unary(*primitives: str) -> Callable[[Unary], Unary]:
+    """Registers the inverse of primitives with one input and one output: `inverse(y, aval, **params)`, where `aval` is the input's."""
+
+    def register(inverse: Unary) -> Unary:
+        @inverses(*primitives)
+        def rule(placed: Placed, network: Network) -> Solution | Blocked:
+            (argument,), (result,) = placed.inputs, placed.outputs
+            compute = lambda y: [inverse(y, argument.aval, **placed.params)]
+            return Solution((result,), (argument,), compute)
+
+        return inverse
+
+    return register
+
+
+def _pairs() -> None:
+    functions: dict[str, Callable[[Any], Any]] = {
+        "acos": lax.cos,
+        "acosh": lax.cosh,
+        "asin": lax.sin,
+        "asinh": lax.sinh,
+        "atan": lax.tan,
+        "atanh": lax.tanh,
+        "cos": lax.acos,
+        "cosh": lax.acosh,
+        "erf": lax.erf_inv,
+        "erf_inv": lax.erf,
+        "exp": lax.log,
+        "exp2": jnp.log2,
+        "expm1": lax.log1p,
+        "log": lax.exp,
+        "log1p": lax.expm1,
+        "log2": lax.exp2,
+        "neg": lax.neg,
+        "not": lax.bitwise_not,
+        "sin": lax.asin,
+        "sinh": lax.asinh,
+        "sqrt": lax.square,
+        "square": lax.sqrt,
+        "tan": lax.atan,
+        "tanh": lax.atanh,
+    }
+    for name, function in functions.items():
+        unary(name)(lambda y, aval, function=function, **params: function(y))
+
+
+_pairs()
+
+
+@unary("copy", "copy_p", "name", "sharding_constraint", "stop_gradient", "reshard")
+def _same(y: Any, aval: Any, **params: Any) -> Any:
+    return y
+
+
+@unary("logistic")
+def _logit(y: Any, aval: Any, **params: Any) -> Any:
+    return lax.sub(lax.log(y), lax.log1p(lax.neg(y)))
+
+
+@unary("rsqrt")
+def _rsqrt(y: Any, aval: Any, **params: Any) -> Any:
+    return lax.integer_pow(y, -2)
+
+
+@unary("cbrt")
+def _cube(y: Any, aval: Any, **params: Any) -> Any:
+    return lax.integer_pow(y, 3)
+
+
+@unary("erfc")
+def _erfc(y: Any, aval: Any, **params: Any) -> Any:
+    return lax.erf_inv(1 - y)
+
+
+@unary("conj")
+def _conj(y: Any, aval: Any, **params: Any) -> Any:
+    return lax.conj(y) if jnp.issubdtype(aval.dtype, np.complexfloating) else lax.real(y)
+
+
+@inverses("integer_pow")
+def _integer_pow(placed: Placed, network: Network) -> Solution | Blocked:
+    (argument,), (result,) = placed.inputs, placed.outputs
+    power = placed.params["y"]
+    if not jnp.issubdtype(argument.aval.dtype, np.floating) and power != 1:
+        return Blocked(f"to the power of {power} has an inverse for real numbers only")
+    if power == 0:
+        return Blocked("to the power of 0 forgets its argument")
+    return Solution((result,), (argument,), lambda y: [_root(y, power)])
+
+
+def _root(y: Any, power: int) -> Any:
+    """The real number whose power is `y`; the one that is not negative where there are two."""
+    if power < 0:
+        y, power = lax.reciprocal(y), -power
+    match power:
+        case 1:
+            return y
+        case 2:
+            return lax.sqrt(y)
+        case 3:
+            return lax.cbrt(y)
+        case _ if power % 2:
+            return lax.sign(y) * lax.pow(lax.abs(y), 1 / power)
+        case _:
+            return lax.pow(y, 1 / power)
+
+
+@inverses("convert_element_type")
+def _convert(placed: Placed, network: Network) -> Solution | Blocked:
+    (argument,), (result,) = placed.inputs, placed.outputs
+    before, after = argument.aval.dtype, result.aval.dtype
+    if not lossless(before, after):
+        return Blocked(f"from {before} to {after} loses information")
+    return Solution((result,), (argument,), lambda y: [_converted(y, before)])
+
+
+def _converted(y: Any, dtype: Any) -> Any:
+    if dtype == np.bool_:
+        return lax.ne(y, lax.full_like(y, 0))
+    if jnp.issubdtype(y.dtype, np.complexfloating) and not jnp.issubdtype(
+        dtype, np.complexfloating
+    ):
+        y = lax.real(y)
+    return lax.convert_element_type(y, dtype)
+
+
+def lossless(before: Any, after: Any) -> bool:
+    """Whether every value of one dtype has its own value in another, rounded nowhere."""
+    if before == after:
+        return True
+    if not (isinstance(before, np.dtype) and isinstance(after, np.dtype)) or after == np.bool_:
+        return False  # typed keys have dtypes of JAX's own
+    if before == np.bool_:
+        return True
+    if jnp.issubdtype(before, np.complexfloating) and not jnp.issubdtype(after, np.complexfloating):
+        return False
+    own, other = _range(before), _range(after)
+    if own.fractional and not other.fractional:
+        return False
+    return own.digits <= other.digits and own.signed <= other.signed and own.within(other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What numbers a dtype has: how many binary digits, of either sign or not, fractions, and the exponents of these."""
+
+    digits: int
+    signed: bool
+    fractional: bool
+    lowest: int
+    highest: int
+
+    def within(self, other: _Range) -> bool:
+        return other.lowest <= self.lowest and self.highest <= other.highest
+
+
+def _range(dtype: Any) -> _Range:
+    if jnp.issubdtype(dtype, np.integer):
+        bounds: Any = jnp.iinfo(dtype)  # type: ignore[no-untyped-call]
+        digits = int(bounds.max).bit_length()
+        return _Range(digits, bounds.min < 0, False, 0, digits)
+    limits: Any = jnp.finfo(dtype)  # type: ignore[no-untyped-call]
+    return _Range(limits.nmant + 1, True, True, int(limits.minexp), int(limits.maxexp))
+
+
+@inverses("bitcast_convert_type")
+def _bitcast(placed: Placed, network: Network) -> Solution | Blocked:
+    (argument,), (result,) = placed.inputs, placed.outputs
+    dtype = argument.aval.dtype
+    return Solution((result,), (argument,), lambda y: [lax.bitcast_convert_type(y, dtype)])
+
+
+@inverses("reduce_precision")
+def _reduce_precision(placed: Placed, network: Network) -> Solution | Blocked:
+    (argument,), (result,) = placed.inputs, placed.outputs
+    kept: Any = jnp.finfo(argument.aval.dtype)  # type: ignore[no-untyped-call]
+    if placed.params["exponent_bits"] < kept.nexp or placed.params["mantissa_bits"] < kept.nmant:
+        return Blocked("rounds")
+    return Solution((result,), (argument,), lambda y: [y])
+
+
+@inverses("complex")
+def _complex(placed: Placed, network: Network) -> Solution | Blocked:
+    (result,) = placed.outputs
+    return Solution((result,), placed.inputs, lambda y: [lax.real(y), lax.imag(y)])
+
+
+def _scalar(node: Node, value: Any) -> Any:
+    """A known value as an operand of `jax.lax`: numbers of the program itself have no dtype of their own."""
+    if isinstance(value, jax.Array | np.ndarray | np.generic):
+        return value
+    return np.asarray(value, node.aval.dtype)[()]
+
+
+Other = Callable[[Any, Any], Any]
+"""From the result and the known argument to the unknown one."""
+
+
+def two_arguments(
+    placed: Placed, network: Network, first: Other, second: Other
+) -> Solution | Blocked:
+    """The solution of an equation with two arguments of which one is known.
+
+    `first` gives the first argument from the result and the second one, `second` the second from the result and the first.
+    """
+    (left, right), (result,) = placed.inputs, placed.outputs
+    known = [network.knows(each) for each in (left, right)]
+    if known == [False, False]:
+        return Blocked("has two arguments, and both depend on what is asked for")
+    unknown, given, compute = (right, left, second) if known[0] else (left, right, first)
+    if unknown.aval.shape != result.aval.shape:
+        return Blocked("repeats its argument along new dimensions")
+    return Solution(
+        (result, given), (unknown,), lambda y, value: [compute(y, _scalar(given, value))]
+    )
+
+
+def _doubled(placed: Placed) -> bool:
+    return placed.inputs[0] is placed.inputs[1]
+
+
+def _is_floating(placed: Placed) -> bool:
+    return bool(jnp.issubdtype(placed.outputs[0].aval.dtype, np.inexact))
+
+
+@inverses("add", "add_any")
+def _add(placed: Placed, network: Network) -> Solution | Blocked:
+    if _doubled(placed) and _is_floating(placed):
+        return Solution(placed.outputs, placed.inputs[:1], lambda y: [y / 2])
+    return two_arguments(placed, network, lax.sub, lax.sub)
+
+
+@inverses("sub")
+def _sub(placed: Placed, network: Network) -> Solution | Blocked:
+    return two_arguments(placed, network, lax.add, lambda y, left: lax.sub(left, y))
+
+
+@inverses("mul")
+def _mul(placed: Placed, network: Network) -> Solution | Blocked:
+    if _doubled(placed) and jnp.issubdtype(placed.outputs[0].aval.dtype, np.floating):
+        return Solution(placed.outputs, placed.inputs[:1], lambda y: [lax.sqrt(y)])
+    for node in placed.inputs:
+        if _holds(network, node, 0):
+            return Blocked("multiplies by 0")
+    return two_arguments(placed, network, lax.div, lax.div)
+
+
+@inverses("div")
+def _div(placed: Placed, network: Network) -> Solution | Blocked:
+    if not _is_floating(placed):
+        return Blocked("of integers rounds")
+    return two_arguments(placed, network, lax.mul, lambda y, left: lax.div(left, y))
+
+
+@inverses("xor")
+def _xor(placed: Placed, network: Network) -> Solution | Blocked:
+    return two_arguments(placed, network, lax.bitwise_xor, lax.bitwise_xor)
+
+
+@inverses("pow")
+def _pow(placed: Placed, network: Network) -> Solution | Blocked:
+    base, power = placed.inputs
+    if _holds(network, power, 0):
+        return Blocked("to the power of 0 forgets its argument")
+    if _holds(network, base, 1):
+        return Blocked("of 1 forgets its argument")
+
+    def root(y: Any, power: Any) -> Any:
+        return lax.pow(y, lax.reciprocal(lax.convert_element_type(power, y.dtype)))
+
+    if not jnp.issubdtype(power.aval.dtype, np.inexact) and not network.knows(power):
+        return Blocked("has an integer for its power, and it is asked for")
+    return two_arguments(placed, network, root, lambda y, base: lax.div(lax.log(y), lax.log(base)))
+
+
+def _holds(network: Network, node: Node, number: int) -> bool:
+    """Whether a value that the program itself fixes has this number among its elements."""
+    if not node.fixed or isinstance(node.constant, jax.core.Tracer):
+        return False
+    return bool(np.any(np.asarray(node.constant) == number))

@@ -1,0 +1,260 @@
+"""Inverses of primitives that move elements or join them: where each element of a result came from is known.
+
+Elements that are repeated, or that no known result holds, make an equation wait or block it; nothing is filled in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsight.interpreters.inversion.elementwise import unary
+from jaxsight.interpreters.inversion.network import (
+    Blocked,
+    Network,
+    Node,
+    Placed,
+    Solution,
+    inverses,
+)
+
+
+@unary("transpose")
+def _transpose(y: Any, aval: Any, *, permutation: Sequence[int], **params: Any) -> Any:
+    return lax.transpose(y, _inverse_order(permutation))
+
+
+def _inverse_order(order: Sequence[int]) -> list[int]:
+    return [int(index) for index in np.argsort(order)]
+
+
+@unary("rev")
+def _rev(y: Any, aval: Any, *, dimensions: Sequence[int], **params: Any) -> Any:
+    return lax.rev(y, dimensions)
+
+
+@unary("squeeze")
+def _squeeze(y: Any, aval: Any, **params: Any) -> Any:
+    return lax.expand_dims(y, params["dimensions"])
+
+
+@unary("reshape")
+def _reshape(y: Any, aval: Any, *, dimensions: Sequence[int] | None, **params: Any) -> Any:
+    if dimensions is None:
+        return lax.reshape(y, aval.shape)
+    moved = lax.reshape(y, [aval.shape[index] for index in dimensions])
+    return lax.transpose(moved, _inverse_order(dimensions))
+
+
+@inverses("broadcast_in_dim")
+def _broadcast(placed: Placed, network: Network) -> Solution | Blocked:
+    (argument, *_), (result,) = placed.inputs, placed.outputs
+    if math.prod(argument.aval.shape) != math.prod(result.aval.shape):
+        return Blocked("repeats its argument along new dimensions")
+    shape = argument.aval.shape
+    return Solution((result,), (argument,), lambda y: [lax.reshape(y, shape)])
+
+
+@inverses("optimization_barrier", "device_put")
+def _each(placed: Placed, network: Network) -> Solution | Blocked:
+    pairs = [
+        (argument, result)
+        for argument, result in zip(placed.inputs, placed.outputs, strict=True)
+        if network.knows(result) and not network.knows(argument)
+    ]
+    if not pairs:
+        return Blocked("gave results of which the ones asked for are not known")
+    arguments, results = zip(*pairs, strict=True)
+    return Solution(results, arguments, lambda *values: values)
+
+
+@inverses("concatenate")
+def _concatenate(placed: Placed, network: Network) -> Solution | Blocked:
+    axis = placed.params["dimension"]
+    ends = np.cumsum([node.aval.shape[axis] for node in placed.inputs])
+    return _parts(placed, network, lambda y: [
+        lax.slice_in_dim(y, int(end) - node.aval.shape[axis], int(end), axis=axis)
+        for node, end in zip(placed.inputs, ends, strict=True)
+    ])  # fmt: skip
+
+
+@inverses("stack")
+def _stack(placed: Placed, network: Network) -> Solution | Blocked:
+    axis = placed.params["axis"]
+    return _parts(placed, network, lambda y: [
+        lax.index_in_dim(y, index, axis, keepdims=False) for index in range(len(placed.inputs))
+    ])  # fmt: skip
+
+
+def _parts(placed: Placed, network: Network, parts: Any) -> Solution | Blocked:
+    """All inputs of an equation are parts of its result."""
+    return Solution(placed.outputs, placed.inputs, parts)
+
+
+@inverses("split")
+def _split(placed: Placed, network: Network) -> Solution | Blocked:
+    axis = placed.params["axis"]
+    return _whole(placed, network, lambda *parts: [lax.concatenate(parts, axis)])
+
+
+@inverses("unstack")
+def _unstack(placed: Placed, network: Network) -> Solution | Blocked:
+    axis = placed.params["axis"]
+    return _whole(placed, network, lambda *parts: [jnp.stack(parts, axis)])
+
+
+def _whole(placed: Placed, network: Network, join: Any) -> Solution | Blocked:
+    """All results of an equation are parts of its input."""
+    if not network.knows(*placed.outputs):
+        return Blocked("gave parts of which not all are known")
+    return Solution(placed.outputs, placed.inputs, join)
+
+
+@inverses("pad")
+def _pad(placed: Placed, network: Network) -> Solution | Blocked:
+    (argument, _), (result,) = placed.inputs, placed.outputs
+    config = placed.params["padding_config"]
+    if network.knows(argument):
+        return Blocked("pads with a value that is asked for")
+    if any(low < 0 or high < 0 for low, high, _ in config):
+        return Blocked("cuts elements off")
+    starts = [low for low, _, _ in config]
+    limits = [
+        low + max((size - 1) * (interior + 1) + 1, 0) if size else low
+        for size, (low, _, interior) in zip(argument.aval.shape, config, strict=True)
+    ]
+    strides = [interior + 1 for _, _, interior in config]
+    return Solution((result,), (argument,), lambda y: [lax.slice(y, starts, limits, strides)])
+
+
+@inverses("cumsum")
+def _cumsum(placed: Placed, network: Network) -> Solution | Blocked:
+    return Solution(
+        placed.outputs, placed.inputs, lambda y: [lax.sub(y, _before(y, 0, **placed.params))]
+    )
+
+
+@inverses("cumprod")
+def _cumprod(placed: Placed, network: Network) -> Solution | Blocked:
+    if not jnp.issubdtype(placed.outputs[0].aval.dtype, np.inexact):
+        return Blocked("of integers overflows")
+    return Solution(
+        placed.outputs, placed.inputs, lambda y: [lax.div(y, _before(y, 1, **placed.params))]
+    )
+
+
+def _before(y: Any, first: int, *, axis: int, reverse: bool, **params: Any) -> Any:
+    """The running value before each element."""
+    size = y.shape[axis]
+    shape = [*y.shape[:axis], min(size, 1), *y.shape[axis + 1 :]]
+    edge = lax.full(shape, first, y.dtype)
+    if reverse:
+        return lax.concatenate([lax.slice_in_dim(y, min(size, 1), size, axis=axis), edge], axis)
+    return lax.concatenate([edge, lax.slice_in_dim(y, 0, max(size - 1, 0), axis=axis)], axis)
+
+
+_PIECES = ("slice", "gather", "dynamic_slice")
+_LARGEST = 1 << 24
+"""Elements of an array of which it is worked out where each one went."""
+
+
+@inverses(*_PIECES)
+def _piece(placed: Placed, network: Network) -> Solution | Blocked:
+    """A piece alone says little; the pieces that other equations take of the same array may complete it."""
+    argument = placed.inputs[0]
+    if network.knows(argument):
+        return Blocked("took elements from a place that is asked for")
+    pieces = [
+        other
+        for other in network.readers(argument)
+        if other.name in _PIECES
+        and other.inputs[0] is argument
+        and argument not in other.inputs[1:]
+        and network.knows(*other.outputs, *other.inputs[1:])
+    ]
+    along = _in_line(pieces, argument)
+    if along is not None:
+        axis, ordered = along
+        reads = tuple(piece.outputs[0] for piece in ordered)
+        return Solution(reads, (argument,), lambda *parts: [_joined(parts, axis)])
+    if math.prod(argument.aval.shape) > _LARGEST:
+        return Blocked("took elements of too large an array to see whether all are known")
+    found = [(piece, _positions(piece, network, argument.aval.shape)) for piece in pieces]
+    told = [(piece, where) for piece, where in found if where is not None]
+    if len(told) < len(found) and not told:
+        return Blocked("took elements from places that are not known while tracing")
+    return _assembled(argument, told)
+
+
+def _joined(parts: Sequence[Any], axis: int) -> Any:
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
+
+
+def _in_line(pieces: Sequence[Placed], argument: Node) -> tuple[int, list[Placed]] | None:
+    """The axis and the order in which contiguous slices, laid end to end, are the whole."""
+    shape = argument.aval.shape
+    spans: list[tuple[int, int, int, Placed]] = []
+    for piece in pieces:
+        if piece.name != "slice" or any(step != 1 for step in piece.params["strides"] or ()):
+            return None
+        starts, limits = piece.params["start_indices"], piece.params["limit_indices"]
+        cut = [
+            index for index, size in enumerate(shape) if (starts[index], limits[index]) != (0, size)
+        ]
+        if len(cut) > 1:
+            return None
+        axis = cut[0] if cut else -1
+        spans.append((axis, starts[axis] if cut else 0, limits[axis] if cut else 0, piece))
+    whole = [span for span in spans if span[0] == -1]
+    if whole:
+        return 0, [whole[0][3]]
+    axes = {span[0] for span in spans}
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    at, ordered = 0, []
+    for _, start, limit, piece in sorted(spans, key=lambda span: (span[1], -span[2])):
+        if start == at and limit > start:
+            ordered.append(piece)
+            at = limit
+    return (axis, ordered) if at == shape[axis] else None
+
+
+def _positions(piece: Placed, network: Network, shape: Sequence[int]) -> np.ndarray | None:
+    """Which element of the array each element of a piece is; -1 for none of them. None when that depends on other values."""
+    places = [network.constant(node) for node in piece.inputs[1:]]
+    if any(place is None for place in places):
+        return None
+    params = dict(piece.params)
+    if "fill_value" in params:
+        params["fill_value"] = -1
+    with jax.ensure_compile_time_eval():
+        numbers = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
+        moved = piece.equation.primitive.bind(
+            jnp.asarray(numbers), *map(jnp.asarray, places), **params
+        )
+    return np.asarray(moved)
+
+
+def _assembled(argument: Node, pieces: Sequence[tuple[Placed, np.ndarray]]) -> Solution | Blocked:
+    size = math.prod(argument.aval.shape)
+    places = np.concatenate([np.zeros(0, np.int32), *(where.ravel() for _, where in pieces)])
+    source = np.full(size, -1, np.int32)
+    inside = places >= 0
+    source[places[inside]] = np.arange(len(places), dtype=np.int32)[inside]
+    if (source < 0).any():
+        missing = int((source < 0).sum())
+        return Blocked(f"took elements of an array of which {missing} of {size} are not known")
+
+    def compute(*parts: Any) -> list[Any]:
+        flat = _joined([lax.reshape(part, (part.size,)) for part in parts], 0)
+        taken = jnp.take(flat, source, mode="clip", unique_indices=True)
+        return [lax.reshape(taken, argument.aval.shape)]
+
+    return Solution(tuple(piece.outputs[0] for piece, _ in pieces), (argument,), compute)

@@ -1,0 +1,247 @@
+"""`inverse`: from a function to the one that gives its arguments back.
+
+The function is traced each time the inverse is called, on what its arguments are taken to be; under `jax.jit` that is once. It is
+never run, and nothing that it does besides computing (printing, callbacks) is repeated.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.interpreters.inversion import composites, control, elementwise, linear, structure
+from jaxsight.interpreters.inversion.errors import NotInvertible
+from jaxsight.interpreters.inversion.network import Network, Node, Solver, inverses
+from jaxsight.sourcerizer.compat.staging import Program, opened
+from jaxsight.tracer.compat import avals
+
+_MODULES = (composites, control, elementwise, linear, structure)
+"""Imported for the rules that they register."""
+
+_ROUNDS = 8
+"""How often a function is traced to find arguments that give results like the given ones."""
+
+
+def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
+    """The inverse of a function: `inverse(f)(f(x))` is `x`.
+
+    >>> f = lambda x: jnp.exp(jnp.tanh(x))
+    >>> print(f"{inverse(f)(f(0.5)):.3f}")
+    0.500
+
+    The inverse takes what `function` returns, as one value or, for a tuple, as several; it returns the argument, or a tuple of all
+    positional arguments when there are several. Keyword arguments are known, not asked for: they go to `function` as they are
+    (`inverse(f)(y, scale=2.0)`). It may be traced, so `jax.jit`, `jax.vmap` and `jax.grad` apply to it.
+
+    Args:
+        function: built from operations that have inverses, on values that its results determine.
+        like: what its positional arguments are like: arrays, `jax.ShapeDtypeStruct`s or pytrees of them. Needed when
+            they have other shapes than the results; otherwise they are found out. Leaves that are no arrays or numbers are passed as they are.
+
+    Raises:
+        NotInvertible: when called; names the operation that has no inverse, and the line that it was written on.
+    """
+
+    def inverted(*outputs: Any, **known: Any) -> Any:
+        called = functools.partial(function, **known) if known else function
+        name = getattr(function, "__name__", type(function).__name__)
+        traced, results = _traced(called, name, like, outputs)
+        values = _solve(name, traced, results)
+        leaves = [
+            next(values) if is_asked else leaf
+            for leaf, is_asked in zip(traced.leaves, traced.asked, strict=True)
+        ]
+        arguments = jax.tree.unflatten(traced.structure, leaves)
+        return arguments[0] if len(arguments) == 1 else arguments
+
+    own = getattr(function, "__name__", "function")
+    inverted.__name__ = f"{own}_inverse" if own.isidentifier() else "inverse"
+    inverted.__qualname__ = inverted.__name__
+    inverted.__doc__ = f"The inverse of `{own}`: gives its arguments for its results."
+    return inverted
+
+
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """A function's program, with the arguments that it was traced on: leaves that are `asked` for, and others as they were given."""
+
+    program: Program
+    structure: Any
+    leaves: Sequence[Any]
+    asked: Sequence[bool]
+    names: Sequence[str]
+    outputs: Any
+    """The structure of the results."""
+
+
+def _traced(
+    function: Callable[..., Any], name: str, like: Sequence[Any], given: Sequence[Any]
+) -> tuple[_Traced, list[Any]]:
+    """The function traced on arguments that give results like `given`, and those results as arrays."""
+    if like:
+        traced = _trace(function, like)
+        return traced, _matched(name, traced, like, given, weak=True)
+    found = _arguments(function, given)
+    if found is None:
+        raise TypeError(
+            f"{name} does not take as many arguments as it returns results{_advice(name)}"
+        )
+    example = found
+    first: TypeError | None = None
+    for round in range(_ROUNDS):
+        try:
+            traced = _trace(function, example)
+        except Exception:
+            if first is None:
+                raise
+            break  # the arguments were a guess
+        try:
+            return traced, _matched(name, traced, example, given, weak=round > 0)
+        except TypeError as error:
+            first = first or error
+        following = _results_as_arguments(function, traced)
+        if following is None:
+            break
+        example = following
+    assert first is not None
+    raise first
+
+
+def _arguments(function: Callable[..., Any], given: Sequence[Any]) -> Sequence[Any] | None:
+    """Results in the place of arguments, when there are as many as the function takes."""
+    spread = [given, *([tuple(given[0])] if _is_sequence(given) else []), (tuple(given),)]
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return given
+    for candidate in spread:
+        try:
+            signature.bind(*candidate)
+        except TypeError:
+            continue
+        return candidate
+    return None
+
+
+def _is_sequence(given: Sequence[Any]) -> bool:
+    return len(given) == 1 and isinstance(given[0], tuple | list)
+
+
+def _results_as_arguments(function: Callable[..., Any], traced: _Traced) -> Sequence[Any] | None:
+    """What the function gave, as what it is called with next: a function that permutes dimensions comes round."""
+    structs = [_struct(var.aval) for var in traced.program.jaxpr.outvars]
+    results = jax.tree.unflatten(traced.outputs, structs)
+    example = _arguments(function, (results,))
+    if example is None or jax.tree.structure(tuple(example)) != traced.structure:
+        return None
+    return example
+
+
+def _struct(aval: Any) -> Any:
+    return avals.struct(aval.shape, aval.dtype, False)
+
+
+def _trace(function: Callable[..., Any], example: Sequence[Any]) -> _Traced:
+    flat, structure = jax.tree_util.tree_flatten_with_path(tuple(example))
+    leaves = [leaf for _, leaf in flat]
+    asked = [_is_array(leaf) for leaf in leaves]
+    trees: list[Any] = []
+
+    def arrays_alone(*arrays: Any) -> list[Any]:
+        own = iter(arrays)
+        whole = [next(own) if each else leaf for leaf, each in zip(leaves, asked, strict=True)]
+        results, tree = jax.tree.flatten(function(*jax.tree.unflatten(structure, whole)))
+        trees.append(tree)
+        return results
+
+    closed = jax.make_jaxpr(arrays_alone)(
+        *(leaf for leaf, each in zip(leaves, asked, strict=True) if each)
+    )
+    names = [_path(path) for (path, _), each in zip(flat, asked, strict=True) if each]
+    return _Traced(opened(closed), structure, leaves, asked, names, trees[-1])
+
+
+def _path(path: Sequence[Any]) -> str:
+    """`argument 0`, `argument 1['w']`"""
+    first, *rest = path
+    return f"argument {first.idx}{jax.tree_util.keystr(tuple(rest))}"
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(
+        leaf,
+        jax.Array | jax.ShapeDtypeStruct | np.ndarray | np.generic | bool | int | float | complex,
+    )
+
+
+def _matched(
+    name: str, traced: _Traced, example: Sequence[Any], given: Sequence[Any], *, weak: bool
+) -> list[Any]:
+    """The leaves of `given` as arrays, if they are like the results. `weak`: Python's numbers take the results' dtypes.
+
+    Raises `TypeError` when they are not.
+    """
+    expected = [var.aval for var in traced.program.jaxpr.outvars]
+    for candidate in [*([given[0]] if len(given) == 1 else []), tuple(given)]:
+        leaves, structure = jax.tree.flatten(candidate)
+        if structure == traced.outputs and all(map(_is_array, leaves)):
+            break
+    else:
+        raise TypeError(
+            f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))}: its inverse was given "
+            f"{_shown(given[0] if len(given) == 1 else tuple(given))}{_advice(name)}"
+        )
+    out = []
+    for leaf, aval in zip(leaves, expected, strict=True):
+        array = jnp.asarray(leaf)
+        if weak and isinstance(leaf, int | float | complex) and not array.shape:
+            array = jnp.asarray(leaf, aval.dtype)
+        out.append(array)
+    told = [(array.shape, array.dtype) for array in out]
+    if told != [(aval.shape, aval.dtype) for aval in expected]:
+        arguments = ", ".join(_shown(argument) for argument in example)
+        raise TypeError(
+            f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))} for {arguments}, but its inverse was given "
+            f"{_shown(jax.tree.unflatten(traced.outputs, out))}{_advice(name)}"
+        )
+    return out
+
+
+def _advice(name: str) -> str:
+    return f"; say what {name} takes: inverse({name}, jax.ShapeDtypeStruct(shape, dtype))"
+
+
+def _shown(tree: Any) -> str:
+    """A pytree with its arrays as `f32[3]`."""
+    return str(jax.tree.map(lambda leaf: _Text(avals.text(avals.of(leaf))), tree))
+
+
+class _Text(str):
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _solve(name: str, traced: _Traced, results: Sequence[Any]) -> Iterator[Any]:
+    outputs = range(len(traced.program.jaxpr.outvars))
+    network = Network(traced.program, (), outputs, Solver(inverses))
+    for node, called in zip(network.inputs, traced.names, strict=True):
+        if not network.knows(node):
+            raise _blame(name, network, called)
+    plan = network.plan(network.inputs)
+    given: dict[Node, Any] = {}
+    for node, value in zip(network.outputs, results, strict=True):
+        given.setdefault(node, value)
+    return iter(plan(given))
+
+
+def _blame(name: str, network: Network, argument: str) -> NotInvertible:
+    for placed, why in network.blocked():
+        return NotInvertible(name, why.reason, why.culprit or placed)
+    return NotInvertible(name, f"its results do not depend on {argument}")
