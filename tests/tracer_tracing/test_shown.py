@@ -38,11 +38,12 @@ class Registered:
         self.inner = inner
 
     def tree_flatten_with_keys(self) -> Any:
-        return [(jax.tree_util.GetAttrKey("inner"), self.inner)], None
+        book = jax.tree_util.GetAttrKey("_pytree__state")  # as Flax's NNX has one
+        return [(book, None), (jax.tree_util.GetAttrKey("inner"), self.inner)], None
 
     @classmethod
     def tree_unflatten(cls, _: Any, children: Any) -> Registered:
-        return cls(*children)
+        return cls(children[1])
 
 
 class Broken:

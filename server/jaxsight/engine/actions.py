@@ -69,3 +69,4 @@ def sourcerize(
     for transform in transforms:
         yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
         yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)
+    yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from jaxsight.engine import trees
 from jaxsight.engine.answers import Hint
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
@@ -16,7 +17,7 @@ _LONGEST = 48
 def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Iterator[Hint]:
     """One hint for each assignment target that holds an array, or a pytree of them."""
     for range, observation in targets:
-        values = [seen for seen in view.seen(observation) if "[" in seen.text]
+        values = [seen for seen in view.seen(observation) if trees.has_array(seen.text)]
         if not values:
             continue
         yield Hint(
@@ -29,10 +30,11 @@ def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Ite
 
 def _label(values: list[Seen], more: int) -> str:
     texts = list(dict.fromkeys(seen.text for seen in values))
-    shown = " | ".join(texts[:_SHOWN_VALUES])
+    shown = texts[:_SHOWN_VALUES]
+    parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
     if len(texts) > _SHOWN_VALUES or more:
-        shown += " | …"
-    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+        parts.append(trees.ELLIPSIS)
+    return " | ".join(dict.fromkeys(parts))
 
 
 def _tooltip(values: list[Seen], more: int) -> str:

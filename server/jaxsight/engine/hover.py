@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
+from jaxsight.engine import trees
 from jaxsight.engine.answers import Hover
 from jaxsight.engine.documents import Subject
 from jaxsight.engine.failures import summary
@@ -11,7 +13,9 @@ from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Observation, Seen, Traced
 
-_INLINE_SIGNATURE = 88
+_WIDTH = 88
+_TREE_LINES = 24
+"""What one value's display may take before its inner containers are folded."""
 _LONGEST_NAME = 72
 STALE = "\n\n*stale: this tells of the text before the last edits; a new trace is under way*"
 
@@ -45,7 +49,9 @@ def expression_hover(source: str, range: Range, observation: Observation, view: 
     lines = []
     name = shortened(source)
     values = view.seen(observation)
-    lines.append(_code("\n".join(f"{name}: {seen.text}" for seen in values)))
+    texts = dict.fromkeys(f"{name}: {seen.text}" for seen in values)
+    shown = (trees.wrapped(text, _WIDTH, _TREE_LINES) for text in texts)
+    lines.append(_code("\n".join(shown)))
     notes = list(_notes(values))
     if observation.more:
         notes.append(f"and {observation.more} other kinds of value")
@@ -66,7 +72,11 @@ def shortened(source: str) -> str:
         .replace(" )", ")")
         .replace(" ]", "]")
     )
-    return line if len(line) <= _LONGEST_NAME else f"{line[: _LONGEST_NAME - 12]} … {line[-8:]}"
+    return (
+        line
+        if len(line) <= _LONGEST_NAME
+        else f"{line[: _LONGEST_NAME - 12].rstrip()} … {line[-8:].lstrip()}"
+    )
 
 
 def unasked_hover(subject: Subject, reason: str) -> Hover:
@@ -77,10 +87,12 @@ def signature(name: str, traced: Traced) -> str:
     """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown by its value."""
     parameters = [f"{parameter}: {text}" for parameter, text in traced.parameters]
     line = f"{name}({', '.join(parameters)}) -> {traced.outputs}"
-    if len(line) <= _INLINE_SIGNATURE:
+    if len(line) <= _WIDTH:
         return line
-    body = "".join(f"    {parameter},\n" for parameter in parameters)
-    return f"{name}(\n{body}) -> {traced.outputs}"
+    wrapped = (trees.wrapped(each, _WIDTH - 4, _TREE_LINES) for each in parameters)
+    body = "".join(f"{textwrap.indent(each, '    ')},\n" for each in wrapped)
+    outputs = trees.wrapped(traced.outputs, _WIDTH - len(") -> "), _TREE_LINES)
+    return f"{name}(\n{body}) -> {outputs}"
 
 
 def _facts(subject: Subject, view: View, traced: Traced) -> str:

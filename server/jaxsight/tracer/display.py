@@ -158,10 +158,16 @@ def is_node(value: Any) -> bool:
     return not jax.tree_util.all_leaves([value])
 
 
+_BOOKKEEPING = "_pytree__"
+"""What Flax's NNX keeps in its own attributes of this beginning; none of it is the user's."""
+
+
 def _registered(value: Any) -> Iterator[tuple[str, Any]]:
     pairs, _ = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda part: part is not value)
     for path, part in pairs:
         name = getattr(path[0], "name", None) if path else None
+        if isinstance(name, str) and name.startswith(_BOOKKEEPING):
+            continue
         yield f"{name}=" if isinstance(name, str) else "", part
 
 
