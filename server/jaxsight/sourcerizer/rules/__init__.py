@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 
 _MODULES = (
-    "calls", "control", "elementwise", "functional", "indexing", "linalg", "random", "reductions", "shaping",
+    "calls", "contractions", "control", "elementwise", "functional", "indexing", "indices",
+    "library", "linalg", "operators", "random", "reductions", "shapes", "shaping", "statistics",
 )  # fmt: skip
 
 

@@ -1,0 +1,349 @@
+"""Pretty style: calls of JAX's own jitted functions, and of those with rules of their own, by their public names.
+
+Such an equation carries the function's name and the names of its arguments. What it was told besides (`axis`, `shape` …) is guessed from what
+is inside and from the result; the prover takes the first guess that gives the same equation, its inner program included.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.compat.staging import is_jaxpr, is_literal, opened
+from jaxsight.sourcerizer.exprs import Atom, Expr, Item, Keyword, call
+from jaxsight.sourcerizer.spelling import value
+from jaxsight.sourcerizer.view import PRETTY, View
+from jaxsight.sourcerizer.windows import IDIOMS, Window
+
+_HOMES = {
+    "jnp": "jax.numpy", "jax.nn": "jax.nn", "jnp.linalg": "jax.numpy.linalg",
+    "jax.random": "jax.random", "jnp.fft": "jax.numpy.fft",
+    "jax.scipy.special": "jax.scipy.special", "jax.scipy.linalg": "jax.scipy.linalg",
+    "lax": "jax.lax", "jax.nn.initializers": "jax.nn.initializers",
+}  # fmt: skip
+
+_OTHER_NAMES = {
+    "_roll_static": "roll", "_roll_dynamic": "roll", "_reduce_sum": "sum", "_mean": "mean",
+    "_squared_difference": "squared_difference", "_threefry_split": "split", "fft_": "fft",
+}  # fmt: skip
+
+MOST = 40
+"""Guesses for one equation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call as it is found in a program."""
+
+    name: str
+    operands: Sequence[Expr]
+    names: Sequence[str | None]
+    """What the function calls its arguments, where that is known."""
+    inputs: Sequence[Any]
+    literals: Sequence[Any]
+    outputs: Sequence[Any]
+    equations: Sequence[Any]
+    """Those inside, and inside of what is inside."""
+
+
+@functools.cache
+def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
+    """Public functions of that name, with where they are found."""
+    found = []
+    bare = _OTHER_NAMES.get(name, name.strip("_"))
+    for path, module in _HOMES.items():
+        function = getattr(importlib.import_module(module), bare, None)
+        if callable(function) and not isinstance(function, type):
+            try:
+                found.append((f"{path}.{bare}", inspect.signature(function)))
+            except (TypeError, ValueError):
+                continue
+    return tuple(found)
+
+
+def _all_equations(program: Any, depth: int = 3) -> Iterator[Any]:
+    for equation in opened(program).jaxpr.eqns:
+        yield equation
+        for given in equation.params.values():
+            if depth and is_jaxpr(given):
+                yield from _all_equations(given, depth - 1)
+
+
+def candidates(found: Called) -> Iterator[Expr]:
+    """Public calls that may be this one, the shortest first."""
+    for path, signature in _signatures(found.name):
+        yield from itertools.islice(_calls(path, signature, found), MOST)
+
+
+def _calls(path: str, signature: inspect.Signature, found: Called) -> Iterator[Expr]:
+    parameters = {
+        name: parameter
+        for name, parameter in signature.parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+    for given in _arguments(found, parameters):
+        free = {name: p for name, p in parameters.items() if name not in given}
+        guesses = {
+            name: options for name, p in free.items() if (options := list(_guesses(name, p, found)))
+        }
+        chosen = sorted(itertools.product(*guesses.values()), key=lambda picks: sum(p is not None for p in picks))
+        for picks in chosen:
+            told = {name: pick for name, pick in zip(guesses, picks, strict=True) if pick is not None}
+            yield call(path, *_placed(parameters, given | told))
+
+
+def _arguments(
+    found: Called, parameters: Mapping[str, inspect.Parameter]
+) -> Iterator[dict[str, Expr]]:
+    """Operands by parameter: by their names if these are the function's, else in order."""
+    named = dict(zip(found.names, found.operands, strict=False))
+    if len(found.names) == len(found.operands) == len(named) and set(named) <= set(parameters):
+        by_name = {str(name): expr for name, expr in named.items()}
+        literals = dict(zip(found.names, found.literals, strict=True))
+        shown = {
+            name: expr
+            for name, expr in by_name.items()
+            if literals[name] is None or not _is_default(literals[name], parameters[name].default)
+        }
+        if len(shown) < len(by_name):
+            yield shown
+        yield by_name
+    positional = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    if len(positional) >= len(found.operands):
+        yield dict(zip(positional, found.operands, strict=False))
+
+
+def _is_default(literal: Any, default: Any) -> bool:
+    return isinstance(default, (bool, int, float)) and bool(np.asarray(literal) == default)
+
+
+def _placed(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Expr]) -> list[Item]:
+    """Arguments in the function's order: by position as far as that goes for what has no default, then by name."""
+    items: list[Item] = []
+    positional = True
+    for name, parameter in parameters.items():
+        if name not in given:
+            positional = False
+        elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY or (
+            positional
+            and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+            and (parameter.default is inspect.Parameter.empty or name in _UNNAMED)
+        ):
+            items.append(given[name])
+        else:
+            items.append(Keyword(name, given[name]))
+    return items
+
+
+_UNNAMED = frozenset({"x", "y", "shape", "a_min", "min", "a_max", "max", "shift", "num_classes"})
+"""Optional arguments that people give by position."""
+
+
+def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator[Expr | None]:
+    """Values for a parameter; None leaves it to its default."""
+    required = parameter.default is inspect.Parameter.empty
+    if not required:
+        yield None
+    output = found.outputs[0]
+    shape = tuple(getattr(output, "shape", ()))
+    match name:
+        case "shape" | "sample_shape":
+            if required or shape:
+                yield value(shape)
+        case "dtype":
+            if required or found.name in _TYPED:
+                yield spelling.dtype(output.dtype)
+        case "axis" | "dimension" | "axes":
+            yield from _axes(found)
+        case "keepdims":
+            if found.inputs and len(shape) == getattr(found.inputs[0], "ndim", -1):
+                yield Atom("True")
+        case "num_classes":
+            yield from map(value, dict.fromkeys(shape))
+        case "num" | "length" | "total_repeat_length":
+            if shape:
+                yield value(shape[0])
+        case "shift":
+            yield from _shifts(found)
+        case "mode":
+            yield from (Atom(f'"{mode}"') for mode in ("clip", "fill", "wrap"))
+        case "ord":
+            yield from (Atom("1"), Atom("jnp.inf"))
+        case "k":
+            yield from (Atom("1"), Atom("-1"))
+        case "lower" | "descending" | "unit_diagonal":
+            yield Atom("True")
+        case "trans":
+            yield from (Atom("1"), Atom("2"))
+        case "approximate" | "stable" | "method":
+            if name == "approximate":
+                yield Atom("False")
+        case "pad_width":
+            yield from _paddings(found)
+        case "ddof" | "correction":
+            yield Atom("1")
+        case _:
+            return
+
+
+_TYPED = frozenset({
+    "_one_hot", "_randint", "_linspace", "_uniform", "_normal", "_bernoulli", "_gumbel", "_laplace",
+    "_exponential", "_truncated_normal", "_beta", "_gamma", "_cauchy", "arange",
+})  # fmt: skip
+"""Functions whose result has the type that they are told."""
+
+
+def _axes(found: Called) -> Iterator[Expr]:
+    seen: dict[Any, None] = {}
+    rank = getattr(found.inputs[0], "ndim", 0) if found.inputs else 0
+    for equation in found.equations:
+        for key in ("axes", "axis", "dimension", "dimensions"):
+            given = equation.params.get(key)
+            if isinstance(given, int):
+                given = (given,)
+            if isinstance(given, tuple) and 0 < len(given) and all(isinstance(a, int) for a in given):
+                if len(given) < max(rank, 1) or len(given) == 1:
+                    seen.setdefault(given[0] if len(given) == 1 else given)
+    for axis in range(rank):
+        seen.setdefault(axis)
+    yield from map(value, seen)
+
+
+def _shifts(found: Called) -> Iterator[Expr]:
+    """By how much `roll` moves: it joins two slices."""
+    for equation in found.equations:
+        if equation.primitive.name == "slice":
+            starts, stops = equation.params["start_indices"], equation.params["limit_indices"]
+            shape = equation.invars[0].aval.shape
+            for axis, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+                if start:
+                    yield value(shape[axis] - start)
+                    yield value(-start)
+                elif stop != shape[axis]:
+                    yield value(-stop)
+
+
+def _paddings(found: Called) -> Iterator[Expr]:
+    for equation in found.equations:
+        if equation.primitive.name == "pad":
+            config = equation.params["padding_config"]
+            sides = tuple((low, high) for low, high, _ in config)
+            if len(set(sides)) == 1:
+                low, high = sides[0]
+                yield value(low if low == high else (low, high))
+            yield value(sides)
+
+
+def _names(program: Any) -> tuple[str | None, ...]:
+    info = getattr(opened(program).jaxpr, "debug_info", None)
+    return tuple(getattr(info, "arg_names", None) or ())
+
+
+@PRETTY("jit", "pjit")
+def jitted(view: View) -> Iterator[Expr]:
+    program = view.params["jaxpr"]
+    yield from candidates(
+        Called(
+            str(view.params["name"]), view.operands, _names(program), view.inputs,
+            view.literals, view.outputs, list(_all_equations(program)),
+        )  # fmt: skip
+    )
+
+
+@PRETTY("custom_jvp_call", "custom_vjp_call")
+def with_rules(view: View) -> Iterator[Expr]:
+    program = view.params.get("call_jaxpr", view.params.get("fun_jaxpr"))
+    info = getattr(opened(program).jaxpr, "debug_info", None)
+    name = str(view.params.get("name") or getattr(info, "func_name", "") or "")
+    yield from candidates(
+        Called(
+            name.rpartition(".")[2].partition(" ")[0], view.operands, _names(program), view.inputs,
+            view.literals, view.outputs, list(_all_equations(program)),
+        )  # fmt: skip
+    )
+
+
+@IDIOMS(
+    "random_wrap jit|pjit",
+    "random_wrap jit|pjit random_unwrap",
+    "convert_element_type jit|pjit",
+    "random_wrap convert_element_type jit|pjit",
+    "broadcast_in_dim* jit|pjit",
+)
+def prepared(window: Window) -> Iterator[Expr]:
+    """A library function that converts what it is given, raw keys to typed ones say, before it calls its jitted part."""
+    equation = window.find("jit", "pjit")
+    program = equation.params["jaxpr"]
+    origins = [
+        window.origin(atom, "random_wrap", "convert_element_type", "broadcast_in_dim")
+        for atom in equation.invars
+    ]
+    yield from candidates(
+        Called(
+            str(equation.params["name"]),
+            [window.expr(atom) for atom in origins],
+            _names(program),
+            [atom.aval for atom in origins],
+            [atom.val if is_literal(atom) else None for atom in origins],
+            [window.output.aval],
+            list(_all_equations(program)),
+        )
+    )
+
+
+_KEYS: dict[str, Callable[[Any], list[Expr]]] = {
+    "random_split": lambda params: [] if params["shape"] == (2,) else [value(params["shape"][0] if len(params["shape"]) == 1 else params["shape"])],
+    "random_fold_in": lambda params: [],
+    "random_clone": lambda params: [],
+}
+
+
+@IDIOMS("random_wrap convert_element_type? random_split|random_fold_in|random_clone random_unwrap")
+def raw_keys(window: Window) -> Iterator[Expr]:
+    equation = window.find(*_KEYS)
+    key, *rest = (
+        window.expr(window.origin(atom, "random_wrap", "convert_element_type"))
+        for atom in equation.invars
+    )
+    name = equation.primitive.name.removeprefix("random_")
+    yield call(f"jax.random.{name}", key, *rest, *_KEYS[equation.primitive.name](equation.params))
+
+
+@IDIOMS("convert_element_type? random_seed random_unwrap")
+def new_raw_key(window: Window) -> Iterator[Expr]:
+    seed = window.find("random_seed").invars[0]
+    yield call("jax.random.PRNGKey", window.expr(window.origin(seed, "convert_element_type")))
+
+
+@IDIOMS("convert_element_type random_fold_in")
+def folded(window: Window) -> Iterator[Expr]:
+    key, data = window.equations[-1].invars
+    yield call(
+        "jax.random.fold_in",
+        window.expr(key),
+        window.expr(window.origin(data, "convert_element_type")),
+    )
+
+
+@IDIOMS("jit|pjit add argmax")
+def categorical(window: Window) -> Iterator[Expr]:
+    drawn = window.equations[0]
+    added, chosen = window.equations[1:]
+    logits = next(atom for atom in added.invars if window.maker(atom) is None)
+    key = window.expr(drawn.invars[0])
+    yield call("jax.random.categorical", key, window.expr(logits))
+    yield call(
+        "jax.random.categorical", key, window.expr(logits), axis=value(chosen.params["axes"][0])
+    )
