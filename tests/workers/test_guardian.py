@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -84,3 +85,21 @@ def test_a_guardian_that_is_killed_takes_its_tracer_along() -> None:
             if left.is_running() and left.name() == "sleep":
                 left.kill()
         assert [each for each in alive if each.name() != "sleep"] == []
+
+
+def test_the_tracer_does_not_inherit_the_socket_to_the_server() -> None:
+    ours, its = socket.socketpair()
+    guardian = Path(__file__).parents[2] / "server" / "jaxsight" / "workers" / "guardian.py"
+    sees = f"import os; os.fstat({its.fileno()})"
+    command = [sys.executable, "-I", "-S", str(guardian), str(its.fileno())]
+    with (
+        ours,
+        subprocess.Popen(
+            [*command, sys.executable, "-S", "-c", sees],
+            pass_fds=(its.fileno(),),
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
+        its.close()
+        assert process.stderr is not None
+        assert b"Bad file descriptor" in process.stderr.read()
