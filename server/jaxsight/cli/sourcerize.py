@@ -37,6 +37,7 @@ class Transform(StrEnum):
     VMAP = "vmap"
     JVP = "jvp"
     JIT = "jit"
+    INVERSE = "inverse"
 
 
 async def sourcerize(

@@ -103,7 +103,7 @@ class Argument:
 
 
 STYLES = ("lax", "pretty")
-TRANSFORMS = ("grad", "value_and_grad", "vmap", "jvp", "jit")
+TRANSFORMS = ("grad", "value_and_grad", "vmap", "jvp", "jit", "inverse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Sourcerize:
     """How to write a function as pure source. `style` is one of `STYLES`, `transform` one of `TRANSFORMS` or empty.
 
     `grad` and `value_and_grad` are with respect to the first argument that is all floating point, `vmap` maps a new leading axis
-    of `MAPPED_SIZE` in every array, `jvp` takes primals and tangents.
+    of `MAPPED_SIZE` in every array, `jvp` takes primals and tangents, `inverse` takes results and gives the arguments.
     """
 
     style: str = "lax"

@@ -36,7 +36,7 @@ class Call:
 def transformed(found: Found, inputs: Inputs, function: str, transform: str) -> Call:
     """`transform` (one of `protocol.TRANSFORMS`, empty for none) of the function called `function`.
 
-    Raises `UserError` of stage `sourcerize` when there is nothing to differentiate by.
+    Raises `UserError` of stage `sourcerize` when there is nothing to differentiate by, or no inverse.
     """
     own = function.rpartition(".")[2]
     name = f"{own}_{transform}" if transform else own
@@ -47,7 +47,7 @@ def transformed(found: Found, inputs: Inputs, function: str, transform: str) -> 
         case "grad" | "value_and_grad":
             by = _differentiable(args, function)[0]
             differentiate: Any = jax.grad if transform == "grad" else jax.value_and_grad
-            told = f"{transform}({function}) with respect to {_parameter(found, by)}"
+            told = f"{transform}({function}) with respect to {parameter(found, by)}"
             return Call(differentiate(found.call, argnums=by), args, kwargs, name, told)
         case "vmap":
             told = (
@@ -59,10 +59,15 @@ def transformed(found: Found, inputs: Inputs, function: str, transform: str) -> 
             chosen = _differentiable(args, function)
             primals = tuple(args[index] for index in chosen)
             rest = [arg for index, arg in enumerate(args) if index not in chosen]
-            told = f"jvp({function}) by {', '.join(_parameter(found, index) for index in chosen)}"
+            told = f"jvp({function}) by {', '.join(parameter(found, index) for index in chosen)}"
             return Call(_jvp(found.call, chosen), (primals, primals, *rest), kwargs, name, told)
         case "jit":
             return Call(_jit(found, args, kwargs), args, kwargs, name, f"jit({function})")
+        case "inverse":
+            # Imported when first needed: few sessions ask for it.
+            from jaxsight.tracer.inverted import inverted
+
+            return inverted(found, inputs, function, name)
         case _:
             raise refusal("sourcerize", f"there is no transformation {transform}")
 
@@ -83,7 +88,7 @@ def _is_inexact(arg: Any) -> bool:
     )
 
 
-def _parameter(found: Found, position: int) -> str:
+def parameter(found: Found, position: int) -> str:
     """The name of the parameter at a position; `*args` items as `args[1]`."""
     try:
         parameters = list(inspect.signature(found.call).parameters.values())

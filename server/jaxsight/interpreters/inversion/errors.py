@@ -33,7 +33,7 @@ class NotInvertible(ValueError):
             told = [f"{function} cannot be inverted: {self.primitive}{within} {reason}"]
         if self.file:
             text = linecache.getline(self.file, self.line).strip()
-            told += [f"  {self.file}:{self.line}", *([f"    {text}"] if text else [])]
+            told += [f'  File "{self.file}", line {self.line}', *([f"    {text}"] if text else [])]
         super().__init__("\n".join(told))
 
 
