@@ -92,11 +92,13 @@ def write(
     options: Options | None = None,
     name: str | None = None,
     traced: Callable[[Any], bool] = signature.is_traced,
+    name_of: Callable[[Any], str | None] = lambda var: None,
 ) -> Written:
     """As `sourcerize`, with all that is known of the result.
 
     Args:
         traced: which leaves of arguments may vary; the program is made for the values of the others.
+        name_of: what the user called a variable of the program, for those who watch it being made.
     """
     rules.register()
     options = options or Options()
@@ -105,13 +107,14 @@ def write(
         jaxpr, shape = jax.make_jaxpr(call.flat, return_shape=True)(
             *(argument.value for argument in call.arguments)
         )
-        return _write(call, jaxpr, shape, options, name or signature.name_of(function))
+        writer = Writer(options, name_of=name_of)
+        return _write(call, jaxpr, shape, writer, name or signature.name_of(function))
 
 
 def _write(
-    call: signature.Call, jaxpr: Any, shape: Any, options: Options, name: str
+    call: signature.Call, jaxpr: Any, shape: Any, writer: Writer, name: str
 ) -> Written:
-    writer = Writer(options)
+    options = writer.options
     writer.names.keep(name)
     program = opened(jaxpr)
     scope = writer.scope()

@@ -5,14 +5,11 @@ A name never shadows one that is used: names of a function differ from those of 
 
 from __future__ import annotations
 
-import ast
 import builtins
-import functools
 import itertools
 import keyword
-import linecache
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +71,21 @@ class Names:
         self._everywhere = everywhere
         self._module = module
         self._count: dict[str, int] = {}
+        self._promised: set[str] = set()
+
+    def promise(self, names: Iterable[str]) -> None:
+        """Names for values that the user gave them to; `fresh` gives them to no other."""
+        self._promised.update(names)
 
     def taken(self, name: str) -> bool:
         if name in self._own or name in self._module or name in _RESERVED:
             return True
         return self._around is not None and self._around.taken(name)
 
-    def fresh(self, base: str) -> str:
-        """`base`, or `base_1`, `base_2` … where that is taken."""
+    def fresh(self, base: str, *, promised: bool = False) -> str:
+        """`base`, or `base_1`, `base_2` … where that is taken, or `promised` to others."""
         name, count = base, self._count.get(base, 0)
-        while self.taken(name):
+        while self.taken(name) or (not promised and name in self._promised):
             count += 1
             name = f"{base}_{count}"
         self._count[base] = count
@@ -119,69 +121,9 @@ class ModuleNames:
         return Names(around, self.everywhere, self.module)
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """An assignment in the user's source: its lines and the one name that it gives a value to."""
-
-    first: int
-    last: int
-    target: str
-
-
-@functools.lru_cache(maxsize=256)
-def _assignments(path: str, size: int) -> tuple[Statement, ...]:
-    """Assignments to single names in a file, the innermost last. `size` tells an edited file from the one before."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:
-        return ()
-    found = []
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                found.append(Statement(node.lineno, node.end_lineno or node.lineno, name))
-            case ast.AugAssign(target=ast.Name(id=name)):
-                found.append(Statement(node.lineno, node.end_lineno or node.lineno, name))
-            case _:
-                pass
-    return tuple(found)
-
-
-@functools.lru_cache(maxsize=256)
-def _by_line(path: str, size: int) -> dict[int, Statement]:
-    lines: dict[int, Statement] = {}
-    for statement in _assignments(path, size):
-        for line in range(statement.first, statement.last + 1):
-            lines[line] = statement
-    return lines
-
-
-def _statement(equation: Any) -> tuple[str, Statement] | None:
-    """The innermost assignment that was running when the user's code made an equation."""
-    for location in itertools.islice(locations(equation), _FRAMES):
-        if location.file.startswith(_OURS):
-            return None
-        size = len(linecache.getlines(location.file))
-        found = _by_line(location.file, size).get(location.line)
-        if found is not None:
-            return location.file, found
-    return None
-
-
 def place(equation: Any) -> str:
     """Where the user's code made an equation, as `file:line`, or nothing."""
     for location in itertools.islice(locations(equation), _FRAMES):
         if not location.file.startswith(_OURS):
             return f"{location.file}:{location.line}"
     return ""
-
-
-def user_names(equations: list[Any]) -> dict[int, str]:
-    """Names that the user gave to results, by position: the last equation of an assignment gives its value."""
-    statements = [_statement(equation) for equation in equations]
-    named: dict[int, str] = {}
-    for index, found in enumerate(statements):
-        following = statements[index + 1] if index + 1 < len(statements) else None
-        if found is not None and found != following and len(equations[index].outvars) == 1:
-            named[index] = found[1].target
-    return named

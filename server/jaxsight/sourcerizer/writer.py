@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
 from jaxsight.sourcerizer import constants, spelling
+from jaxsight.sourcerizer.assignments import is_of_derivative, user_names
 from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, opened
 from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Lambda, Sequence_, Slot, call, fill, is_identifier, tuple_
@@ -31,7 +32,7 @@ from jaxsight.sourcerizer.module import (
     lines,
     renamed,
 )
-from jaxsight.sourcerizer.names import ModuleNames, Names, identifier, place, suggested, user_names
+from jaxsight.sourcerizer.names import ModuleNames, Names, identifier, place, suggested
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.prover import Claim, Prover
 from jaxsight.sourcerizer.rules.bound import by_name, by_primitive
@@ -100,6 +101,9 @@ class Writer:
     bound: list[str] = field(default_factory=list)
     """Primitives that only `bind` could write, once for each equation."""
     equations: int = 0
+    name_of: Callable[[Any], str | None] = lambda var: None
+    """What the user called a variable, where someone watched the program being made."""
+    derivative: bool = False
     modules: set[str] = field(default_factory=set)
     """Modules of other packages that the text names, to be imported."""
     _spelled: dict[Any, Proved] = field(default_factory=dict)
@@ -108,6 +112,27 @@ class Writer:
     _customs: dict[Any, list[tuple[Program, str]]] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
+
+    def user_names(self, equations: Sequence[Any]) -> dict[int, Sequence[str]]:
+        """What the user called the results of equations, by position."""
+        if not self.options.user_names:
+            return {}
+        seen = {
+            index: names
+            for index, equation in enumerate(equations)
+            if (names := self._seen_names(equation)) is not None
+        }
+        if seen:
+            return seen
+        self.derivative = self.derivative or is_of_derivative(equations)
+        return dict(user_names(equations, derivative=self.derivative))
+
+    def _seen_names(self, equation: Any) -> list[str] | None:
+        names = [self.name_of(var) for var in equation.outvars]
+        if not any(names):
+            return None
+        other = suggested(equation.primitive.name)
+        return [identifier(name) if name else other for name in names]
 
     def constant(self, value: Any) -> Expr:
         """A constant of the program: a number, or the name of an array of the module."""
@@ -127,6 +152,8 @@ class Writer:
             raise spelling.Unwritable(value)
         if value.shape == () and not read.is_key(getattr(value, "aval", value)):
             return scalar(value, weak=bool(getattr(value, "weak_type", False)))
+        if not hasattr(value, "nbytes"):
+            value = np.asarray(value)  # what JAX 0.8 makes of NumPy's arrays
         name = self.names.fresh("_CONSTANT")
         short = constants.spelled(value)
         if short is not None:
@@ -352,7 +379,8 @@ class Scope:
         for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
             if not is_literal(atom):
                 uses[id(atom)] = uses.get(id(atom), 0) + 1
-        named = user_names(kept) if self.writer.options.user_names else {}
+        named = self.writer.user_names(kept)
+        self.names.promise(itertools.chain.from_iterable(named.values()))
         position = 0
         while position < len(kept):
             equation = kept[position]
@@ -365,7 +393,7 @@ class Scope:
             self.writer.equations += count
             self._group(group, named.get(position - 1), uses)
 
-    def _group(self, group: Sequence[Any], name: str | None, uses: dict[int, int]) -> None:
+    def _group(self, group: Sequence[Any], names: Sequence[str] | None, uses: dict[int, int]) -> None:
         equation = group[-1]
         structure = STRUCTURES.of(equation.primitive.name)
         proved = structure(self, group if len(group) > 1 else equation) if structure else None
@@ -375,23 +403,23 @@ class Scope:
                     self._group([single], None, uses)
                 return
             proved = self._leaf(equation)
-        self._assign(group, proved, name, uses)
+        self._assign(group, proved, names, uses)
 
     def _assign(
-        self, group: Sequence[Any], proved: Proved, name: str | None, uses: dict[int, int]
+        self, group: Sequence[Any], proved: Proved, names: Sequence[str] | None, uses: dict[int, int]
     ) -> None:
         equation = group[-1]
         outputs = equation.outvars
         if not outputs or not any(uses.get(id(var)) for var in outputs):
             self.body.append(Effect(proved.expr, group))
             return
-        base = name or _called(equation) or suggested(equation.primitive.name)
+        base = _called(equation) or suggested(equation.primitive.name)
         targets: list[str] = []
-        for var in outputs:
+        for var, base in zip(outputs, names or [base] * len(outputs), strict=True):
             if is_dropped(var) or not uses.get(id(var)):
                 targets.append("_")
                 continue
-            fresh = self.names.fresh(base)
+            fresh = self.names.fresh(base, promised=names is not None)
             self.write(var, Atom(fresh))
             targets.append(fresh)
         comment = ""

@@ -145,6 +145,8 @@ class Recorder:
     def __init__(self) -> None:
         self.cancelled = False
         """Set from any thread to stop the running request at its next observed expression; the runner clears it."""
+        self.naming: Callable[[int, Any], None] | None = None
+        """Told each array with its site, while there is someone who wants to know."""
         self._instances: dict[tuple[str, str], _Instance] = {}
         self._next = 0
         self._executed: dict[tuple[str, str], list[Sites]] = {}
@@ -253,6 +255,8 @@ class Recorder:
         if values is None:
             values = context.values[site] = _Values()
         if kind == _ABSTRACT:
+            if self.naming is not None:
+                self.naming(site, value)
             aval = value.aval
             if aval is not values.last or context.situation.mapped:
                 values.last = aval
@@ -270,6 +274,13 @@ class Recorder:
         elif values.quiet < _PATIENCE:
             _add_tree(values, value, context.situation)
         return value
+
+    def site(self, number: int) -> tuple[str, observer.Site] | None:
+        """A site by its number, and its chunk."""
+        for (chunk, _), instance in self._instances.items():
+            if number in instance:
+                return chunk, instance.sites[number - instance.first]
+        return None
 
     def _enter(self, trace: Any) -> None:
         context = self._contexts.get(id(trace))

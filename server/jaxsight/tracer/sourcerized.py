@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def written(request: protocol.Trace, call: Call, wanted: protocol.Sourcerize) -> protocol.Shown:
+NameOf = Callable[[Any], str | None]
+"""What the user called a variable of a jaxpr."""
+
+
+def written(
+    request: protocol.Trace, call: Call, wanted: protocol.Sourcerize, name_of: NameOf
+) -> protocol.Shown:
     """The text with its links; `reused` is left to the caller.
 
     Raises `UserError` of stage `sourcerize` when the function can be traced but not written, and what the function raises.
@@ -40,7 +46,7 @@ def written(request: protocol.Trace, call: Call, wanted: protocol.Sourcerize) ->
     with room_for_nesting():
         original = _program(call.function, call)
         try:
-            made = _made(call, wanted)
+            made = _made(call, wanted, name_of)
         except CancelledByServer:
             raise
         except Exception as error:
@@ -66,7 +72,7 @@ def written(request: protocol.Trace, call: Call, wanted: protocol.Sourcerize) ->
     return protocol.Shown(request.id, clean(made.text), links, jaxprs.count(original))
 
 
-def _made(call: Call, wanted: protocol.Sourcerize) -> Written:
+def _made(call: Call, wanted: protocol.Sourcerize, name_of: NameOf) -> Written:
     from jaxsight.sourcerizer.api import write
     from jaxsight.sourcerizer.constants import TooLarge
     from jaxsight.sourcerizer.options import Options
@@ -74,14 +80,16 @@ def _made(call: Call, wanted: protocol.Sourcerize) -> Written:
     style: Any = wanted.style
     constants: Any = wanted.constants or "inline"
     name = wanted.name or call.name
-    options = Options(style, constants)
+
+    def made(options: Options) -> Written:
+        return write(call.function, call.args, call.kwargs, options, name, is_array, name_of)
+
     try:
-        return write(call.function, call.args, call.kwargs, options, name, is_array)
+        return made(Options(style, constants))
     except TooLarge:
         if wanted.constants:
             raise
-    options = Options(style, "argument")
-    return write(call.function, call.args, call.kwargs, options, name, is_array)
+    return made(Options(style, "argument"))
 
 
 def _told(error: BaseException) -> str:

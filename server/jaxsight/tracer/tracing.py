@@ -25,6 +25,7 @@ from jaxsight.tracer.compat import avals, jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
 from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
+from jaxsight.tracer.naming import Naming
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.sourcerized import written
 from jaxsight.tracer.transforms import transformed
@@ -139,13 +140,16 @@ class Tracing:
             inputs = self._evaluator.inputs(request, found, namespace)
         stage("sourcerize", "")
         with recorder.tracing() as sites, _warnings(inputs.warnings):
+            naming = recorder.naming = Naming(recorder.site, request.chunks)
             try:
                 call = transformed(found, inputs, request.function, wanted.transform)
-                return written(request, call, wanted)
+                return written(request, call, wanted, naming.name_of)
             except (CancelledByServer, UserError):
                 raise
             except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
                 error = failure(raised, "trace")
+            finally:
+                recorder.naming = None
         raise UserError(error, recorder.collect(request.chunks, sites))
 
     def stored(self, trace: int) -> Any:
