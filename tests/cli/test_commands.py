@@ -269,6 +269,13 @@ def test_per_file_ignores_of_the_project_leave_findings_out(project: Path) -> No
     assert jaxsight("check", cwd=project).returncode == 0
 
 
+def test_check_does_not_fail_for_information(project: Path) -> None:
+    (project / "told.py").write_text('def f(x):\n    """\n    >>> f(nothing)\n    """\n')
+    done = jaxsight("check", "told.py", cwd=project)
+    assert "information[JX905]" in done.stdout
+    assert done.returncode == 0
+
+
 def test_check_writes_json_alone_to_stdout(project: Path) -> None:
     done = jaxsight("check", "model.py", "--output-format", "json", cwd=project)
     [found] = json.loads(done.stdout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxsight.engine.answers import Finding, Hint
+from jaxsight.engine.answers import Finding, Hint, Severity
 from jaxsight.engine.text import Position
 
 _HINT = re.compile(r"⟦[^⟧]*⟧")
@@ -35,13 +35,16 @@ def without_marks(text: str) -> str:
 
 
 def with_marks(source: str, findings: Sequence[Finding]) -> str:
-    """Under each line that a finding begins on, a comment line: `#   ^^^ CODE message`."""
+    """Under each line that a finding begins on, a comment line: `#   ^^^ CODE message`, with the severity where it is no error."""
     lines = source.splitlines(keepends=True)
     for finding in sorted(findings, key=lambda f: f.range, reverse=True):
         start, end = finding.range.start, finding.range.end
         length = max(1, end.column - start.column) if end.line == start.line else 3
         first, *more = finding.message.splitlines()
-        shown = f"{'#'.ljust(start.column)}{'^' * length} {finding.code} {first}{' …' if more else ''}\n"
+        code = finding.code
+        if finding.severity is not Severity.ERROR:
+            code += f" ({finding.severity.value})"
+        shown = f"{'#'.ljust(start.column)}{'^' * length} {code} {first}{' …' if more else ''}\n"
         lines.insert(start.line + 1, shown)
     return "".join(lines)
 

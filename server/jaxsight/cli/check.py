@@ -61,7 +61,8 @@ async def check(
             functions += traced
         reported += await _settings_problems(run, files)
     _write(reported, output, functions=functions, files=len(files))
-    return FOUND if reported else 0
+    informs = (Severity.INFORMATION, Severity.HINT)
+    return FOUND if any(one.finding.severity not in informs for one in reported) else 0
 
 
 async def _check_file(run: Running, file: Path) -> tuple[list[Reported], int]:

@@ -21,7 +21,7 @@ def findings(view: View) -> Iterator[Finding]:
         case Died() as died:
             yield Finding(
                 "JX400",
-                Severity.ERROR,
+                _severity(view),
                 view.name_range,
                 died.message,
                 CODES["JX400"].url,
@@ -39,6 +39,12 @@ def summary(reply: Failed | Died | Traced, view: View) -> str:
     link = f" ([{found.code}]({found.url}))" if found.url else f" ({found.code})"
     line = f", line {found.range.start.line + 1}" if found.range != view.name_range else ""
     return f"{found.message}{link}{line}"
+
+
+def _severity(view: View) -> Severity:
+    """An error where somebody wrote example inputs; doctests and annotations were written for other ends."""
+    meant = view.answer.question.subject.examples.source not in ("doctest", "annotations")
+    return Severity.ERROR if meant else Severity.INFORMATION
 
 
 def _finding(failure: Failure, view: View) -> Finding:
@@ -72,7 +78,7 @@ def _finding(failure: Failure, view: View) -> Finding:
             )
         )
     return Finding(
-        said.code, Severity.ERROR, range, said.message, said.url, tuple(related), view.stale
+        said.code, _severity(view), range, said.message, said.url, tuple(related), view.stale
     )
 
 

@@ -38,11 +38,9 @@ def explain(failure: Failure, expression: str = "") -> Explained:
         expression: the user's source text at the innermost frame, empty when unknown.
     """
     if failure.stage == "inputs":
-        said = _said(failure)
+        what = f"The example for `{failure.argument}`" if failure.argument else "The doctest's call"
         return Explained(
-            "JX905",
-            f"The example for `{failure.argument}` does not evaluate: {said}",
-            CODES["JX905"].url,
+            "JX905", f"{what} does not evaluate: {_said(failure)}", CODES["JX905"].url
         )
     if failure.stage in ("execute", "trace"):
         for kind in _KINDS:

@@ -131,9 +131,9 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
         file = code.co_filename
         place = (file, code.co_firstlineno, lasti)
         seen[place] += 1
-        if seen[place] > _REPEATS or _is_hidden(file):
-            continue
         found = CHUNK_FILE.fullmatch(file)
+        if seen[place] > _REPEATS or (found is None and _is_hidden(file)):
+            continue
         if found is not None:
             frame = Frame(
                 code.co_qualname, found["path"], line, _span(found["chunk"], code, lasti, line)
@@ -218,12 +218,12 @@ _LIBRARIES = tuple(
 
 
 def _is_hidden(file: str) -> bool:
-    """Whether a frame is JAX's or ours. A file of JAX may be the one that is being looked at."""
-    return CHUNK_FILE.fullmatch(file) is None and file.startswith((_OURS, *_jax_folders()))
+    """Whether a frame is JAX's or ours, or of code that is in no file."""
+    return file.startswith(("<", _OURS, *_jax_folders()))
 
 
 def _is_library(file: str) -> bool:
-    return file.startswith(("<", *_LIBRARIES)) or "/site-packages/" in file.replace("\\", "/")
+    return file.startswith(_LIBRARIES) or "/site-packages/" in file.replace("\\", "/")
 
 
 def _jax_folders() -> tuple[str, ...]:

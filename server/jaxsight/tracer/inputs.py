@@ -30,6 +30,9 @@ _EXPRESSION = "<example inputs>"
 _REMEMBERED = 64
 """How many evaluated expressions are kept."""
 
+_USUAL = {"jax": jax, "jnp": jnp, "np": np}
+"""What doctests are written with, imported there or not."""
+
 _ITEM = re.compile(r"(?P<name>\w+)\[(?P<index>\d+)\]")
 
 
@@ -127,7 +130,8 @@ class Evaluator:
     def _evaluate(
         self, source: str, argument: str, request: protocol.Trace, namespace: Mapping[str, Any]
     ) -> Any:
-        scope = {**namespace, **dict(request.sizes)}
+        usual = _USUAL if request.call is not None else {}
+        scope = {**usual, **namespace, **dict(request.sizes)}
         try:
             tree = ast.parse(source.strip(), _EXPRESSION, "eval")
             code = compile(tree, _EXPRESSION, "eval")

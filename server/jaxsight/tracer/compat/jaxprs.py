@@ -9,7 +9,7 @@ inner jaxpr: `3`, `3/body/1`, `4/branches1/0`. `body` is what loops and calls na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
