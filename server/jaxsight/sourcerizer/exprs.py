@@ -6,6 +6,7 @@ whoever writes it down fills the slots. Layout is `layout`'s; what the names in 
 
 from __future__ import annotations
 
+import ast
 import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -177,3 +178,24 @@ def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
 def fill(expr: Any, slots: Sequence[Expr]) -> Any:
     """`expr` with each slot replaced."""
     return rebuilt(expr, lambda leaf: slots[leaf.index] if isinstance(leaf, Slot) else leaf)
+
+
+def parsed(text: str) -> Expr:
+    """Text of ours as an expression that can be laid out. Understands calls, attributes, indices, lambdas and what `Atom` holds."""
+    return _parsed(ast.parse(text, mode="eval").body)
+
+
+def _parsed(node: ast.expr) -> Expr:
+    match node:
+        case ast.Call(function, args, named):
+            keywords = (Keyword(str(item.arg), _parsed(item.value)) for item in named)
+            return Call(_parsed(function), (*map(_parsed, args), *keywords))
+        case ast.Attribute(inside, name):
+            expr = _parsed(inside)
+            return Atom(f"{expr.text}.{name}") if isinstance(expr, Atom) else Attribute(expr, name)
+        case ast.Subscript(inside, index):
+            return Index(_parsed(inside), (_parsed(index),))
+        case ast.Lambda(parameters, body):
+            return Lambda(tuple(found.arg for found in parameters.args), _parsed(body))
+        case _:
+            return Atom(ast.unparse(node))

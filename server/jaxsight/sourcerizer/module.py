@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from jaxsight.sourcerizer.exprs import Atom, Expr, Sequence_, Slot, rebuilt
@@ -19,6 +19,8 @@ class Assign:
     value: Expr
     equations: Sequence[Any] = ()
     comment: str = ""
+    given: bool = False
+    """The user's own name for it."""
 
 
 @dataclass(slots=True)
@@ -149,8 +151,10 @@ def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
 
     def statement(found: Statement) -> Statement:
         match found:
-            case Assign(targets, value, equations, comment):
-                return Assign(targets, rebuilt(value, leaf), equations, comment)
+            case Assign(targets, value):
+                if isinstance(targets, str):
+                    targets = text(targets)
+                return replace(found, targets=targets, value=rebuilt(value, leaf))
             case Effect(value, equations):
                 return Effect(rebuilt(value, leaf), equations)
             case Return(value):

@@ -7,8 +7,8 @@ rules made from public names; user functions take no part in it.
 
 from __future__ import annotations
 
-import importlib
 import logging
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import primitives
 
+from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.compat.staging import stage, surroundings
 from jaxsight.sourcerizer.exprs import Expr
 from jaxsight.sourcerizer.layout import flat
@@ -50,16 +51,12 @@ class Prover:
         self.axes: list[tuple[Any, int]] = []
         """Mapped axes around, with sizes: collectives need them."""
 
-    def bring(self, module: str) -> None:
-        """Lets expressions name a module by its full path."""
-        root = module.partition(".")[0]
-        importlib.import_module(module)
-        self.names[root] = importlib.import_module(root)
-
     def proves(self, expr: Expr, claim: Claim) -> tuple[Any] | None:
         """How the expression's results are nested (a pytree of result numbers, in a tuple), or None when it is not those equations."""
         slots = ", ".join(f"a{index}" for index in range(len(claim.inputs)))
         text = f"lambda {slots}: {flat(expr)}"
+        for root in {module.partition(".")[0] for module in spelling.modules.values()}:
+            self.names.setdefault(root, sys.modules[root])
         try:
             function = eval(text, self.names)
             with surroundings(claim.equations[-1].ctx, self.axes):

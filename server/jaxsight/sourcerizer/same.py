@@ -124,6 +124,14 @@ class Comparison:
             )
         return None
 
+    def values(self, left: Any, right: Any) -> bool:
+        """Whether two parameters are the same."""
+        try:
+            self._values("value", left, right)
+        except Parted:
+            return False
+        return True
+
     def fresh(self) -> Token:
         self._next += 1
         return self._next

@@ -25,6 +25,7 @@ from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.exprs import (
     NONE,
     Atom,
+    Attribute,
     Expr,
     Keyword,
     call,
@@ -55,6 +56,7 @@ PUBLIC_MODULES = (
     "jax.sharding",
     "jax.tree_util",
     "jax.checkpoint_policies",
+    "jax.ad_checkpoint",
     "jax.custom_derivatives",
     "jax.custom_batching",
     "jax.numpy.linalg",
@@ -90,6 +92,8 @@ IMPORTS = {
     "lax": "from jax import lax",
     "np": "import numpy as np",
     "primitives": "from jax.extend.core import primitives",
+    "api_util": "from jax import api_util",
+    "linear_util": "from jax.extend import linear_util",
 }
 """The line that brings each of those names."""
 
@@ -101,11 +105,41 @@ def _extended() -> dict[int, str]:
     return {id(getattr(module, name)): name for name in dir(module) if name.endswith("_p")}
 
 
-_OBTAINED = {
-    "remat2": "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0).eqns[0].primitive",
-    "checkpoint": "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0).eqns[0].primitive",
-}
-"""How to come by primitives that no public module has: from a public function that binds them."""
+_SOURCES = (
+    "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0)",
+    "jax.make_jaxpr(lambda k: jax.extend.random.threefry_prng_impl.random_bits(k, 32, (3,)))"
+    "(jnp.zeros(2, jnp.uint32))",
+)
+"""Programs made by public functions, to take primitives from that no public module has."""
+
+
+@functools.cache
+def _obtained(source: str) -> dict[int, str]:
+    """Where each primitive of such a program is in it."""
+    import jax.extend.random
+
+    found: dict[int, str] = {}
+    waiting = [(eval(source, {"jax": jax, "jnp": jnp}), source)]
+    while waiting:
+        jaxpr, path = waiting.pop()
+        for index, equation in enumerate(jaxpr.eqns):
+            found.setdefault(id(equation.primitive), f"{path}.eqns[{index}].primitive")
+            waiting += [
+                (inner, f'{path}.eqns[{index}].params["{key}"]')
+                for key, inner in equation.params.items()
+                if hasattr(inner, "eqns")
+            ]
+    return found
+
+
+def _from_a_program(given: Any) -> str | None:
+    for source in _SOURCES:
+        found = _obtained(source).get(id(given))
+        if found is not None:
+            if "jax.extend.random" in found:
+                modules["jax.extend.random"] = "jax.extend.random"
+            return found
+    return None
 
 
 def primitive(given: Any) -> str:
@@ -113,7 +147,7 @@ def primitive(given: Any) -> str:
     name = _extended().get(id(given))
     if name is not None:
         return f"primitives.{name}"
-    found = public_path(given) or _OBTAINED.get(str(given.name)) or _elsewhere(given)
+    found = public_path(given) or _from_a_program(given) or _elsewhere(given)
     if found is None:
         raise Unwritable(given, "no public module has this primitive")
     return found
@@ -126,19 +160,40 @@ def _elsewhere(given: Any) -> str | None:
             continue
         for name, found in list(getattr(module, "__dict__", {}).items()):
             if found is given and is_identifier(name):
-                return f"{module_name}.{name}"
+                return _path(module_name, name)
     return None
 
 
+_AT_HAND = frozenset(
+    {
+        "jax", "jax.checkpoint_policies", "jax.debug", "jax.dtypes", "jax.ffi", "jax.lax",
+        "jax.lax.linalg", "jax.memory", "jax.nn", "jax.numpy", "jax.numpy.fft", "jax.numpy.linalg",
+        "jax.random", "jax.sharding", "jax.tree", "jax.tree_util",
+    }
+)  # fmt: skip
+"""Modules that `import jax` brings."""
+
+_LARGE = frozenset({"jax.experimental.pallas", "jax.experimental.sparse"})
+"""Modules that take long to import: looked at only where the program has imported them."""
+
+modules: dict[str, str] = {}
+"""Paths that were spelled, with the module to import for each."""
+
+
 def _path(module: str, name: str) -> str:
-    return f"{SHORT.get(module, module)}.{name}"
+    path = f"{SHORT.get(module, module)}.{name}"
+    if module not in SHORT and module not in _AT_HAND:
+        modules[path] = module
+    return path
 
 
 @functools.cache
-def _public_names() -> dict[int, tuple[Any, str]]:
+def _public_names() -> dict[int, tuple[Any, str, str]]:
     """Public functions and classes of JAX by identity."""
-    found: dict[int, tuple[Any, str]] = {}
+    found: dict[int, tuple[Any, str, str]] = {}
     for module_name in PUBLIC_MODULES:
+        if module_name in _LARGE and module_name not in sys.modules:
+            continue
         try:
             module = importlib.import_module(module_name)
         except ImportError:
@@ -154,7 +209,7 @@ def _public_names() -> dict[int, tuple[Any, str]]:
                 callable(value) or isinstance(value, (type, jax.extend.core.Primitive))
             ):
                 continue
-            found.setdefault(id(value), (value, _path(module_name, name)))
+            found.setdefault(id(value), (value, module_name, name))
     return found
 
 
@@ -162,7 +217,7 @@ def public_path(value: Any) -> str | None:
     """`lax.GatherDimensionNumbers`, or the import path of something of another package; none for private things."""
     known = _public_names().get(id(value))
     if known is not None and known[0] is value:
-        return known[1]
+        return _path(known[1], known[2])
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
         return None
@@ -238,7 +293,11 @@ def _bits(value: Any) -> bytes:
 
 def plain(value: Any) -> Expr:
     """A scalar array's value as a Python number. Raises `Unwritable` where its bits would change."""
-    found = np.asarray(value)
+    with np.errstate(all="ignore"):
+        return _plain(np.asarray(value))
+
+
+def _plain(found: Any) -> Expr:
     kind = "c" if found.dtype.kind == "c" else jnp.dtype(found.dtype).kind
     as_python: Any
     if found.dtype == bool:
@@ -247,13 +306,13 @@ def plain(value: Any) -> Expr:
         as_python = int(found)
     elif kind == "c":
         parts = np.asarray(found.real), np.asarray(found.imag)
-        as_python = complex(_short_float(parts[0]), _short_float(parts[1]))
+        as_python = complex(*(math.nan if np.isnan(part) else _short_float(part) for part in parts))
     elif jax.dtypes.issubdtype(found.dtype, np.floating):
-        as_python = _short_float(found)
+        as_python = math.nan if np.isnan(found) else _short_float(found)
     else:
-        raise Unwritable(value)
+        raise Unwritable(found)
     if _bits(np.asarray(as_python).astype(found.dtype)) != _bits(found):
-        raise Unwritable(value, "its bits are not those of a Python number")
+        raise Unwritable(found, "its bits are not those of a Python number")
     return number(as_python)
 
 
@@ -328,12 +387,39 @@ def value(given: Any) -> Expr:
             return _array(given)
         case jax.sharding.PartitionSpec():
             return _call_by_path(given, [value(part) for part in given])
+        case jax.sharding.NamedSharding() if given.memory_kind in (None, "device"):
+            return call("jax.sharding.NamedSharding", value(given.mesh), value(given.spec))
+        case jax.sharding.AbstractMesh():
+            types = [] if not given.axis_names else [value(tuple(given.axis_types))]
+            return call(
+                "jax.sharding.AbstractMesh",
+                value(given.axis_sizes),
+                value(given.axis_names),
+                *types,
+            )
+        case jax.sharding.Mesh():
+            return _mesh(given)
         case functools.partial():
             raise Unwritable(given)
         case _ if isinstance(given, type) or callable(given) and not dataclasses.is_dataclass(given):
             return function(given)
         case _:
             return _object(given)
+
+
+def _mesh(given: jax.sharding.Mesh) -> Expr:
+    """A mesh of the machine's first devices, or of those that it has."""
+    shape, names = given.devices.shape, given.axis_names
+    types = {"axis_types": value(tuple(given.axis_types))} if names else {}
+    ids = [jax.devices().index(device) for device in given.devices.flat]
+    if ids == list(range(len(ids))):
+        devices: Expr = Atom(f"jax.devices()[:{len(ids)}]")
+    else:
+        devices = list_(Atom(f"jax.devices()[{index}]") for index in ids)
+    array = call("np.array", devices)
+    return call(
+        "jax.sharding.Mesh", call(Attribute(array, "reshape"), value(shape)), value(names), **types
+    )
 
 
 def _array(given: np.ndarray[Any, Any]) -> Expr:

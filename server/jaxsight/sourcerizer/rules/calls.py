@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import inspect
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import jax
 
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.compat import parameters as read
@@ -11,6 +15,7 @@ from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Return, Statement
 from jaxsight.sourcerizer.names import identifier
+from jaxsight.sourcerizer.same import Comparison
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
     STRUCTURES,
@@ -52,6 +57,16 @@ def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
     return options
 
 
+def decorated(
+    function: Function, decorator: Any, path: str, options: dict[str, Expr]
+) -> list[Statement]:
+    """`@decorator(options)` where this JAX takes options so, else an assignment after the function."""
+    if options and inspect.signature(decorator).parameters["fun"].default is inspect.Parameter.empty:
+        return [function, Assign(function.name, call(path, Atom(function.name), **options))]
+    function.decorators.append(call(path, **options) if options else Atom(path))
+    return [function]
+
+
 def _sharding(given: Any) -> Expr:
     return NONE if read.is_unspecified(given) else value(given)
 
@@ -63,14 +78,11 @@ def jit(scope: Scope, equation: Any) -> Proved:
         return in_place(scope, program, equation)
     base = identifier(str(equation.params["name"]), "function")
     options = jit_options(equation.params)
-    decorator: Expr = call("jax.jit", **options) if options else Atom("jax.jit")
 
     def build(name: str) -> list[Statement]:
-        function = closed_function(scope, name, program)
-        function.decorators.append(decorator)
-        return [function]
+        return decorated(closed_function(scope, name, program), jax.jit, "jax.jit", options)
 
-    key = ("jit", id(equation.params["jaxpr"]), str(decorator))
+    key = ("jit", id(equation.params["jaxpr"]), str(options))
     function = scope.writer.shared(key, equation.params["jaxpr"], base, build)
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     return Proved(call(function, *operands), nested_results(len(equation.outvars)))
@@ -96,15 +108,14 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
         options["prevent_cse"] = value(params["prevent_cse"])
     if policy != NONE:
         options["policy"] = policy
-    decorator: Expr = call("jax.checkpoint", **options) if options else Atom("jax.checkpoint")
 
     def build(name: str) -> list[Statement]:
         function = closed_function(scope, name, program)
-        if not differentiated:
-            function.decorators.append(decorator)
-        return [function]
+        if differentiated:
+            return [function]
+        return decorated(function, jax.checkpoint, "jax.checkpoint", options)
 
-    key = ("remat", id(params["jaxpr"]), differentiated, str(decorator))
+    key = ("remat", id(params["jaxpr"]), differentiated, str(options))
     function = scope.writer.shared(key, params["jaxpr"], base, build)
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     count = len(equation.outvars)
@@ -124,34 +135,60 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
     return Proved(bound, tuple(range(count)))
 
 
-_POLICIES = ("save_only_these_names", "save_any_names_but_these", "save_anything_except_these_names",
-             "save_and_offload_only_these_names", "save_from_both_policies", "offload_dot_with_no_batch_dims")  # fmt: skip
-
-
 def policy_expr(policy: Any) -> Expr:
-    """A checkpoint policy: one of JAX's by its name, or what makes it where it is a closure of JAX's."""
+    """A checkpoint policy: by its name in `jax.checkpoint_policies`, or what makes it there, or where it is imported from."""
     if policy is None:
         return NONE
-    if spelling.public_path(policy) is not None:
-        return value(policy)
-    maker = getattr(policy, "__qualname__", "").partition(".")[0]
-    if maker in _POLICIES and policy.__closure__:
-        held = dict(
-            zip(
-                policy.__code__.co_freevars,
-                (cell.cell_contents for cell in policy.__closure__),
-                strict=True,
-            )
-        )
-        path = f"jax.checkpoint_policies.{maker}"
-        if maker.startswith("save_a") or maker == "save_only_these_names":
-            (names,) = held.values()
-            if maker != "save_and_offload_only_these_names":
-                return call(path, *(value(name) for name in sorted(names)))
-        if maker == "save_from_both_policies":
-            return call(path, *(policy_expr(part) for part in held.values()))
-        return call(path, **{key.strip("_"): value(part) for key, part in held.items()})
+    for name in _policies():
+        if getattr(jax.checkpoint_policies, name) is policy:
+            return Atom(f"jax.checkpoint_policies.{name}")
+    for name in _policies():
+        maker = getattr(jax.checkpoint_policies, name)
+        for args, kwargs in _makings(maker, _held(policy)):
+            try:
+                made = maker(*args, **kwargs)
+            except (TypeError, ValueError, AttributeError):
+                continue
+            if made is not True and made is not False and Comparison().values(made, policy):
+                spelled = [policy_expr(arg) if callable(arg) else value(arg) for arg in args]
+                named = {key: value(given) for key, given in kwargs.items()}
+                return call(f"jax.checkpoint_policies.{name}", *spelled, **named)
     return value(policy)
+
+
+def _policies() -> list[str]:
+    return [name for name in dir(jax.checkpoint_policies) if not name.startswith("_")]
+
+
+def _held(policy: Any) -> dict[str, Any]:
+    """What a policy was made with: fields of an object, or variables of a closure."""
+    if dataclasses.is_dataclass(policy):
+        return {field.name: getattr(policy, field.name) for field in dataclasses.fields(policy)}
+    if getattr(policy, "__closure__", None):
+        cells = [cell.cell_contents for cell in policy.__closure__]
+        return dict(zip(policy.__code__.co_freevars, cells, strict=True))
+    return {}
+
+
+def _makings(maker: Any, held: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    if not held:
+        return
+    values_ = list(held.values())
+    if len(values_) == 1 and isinstance(values_[0], (set, frozenset, tuple, list)):
+        yield tuple(sorted(values_[0])), {}
+    try:
+        wanted = inspect.signature(maker).parameters
+    except (TypeError, ValueError):
+        return
+    bare = {key.strip("_"): given for key, given in held.items()}
+    if set(wanted) <= set(bare):
+        yield (), {key: _listed(bare[key]) for key in wanted}
+    if all(callable(given) for given in values_):
+        yield tuple(values_), {}
+
+
+def _listed(given: Any) -> Any:
+    return sorted(given) if isinstance(given, (set, frozenset)) else given
 
 
 def _named(program: Program, fallback: str) -> str:

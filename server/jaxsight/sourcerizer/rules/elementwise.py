@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jax.ad_checkpoint import checkpoint_name
+
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.exprs import Atom, Expr, call
+from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, call
 from jaxsight.sourcerizer.view import LAX, View
 
 _OTHER_NAMES = {
@@ -32,6 +34,9 @@ def convert(view: View) -> Iterator[Expr]:
     if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(spelling.kind(new))):
         yield call("lax.convert_element_type", x, Atom(python))
     yield call("lax.convert_element_type", x, spelling.dtype(new))
+    if view.params.get("sharding") is not None:
+        yield call("jnp.asarray", x, spelling.dtype(new))
+        yield call(Attribute(x, "astype"), spelling.dtype(new))
 
 
 @LAX("bitcast_convert_type")
@@ -54,6 +59,5 @@ def copy(view: View) -> Iterator[Expr]:
 
 @LAX("name")
 def name(view: View) -> Iterator[Expr]:
-    yield call(
-        "jax.ad_checkpoint.checkpoint_name", *view.operands, spelling.text(view.params["name"])
-    )
+    function = spelling.function(checkpoint_name)
+    yield call(function, *view.operands, spelling.text(view.params["name"]))

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxsight.sourcerizer.compat.staging import Program, opened
-from jaxsight.sourcerizer.exprs import Atom, Expr, call, tuple_
+import jax
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.compat.staging import Program, evaluate, opened, stage
+from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
+from jaxsight.sourcerizer.rules.calls import closed_function
+from jaxsight.sourcerizer.same import Comparison
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
     STRUCTURES,
@@ -73,36 +78,98 @@ def reduce_window(scope: Scope, equation: Any) -> Proved:
     return Proved(expr, nested_results(count))
 
 
+_PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
+
+
 @STRUCTURES("custom_linear_solve")
 def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
+    """The public function derives `vecmat` from `matvec`; where it would derive another (under vmap), only `bind` will do."""
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    captured: dict[str, Sequence[Any]] = {}
     start = 0
-    parts: dict[str, Expr] = {}
-    unknowns = len(equation.invars) - sum(lengths)
-    for name in ("matvec", "vecmat", "solve", "transpose_solve"):
-        count = getattr(lengths, name)
-        captured = equation.invars[start : start + count]
-        start += count
-        found = getattr(programs, name)
-        if found is not None and name != "vecmat":
-            parts[name] = _of_vector(scope, name, opened(found), captured)
-    b = [scope.operand(atom) for atom in equation.invars[start:]]
-    aux = len(equation.outvars) != unknowns
-    options: dict[str, Expr] = {}
+    for name in _PARTS:
+        captured[name] = equation.invars[start : start + getattr(lengths, name)]
+        start += getattr(lengths, name)
+    b = equation.invars[start:]
+    count = len(b)
+    aux = len(equation.outvars) != count
     symmetric = programs.vecmat is programs.matvec
+    if programs.vecmat is not None and not symmetric and not _derived(programs, lengths, b):
+        return _bound_solve(scope, equation)
+    parts = {
+        name: _of_vector(scope, name, opened(getattr(programs, name)), captured[name])
+        for name in ("matvec", "solve", "transpose_solve")
+        if getattr(programs, name) is not None and not (symmetric and name == "transpose_solve")
+    }
+    options: dict[str, Expr] = {}
     if symmetric:
         options["symmetric"] = Atom("True")
     elif "transpose_solve" in parts:
         options["transpose_solve"] = parts["transpose_solve"]
     if aux:
         options["has_aux"] = Atom("True")
-    expr = call(
-        "lax.custom_linear_solve", parts["matvec"], sequence(b), parts["solve"], **options
+    operands = [scope.operand(atom) for atom in b]
+    solve = call(
+        "lax.custom_linear_solve", parts["matvec"], sequence(operands), parts["solve"], **options
     )
-    results: Any = nested_results(unknowns)
+    results: Any = nested_results(count)
     if aux:
-        results = (results, tuple(range(unknowns, len(equation.outvars))))
-    return Proved(expr, results)
+        results = (results, tuple(range(count, len(equation.outvars))))
+    return Proved(solve, results)
+
+
+def _derived(programs: Any, lengths: Any, b: Sequence[Any]) -> bool:
+    """Whether `vecmat` is what `jax.linear_transpose` makes of `matvec`."""
+    matvec, vecmat = opened(programs.matvec), opened(programs.vecmat)
+    consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
+    vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
+
+    def transposed(*args: Any) -> Any:
+        held, cotangents = args[: len(consts)], args[len(consts) :]
+        return jax.linear_transpose(lambda *xs: evaluate(matvec, *held, *xs), *vectors)(
+            list(cotangents)
+        )
+
+    staged = stage(transposed, [*consts, *vectors])
+    return Comparison().programs(staged.program, vecmat) is None
+
+
+_EXAMPLE = (
+    "jax.make_jaxpr(lambda b: lax.custom_linear_solve("
+    "lambda x: x, b, lambda _, x: x, lambda _, x: x))(0.0).eqns[0].params"
+)
+"""Parameters of some linear solve: their types are not public, but can be had from it."""
+
+
+def _bound_solve(scope: Scope, equation: Any) -> Proved:
+    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    jaxprs: dict[str, Expr] = {}
+    counts: dict[str, Expr] = {}
+    for name in _PARTS:
+        program = getattr(programs, name)
+        counts[name] = value(getattr(lengths, name))
+        if program is None:
+            jaxprs[name] = NONE
+            continue
+        opened_ = opened(program)
+        function = scope.writer.shared(
+            ("linear_solve", id(program)),
+            program,
+            name,
+            lambda given, opened_=opened_: [closed_function(scope, given, opened_)],
+        )
+        structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
+        jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
+    example = scope.writer.helper("_LINEAR_SOLVE", _EXAMPLE)
+    operands = [scope.operand(atom) for atom in equation.invars]
+    scope.writer.bound.append(equation.primitive.name)
+    bound = call(
+        f"{spelling.primitive(equation.primitive)}.bind",
+        *operands,
+        const_lengths=call(Attribute(Index(example, (Atom('"const_lengths"'),)), "_replace"), **counts),
+        jaxprs=call(Attribute(Index(example, (Atom('"jaxprs"'),)), "_replace"), **jaxprs),
+    )
+    return Proved(bound, tuple(range(len(equation.outvars))))
 
 
 def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Any]) -> Expr:
@@ -110,12 +177,13 @@ def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Any
     outputs = len(variables)
 
     def parameters(inner: Scope) -> tuple[str, ...]:
+        unused = () if name == "matvec" else (inner.names.fresh("_"),)  # solvers are given `matvec`
         names = inner.parameters(variables, argument_bases(program)[len(captured) :])
         if len(names) == 1:
-            return tuple(names)
+            return *unused, names[0]
         whole = inner.names.fresh("xs")
         inner.take_apart(names, whole)
-        return (whole,)
+        return *unused, whole
 
     def results(given: list[Expr]) -> Expr:
         if len(given) == outputs:

@@ -1,0 +1,18 @@
+"""A sample of JAX's own primitive harnesses comes out as the same programs, with the same bits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sourcerizer.harnesses import load_harnesses, round_trip, sample
+
+ONE_IN = 60
+"""Some hundred and forty harnesses: each group once, large groups more often."""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sample_of_harnesses():
+    outcomes = [round_trip(harness) for harness in sample(load_harnesses(), ONE_IN)]
+    failed = [outcome for outcome in outcomes if outcome.stage not in ("ok", "unrunnable")]
+    assert not failed
+    assert len(outcomes) > 120

@@ -1,0 +1,61 @@
+"""`ruff format` changes nothing of what is written."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from jaxsight.sourcerizer.api import write
+from jaxsight.sourcerizer.options import Options
+
+RUFF = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))
+X = np.ones((3, 4), np.float32)
+
+
+def attention(params, x):
+    query, key, value = (x @ params[name] for name in ("query", "key", "value"))
+    scores = jax.nn.softmax(query @ key.T / jnp.sqrt(4.0))
+    indexed = (scores @ value).at[1, ::2].set(0.0)
+    looped = lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1] * i), (x, indexed))
+    return {"a_long_name_for_a_result": indexed, "another_long_name_for_one": looped, "x": (x,)}
+
+
+def programs():
+    params = {name: np.ones((4, 4), np.float32) for name in ("query", "key", "value")}
+    noise = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    yield attention, (params, X)
+    yield jax.grad(lambda p, x: attention(p, x)["x"][0].sum() + jax.nn.relu(x).sum()), (params, X)
+    yield lambda x: x @ noise[:4] + jnp.asarray(noise[:3]), (X,)
+    yield lambda k: jax.random.normal(k, (3,)), (jax.random.key(0),)
+
+
+@pytest.mark.skipif(RUFF is None, reason="ruff is not installed here")
+@pytest.mark.parametrize("style", ["lax", "pretty"])
+@pytest.mark.parametrize("shapes", [False, True])
+def test_text_is_formatted_already(tmp_path, style, shapes):
+    for index, (function, args) in enumerate(programs()):
+        text = write(function, args, {}, Options(style=style, shapes=shapes)).text
+        path = tmp_path / f"written_{index}.py"
+        path.write_text(text)
+    done = subprocess.run(
+        [str(RUFF), "format", "--isolated", "--diff", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    linted = subprocess.run(
+        [str(RUFF), "check", "--isolated", "--select", "F,E9,I", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert linted.returncode == 0, linted.stdout

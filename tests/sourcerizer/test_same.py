@@ -1,0 +1,104 @@
+"""Jaxprs that are one program compare as the same; others say where they part."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsight import same_jaxpr
+
+X = jax.ShapeDtypeStruct((3,), jnp.float32)
+
+
+def compared(left, right, *args):
+    return same_jaxpr(jax.make_jaxpr(left)(*args), jax.make_jaxpr(right)(*args))
+
+
+def test_names_dead_code_and_names_of_inner_jits_do_not_count():
+    def left(x):
+        jnp.cos(x)
+        return jax.jit(lambda y: y * 2)(x)
+
+    assert compared(left, lambda z: jax.jit(lambda w: w * 2)(z), X) is None
+
+
+def test_a_scalar_may_be_held_in_any_way():
+    assert compared(lambda x: lax.mul(x, 2.0), lambda x: lax.mul(x, np.float32(2)), X) is None
+
+
+def test_captured_values_may_be_listed_in_any_order():
+    def loop(first, second):
+        return lambda x, a, b: lax.fori_loop(
+            0, x.shape[0], lambda i, c: c * (b - a) if first else c * lax.sub(b, a), x + second
+        )
+
+    assert compared(loop(True, 1), loop(False, 1), X, 1.0, 2.0) is None
+
+
+def test_another_primitive_is_found_where_it_is():
+    def scanned(function):
+        return lambda x: lax.scan(lambda c, y: (function(c) * y, c), 1.0, x)
+
+    found = compared(scanned(jnp.sin), scanned(jnp.cos), X)
+    assert found is not None
+    assert (found.path, found.what) == ("0/body/0", "primitive")
+    assert (found.left, found.right) == ("sin", "cos")
+
+
+def test_another_parameter_names_both_values():
+    found = compared(lambda x: lax.cumsum(x), lambda x: lax.cumsum(x, reverse=True), X)
+    assert found is not None
+    assert found.what == "reverse of cumsum"
+    assert "False" in found.left
+    assert "True" in found.right
+
+
+def test_minus_zero_is_not_zero():
+    assert compared(lambda x: lax.mul(x, 0.0), lambda x: lax.mul(x, -0.0), X) is not None
+
+
+def test_weak_types_count():
+    found = compared(lambda x: 1.0, lambda x: np.float32(1), X)
+    assert found is not None
+    assert "weak" in found.left
+
+
+def test_the_order_of_effects_counts():
+    def told(*texts):
+        def function(x):
+            for text in texts:
+                jax.debug.print(text)
+            return x
+
+        return function
+
+    assert compared(told("a", "b"), told("b", "a"), X) is not None
+
+
+def test_rules_of_custom_derivatives_count():
+    def squared(factor):
+        @jax.custom_jvp
+        def square(x):
+            return x * x
+
+        @square.defjvp
+        def rule(primals, tangents):
+            return square(*primals), factor * primals[0] * tangents[0]
+
+        return square
+
+    assert compared(squared(2.0), squared(2.0), X) is None
+    found = compared(squared(2.0), squared(3.0), X)
+    assert found is not None
+    assert "jvp" in found.path
+
+
+def test_constants_count_by_their_bits():
+    def plus(value):
+        array = np.full(3, value, np.float32)
+        return lambda x: x + array
+
+    assert compared(plus(1.0), plus(1.0), X) is None
+    assert compared(plus(1.0), plus(2.0), X) is not None
