@@ -12,10 +12,12 @@ import itertools
 import linecache
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
+from jaxsight.sourcerizer.compat.staging import is_dropped
 from jaxsight.tracer.compat.jaxprs import Location, locations
 
 _OURS = str(Path(__file__).parent.parent)
@@ -28,29 +30,58 @@ Place = tuple[int, int, int, int]
 
 
 def user_names(equations: Sequence[Any], *, derivative: bool) -> dict[int, tuple[str, ...]]:
-    """The user's names for the results of equations, by position; those of a program that is a `derivative` with care."""
-    groups: dict[tuple[str, Place], list[int]] = defaultdict(list)
-    names: dict[tuple[str, Place], tuple[str, ...]] = {}
-    for index, equation in enumerate(equations):
-        if derivative and is_backward(equation):
-            continue
-        for at in _frames(equation):
-            place = (at.line, at.column, at.end_line, at.end_column)
-            targets = _targets(at.file, len(linecache.getlines(at.file))).get(place)
-            if targets is not None:
-                groups[at.file, place].append(index)
-                names[at.file, place] = targets
+    """The user's names for the results of equations, by position; those of a program that is a `derivative` with care.
+
+    Args:
+        equations: all of a program, dead ones too: what is left of an expression is not its value.
+    """
     named: dict[int, tuple[str, ...]] = {}
     users = _users(equations)
-    for key, members in groups.items():
-        last = members[-1]
+    for run in _runs(equations):
+        last = run.members[-1]
         results = equations[last].outvars
-        if len(results) != len(names[key]) or (derivative and len(members) > 1):
+        if len(results) != len(run.targets):
             continue
-        if _escaping(equations, members, users) <= set(map(id, results)):
-            # The frames of an equation come innermost first, and so do the groups: the outer names win.
-            named[last] = names[key]
+        if derivative and (len(run.members) > 1 or not _is_forward(equations[last])):
+            continue
+        if _escaping(equations, run.members, users) <= set(map(id, results)):
+            # The inner ones come first: the outer names win.
+            named[last] = run.targets
     return named
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Equations, one after another, that one evaluation of an expression made, and the names that its value was given."""
+
+    targets: tuple[str, ...]
+    members: list[int]
+
+
+def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
+    """The inner ones before those around them."""
+    open_runs: dict[tuple[tuple[str, Place], ...], _Run] = {}
+    for index, equation in enumerate(equations):
+        frames = [(at.file, _place_of(at)) for at in _frames(equation)]
+        here: dict[tuple[tuple[str, Place], ...], _Run] = {}
+        for depth, (file, place) in enumerate(frames):
+            targets = _targets(file, len(linecache.getlines(file))).get(place)
+            if targets is not None:
+                chain = tuple(frames[depth:])
+                run = here[chain] = open_runs.pop(chain, None) or _Run(targets, [])
+                run.members.append(index)
+        yield from open_runs.values()
+        open_runs = here
+    yield from open_runs.values()
+
+
+def _place_of(at: Location) -> Place:
+    return (at.line, at.column, at.end_line, at.end_column)
+
+
+def _is_forward(equation: Any) -> bool:
+    """Whether an equation of a derivative certainly computes what the user's function does."""
+    return is_derivative(equation) and not is_backward(equation)
 
 
 def is_of_derivative(equations: Sequence[Any]) -> bool:
@@ -60,8 +91,10 @@ def is_of_derivative(equations: Sequence[Any]) -> bool:
 
 def _frames(equation: Any) -> Iterator[Location]:
     """The frames of the user's that made an equation, innermost first, up to the call of what writes it."""
-    ours = lambda at: not at.file.startswith(_OURS)  # noqa: E731
-    return itertools.takewhile(ours, itertools.islice(locations(equation), _FRAMES))
+    for at in itertools.islice(locations(equation), _FRAMES):
+        if at.file.startswith(_OURS):
+            return
+        yield at
 
 
 def _users(equations: Sequence[Any]) -> dict[int, list[int]]:
@@ -76,13 +109,13 @@ def _users(equations: Sequence[Any]) -> dict[int, list[int]]:
 def _escaping(
     equations: Sequence[Any], members: Sequence[int], users: dict[int, list[int]]
 ) -> set[int]:
-    """Results of some equations that others read, or none (then they are results of the program)."""
+    """Results of some equations that others read, or that are results of the program."""
     inside = set(members)
     return {
         id(var)
         for index in members
         for var in equations[index].outvars
-        if id(var) not in users or not inside.issuperset(users[id(var)])
+        if not is_dropped(var) and (id(var) not in users or not inside.issuperset(users[id(var)]))
     }
 
 
@@ -109,7 +142,9 @@ def _targets(path: str, size: int) -> dict[Place, tuple[str, ...]]:
     return found
 
 
-def _bind(target: ast.expr, value: ast.expr | ast.stmt, found: dict[Place, tuple[str, ...]]) -> None:
+def _bind(
+    target: ast.expr, value: ast.expr | ast.stmt, found: dict[Place, tuple[str, ...]]
+) -> None:
     match target, value:
         case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
             for one, other in zip(targets, values, strict=True):

@@ -113,19 +113,27 @@ class Writer:
     _texts: dict[str, str] = field(default_factory=dict)
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
 
-    def user_names(self, equations: Sequence[Any]) -> dict[int, Sequence[str]]:
-        """What the user called the results of equations, by position."""
+    def user_names(
+        self, equations: Sequence[Any], kept: Sequence[Any]
+    ) -> dict[int, Sequence[str]]:
+        """What the user called the results of equations, by position among those that are `kept`."""
         if not self.options.user_names:
             return {}
         seen = {
             index: names
-            for index, equation in enumerate(equations)
+            for index, equation in enumerate(kept)
             if (names := self._seen_names(equation)) is not None
         }
         if seen:
             return seen
         self.derivative = self.derivative or is_of_derivative(equations)
-        return dict(user_names(equations, derivative=self.derivative))
+        positions = {id(equation): index for index, equation in enumerate(kept)}
+        named = user_names(equations, derivative=self.derivative)
+        return {
+            positions[id(equations[index])]: names
+            for index, names in named.items()
+            if id(equations[index]) in positions
+        }
 
     def _seen_names(self, equation: Any) -> list[str] | None:
         names = [self.name_of(var) for var in equation.outvars]
@@ -379,7 +387,7 @@ class Scope:
         for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
             if not is_literal(atom):
                 uses[id(atom)] = uses.get(id(atom), 0) + 1
-        named = self.writer.user_names(kept)
+        named = self.writer.user_names(equations, kept)
         self.names.promise(itertools.chain.from_iterable(named.values()))
         position = 0
         while position < len(kept):
