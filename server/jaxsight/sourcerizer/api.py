@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import linecache
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +13,11 @@ from typing import Any
 import jax
 
 from jaxsight.sourcerizer import constants as arrays
-from jaxsight.sourcerizer import rules, signature, spelling
+from jaxsight.sourcerizer import passing, rules, signature, spelling
 from jaxsight.sourcerizer.compat.staging import is_literal, opened
 from jaxsight.sourcerizer.depth import room_for_nesting
 from jaxsight.sourcerizer.exprs import Atom
+from jaxsight.sourcerizer.inlining import inlined
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
     Assign,
@@ -27,7 +31,7 @@ from jaxsight.sourcerizer.module import (
     roots,
 )
 from jaxsight.sourcerizer.options import Constants, Options, Style
-from jaxsight.sourcerizer.same import Difference, same_jaxpr
+from jaxsight.sourcerizer.same import Difference, live, same_jaxpr
 from jaxsight.sourcerizer.writer import Placeholder, Writer
 
 
@@ -146,7 +150,11 @@ def _write(
         double = [p for p in parameters if p.startswith("**")]
         plain = [p for p in parameters if not p.startswith("**")]
         parameters = (*plain, *star, *added, *double)
-    main = Function(name, parameters, [*_checks(call, scope), *scope.body, Return(value)])
+    passed = [placeholder.name for placeholder in extra]
+    writer.functions[:], nested = passing.split(writer.functions, [*passed, *stored])
+    statements: list[Statement] = [*nested, *_checks(call, scope), *scope.body, Return(value)]
+    main = Function(name, parameters, statements)
+    main.docstring = passing.explained((given.name, given.why) for given in extra)
     body = _module(writer, main, call, name, options)
     made = tuple(lines(body))
     text = "\n".join(line.text for line in made) + "\n"
@@ -164,7 +172,10 @@ def _write(
 def _read_by(jaxpr: Any) -> list[Any]:
     return [
         atom
-        for atoms in (jaxpr.outvars, *(equation.invars for equation in jaxpr.eqns))
+        for atoms in (
+            jaxpr.outvars,
+            *(equation.invars for equation in live(jaxpr.outvars, jaxpr.eqns)),
+        )
         for atom in atoms
         if not is_literal(atom)
     ]
@@ -172,8 +183,6 @@ def _read_by(jaxpr: Any) -> list[Any]:
 
 def _argument_trees(call: signature.Call) -> list[tuple[str, Any]]:
     args, kwargs = call.rebuild([argument.value for argument in call.arguments])
-    import inspect
-
     try:
         bound = inspect.signature(call.function).bind(*args, **kwargs)
     except (TypeError, ValueError):
@@ -210,6 +219,8 @@ def _module(
         head.append("Holds with jax_enable_x64 off, JAX's default.")
     body: list[Statement] = []
     inner: list[Statement] = [*writer.functions, main]
+    if options.style == "pretty" and not options.shapes:
+        inner = inlined(inner)
     rest: list[Statement] = []
     if writer.packed:
         inner.insert(0, Raw(arrays.UNPACK))
@@ -218,8 +229,7 @@ def _module(
     if options.constants == "npz" and writer.stored:
         rest.extend(_companion(writer, name))
     core = [*writer.constants, *inner, *rest]
-    found = roots("\n".join(line.text for line in lines(core)))
-    imports = _imports(found, writer)
+    imports = _imports("\n".join(line.text for line in lines(core)), writer)
     body.append(Raw(['"""' + head[0], "", *head[1:], '"""', ""]))
     body.append(Raw([*imports, ""] if imports else []))
     if not writer.constants:
@@ -239,22 +249,30 @@ def _companion(writer: Writer, name: str) -> list[Statement]:
     ]
 
 
-def _imports(found: set[str], writer: Writer) -> list[str]:
+def _imports(text: str, writer: Writer) -> list[str]:
+    found = roots(text)
     standard = [
         f"import {module}" for module in ("base64", "zlib") if module in found and writer.packed
     ]
     if "Path" in found and writer.stored:
         standard.append("from pathlib import Path")
-    theirs = [f"import {module}" for module in sorted(writer.modules)]
-    plain = sorted(
-        [line for key, line in spelling.IMPORTS.items() if key in found and line.startswith("import")]
-        + theirs
-    )
-    froms = sorted(
-        line for key, line in spelling.IMPORTS.items() if key in found and line.startswith("from")
-    )
-    imports = standard + ([""] if standard and (plain or froms) else []) + plain + froms
-    return imports
+    short = [line for name, line in spelling.IMPORTS.items() if name in found]
+    full = {
+        f"import {module}"
+        for path, module in spelling.modules.items()
+        if module.partition(".")[0] in found and re.search(rf"(?<![\w.]){re.escape(path)}\b", text)
+    }
+    groups = [standard, sorted({*short, *full}, key=_import_order)]
+    lines_: list[str] = []
+    for group in groups:
+        lines_ += ([""] if lines_ and group else []) + group
+    return lines_
+
+
+def _import_order(line: str) -> tuple[bool, str]:
+    """As import sorters have it: `import` before `from`, each by module."""
+    words = line.split()
+    return words[0] == "from", words[1]
 
 
 def check(written: Written, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Difference | None:
@@ -278,8 +296,6 @@ def load(written: Written) -> Callable[..., Any]:
     made: Callable[..., Any] = namespace[written.name]
     given = {placeholder.name: placeholder.value for placeholder in written.placeholders}
     if given:
-        import functools
-
         return functools.partial(made, **given)
     return made
 

@@ -160,3 +160,16 @@ def sinks_of_dead_code() -> Call:
         return x + 1
 
     return called(run, floats(2))
+
+
+@program(gradient=False)
+def callbacks_within_jitted_functions() -> Call:
+    @jax.jit
+    def inner(x: Any) -> Any:
+        return jax.pure_callback(_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x) + 1
+
+    @jax.jit
+    def outer(x: Any) -> Any:
+        return inner(x) * 2
+
+    return called(lambda x: outer(inner(x)), floats(3))

@@ -112,7 +112,8 @@ def a_hundred_scans_within_each_other() -> Call:
             return jnp.sin(x)
         return lax.scan(lambda c, _: (nested(c, depth - 1), None), x, None, length=1)[0]
 
-    return called(lambda x: nested(x, 100), np.float32(0.5), _recursion=20_000)
+    shape = jax.ShapeDtypeStruct((), np.float32)  # compiling this needs more stack than there is
+    return called(lambda x: nested(x, 100), shape, _recursion=20_000)
 
 
 @program(x64=(False,), gradient=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 
 _MODULES = (
-    "calls", "contractions", "control", "elementwise", "functional", "indexing", "indices",
+    "calls", "closed", "contractions", "control", "effects", "elementwise", "functional", "indexing", "indices",
     "library", "linalg", "operators", "random", "reductions", "shapes", "shaping", "statistics",
 )  # fmt: skip
 

@@ -1,0 +1,42 @@
+"""What the caller of a written function passes in is known inside that function alone: shared functions that need it move there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jaxsight.sourcerizer.module import Function, Remark, Statement, lines, roots
+
+
+def split(
+    functions: Sequence[Statement], passed: Iterable[str]
+) -> tuple[list[Statement], list[Statement]]:
+    """The module's functions as those that may stay, and those that need something `passed` in, themselves or by what they call."""
+    needed = set(passed)
+    if not needed:
+        return list(functions), []
+    names = [roots("\n".join(line.text for line in lines([part]))) for part in functions]
+    moving = [False] * len(functions)
+    while True:
+        before = len(needed)
+        for index, (part, used) in enumerate(zip(functions, names, strict=True)):
+            if not moving[index] and used & needed and not isinstance(part, Remark):
+                moving[index] = True
+                if isinstance(part, Function):
+                    needed.add(part.name)
+        if len(needed) == before:
+            break
+    for index, part in enumerate(functions[:-1]):
+        if isinstance(part, Remark) and moving[index + 1]:
+            moving[index] = True
+    return (
+        [part for part, moves in zip(functions, moving, strict=True) if not moves],
+        [part for part, moves in zip(functions, moving, strict=True) if moves],
+    )
+
+
+def explained(placeholders: Iterable[tuple[str, str]]) -> str:
+    """The docstring of a written function that takes more than the original: for each name, why."""
+    rows = [f"    {name}: {why}." for name, why in placeholders]
+    if not rows:
+        return ""
+    return "\n".join(["As the original, but its caller passes in what no text can hold.", "", "Args:", *rows])
