@@ -52,7 +52,9 @@ async def test_made_documents_are_offered_to_clients_that_open_them(
 ) -> None:
     result = await client.initialize(recorded(name)["initialize"])
     offered = result["capabilities"]["workspace"].get("textDocumentContent")
-    assert offered == ({"schemes": ["jaxsight-jaxpr"]} if name in OPENS_CONTENT else None)
+    kinds = ("jaxpr", "view", "lax", "pretty")
+    schemes = [f"jaxsight-{kind}" for kind in kinds]
+    assert offered == ({"schemes": schemes} if name in OPENS_CONTENT else None)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -84,8 +84,23 @@ def test_source_is_titled_as_python_and_by_its_transformation() -> None:
     assert uri == "jaxsight-lax:/home/user/model.py/grad(loss).lax.py"
 
 
+def test_view_is_titled_by_its_interpreter() -> None:
+    made = Made("/home/user/model.py", "Model.loss", "view", "flops")
+    uri = made.uri(windows=False)
+    assert uri == "jaxsight-view:/home/user/model.py/flops(Model.loss).txt"
+    assert Made.parse(uri, windows=False) == made
+    assert made.what == "flops"
+
+
 @pytest.mark.parametrize(
-    "uri", ["file:///x.py", "jaxsight-jaxpr:", "jaxsight-jaxpr:/x.py/f.txt", "jaxsight-other:/x/f"]
+    "uri",
+    [
+        "file:///x.py",
+        "jaxsight-jaxpr:",
+        "jaxsight-jaxpr:/x.py/f.txt",
+        "jaxsight-other:/x/f",
+        "jaxsight-view:/x.py/f.txt",
+    ],
 )
 def test_other_uris_are_no_made_documents(uri: str) -> None:
     assert Made.parse(uri) is None

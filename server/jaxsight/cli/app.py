@@ -80,10 +80,12 @@ def show_command(
         ),
     ] = None,
     what: Annotated[
-        What,
+        str,
         typer.Option(
+            metavar="WHAT",
             help="[cyan]hover[/cyan]: signature and jaxpr, as in the editor; [cyan]jaxpr[/cyan]: all of it; "
-            "[cyan]shapes[/cyan]: the source with the shapes of what it assigns."
+            "[cyan]shapes[/cyan]: the source with the shapes of what it assigns; or the name of an interpreter that "
+            "a package registers in your environment.",
         ),
     ] = What.HOVER,
     python: Python = None,
@@ -101,7 +103,7 @@ def show_command(
 
 
 async def _show(
-    function: str, set_name: str | None, what: What, python: str | None, as_json: bool
+    function: str, set_name: str | None, what: str, python: str | None, as_json: bool
 ) -> int:
     address = parse_address(function)
     return await show(address, set_name=set_name, what=what, python=python, as_json=as_json)

@@ -13,9 +13,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from jaxsight.cli.errors import FOUND
+from jaxsight.cli.errors import FOUND, CommandError, or_nearest
 from jaxsight.cli.prose import print_markdown
-from jaxsight.cli.running import running
+from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
 from jaxsight.engine.answers import Shown
@@ -32,7 +32,7 @@ ALIGNED_WIDTH = 76
 
 
 class What(StrEnum):
-    """What to show of a function."""
+    """What to show of a function, besides what interpreters of the user's environment make of it."""
 
     HOVER = "hover"
     JAXPR = "jaxpr"
@@ -48,34 +48,43 @@ class LineShapes:
 
 
 async def show(
-    address: Address, *, set_name: str | None, what: What, python: str | None, as_json: bool
+    address: Address, *, set_name: str | None, what: str, python: str | None, as_json: bool
 ) -> int:
     """Print what is known of a function; the exit status.
 
+    Args:
+        what: a `What`, or the name of an interpreter.
+
     Raises:
-        CommandError: there is no such function, it has no example inputs, or no tracer can be had.
+        CommandError: there is no such function, it has no example inputs, no tracer can be had, or the interpreter fails.
     """
     source = read_source(address.path)
-    path = str(address.path)
     console = Console(highlight=False, soft_wrap=True)
     async with running([], {"python": python} if python else {}) as run:
         view = await viewed(run, address, source, set_name, console)
         if not isinstance(view.answer.reply, Traced):
             return FOUND
         whole = None
-        if what is What.JAXPR:
-            whole = await run.get(run.session.show(path, address.function, "jaxpr"))
+        if what not in (What.HOVER, What.SHAPES):
+            whole = await _whole(run, address, what)
     if as_json:
         console.print(Text(json.dumps(_object(view, view.answer.reply, what, whole), indent=2)))
         return 0
     match what:
         case What.HOVER:
             print_markdown(console, function_hover(view.subject, view).markdown)
-        case What.JAXPR if whole is not None:
-            console.print(Text(whole.text.rstrip("\n")))
         case What.SHAPES:
             _print_shapes(console, view, view.answer.reply)
+        case _ if whole is not None:
+            console.print(Text(whole.text.rstrip("\n")))
     return 0
+
+
+async def _whole(run: Running, address: Address, what: str) -> Shown:
+    try:
+        return await run.get(run.session.show(str(address.path), address.function, what))
+    except LookupError as error:
+        raise CommandError(f"{error}{or_nearest(what, What)}") from error
 
 
 def _line_shapes(view: View) -> Iterator[LineShapes]:
@@ -122,7 +131,7 @@ def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{', '.join(names)}: {shape}" for names, shape in groups)
 
 
-def _object(view: View, traced: Traced, what: What, whole: Shown | None) -> dict[str, Any]:
+def _object(view: View, traced: Traced, what: str, whole: Shown | None) -> dict[str, Any]:
     """What `--json` prints: the same for every `what`, and its own part besides."""
     shown: dict[str, Any] = {
         "filename": view.answer.question.path,
@@ -144,4 +153,7 @@ def _object(view: View, traced: Traced, what: What, whole: Shown | None) -> dict
                 for one in _line_shapes(view)
                 for name, value in one.shapes
             ]
+        case _ if whole is not None:
+            shown["interpreter"] = what
+            shown["text"] = whole.text
     return shown

@@ -16,6 +16,7 @@ from jaxsight.tracer.protocol import Failed, Traced
 from jaxsight.workers.outcomes import Died
 
 ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
+VIEW = "refactor.rewrite.jaxsight.view"
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 
 _SCALAR = re.compile(r"b?f\w+\[\]")
@@ -69,4 +70,20 @@ def sourcerize(
     for transform in transforms:
         yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
         yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)
-    yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")
+    if known is None or _may_be_inverted(known):
+        yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")
+
+
+def _may_be_inverted(known: Traced) -> bool:
+    """Whether the results could determine the arguments: one number does so only for numbers."""
+    return not _SCALAR.fullmatch(known.outputs) or any(
+        _SCALAR.fullmatch(text) for _, text in known.parameters
+    )
+
+
+def views(path: str, subject: Subject, known: Traced | Failed | Died | None) -> Iterator[Action]:
+    """*Show function through an interpreter*, for those that packages register in the user's environment."""
+    if isinstance(known, Traced):
+        for view in known.views:
+            arguments = (path, subject.name, "view", view)
+            yield Action(f"Show {subject.name} by {view}", VIEW, command=SHOW, arguments=arguments)

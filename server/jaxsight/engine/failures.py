@@ -41,6 +41,19 @@ def summary(reply: Failed | Died | Traced, view: View) -> str:
     return f"{found.message}{link}{line}"
 
 
+def of_interpreter(reply: Failed | Died) -> str:
+    """Why an interpreter of the user's gave nothing to show."""
+    match reply:
+        case Died() as died:
+            return died.message
+        case Failed(failure=failure) if failure.type.startswith("jaxsight."):
+            return failure.message
+        case Failed(failure=failure):
+            words = f"{failure.type}: {failure.message}"
+            at = failure.frames[-1] if failure.frames else None
+            return f"{words} ({at.file}, line {at.line})" if at is not None else words
+
+
 def _severity(view: View) -> Severity:
     """An error where somebody wrote example inputs; doctests and annotations were written for other ends."""
     meant = view.answer.question.subject.examples.source not in ("doctest", "annotations")
@@ -78,7 +91,13 @@ def _finding(failure: Failure, view: View) -> Finding:
             )
         )
     return Finding(
-        said.code, _severity(view), range, said.message, said.url, tuple(related), view.stale
+        said.code,
+        _severity(view),
+        range,
+        view.words(said.message),
+        said.url,
+        tuple(related),
+        view.stale,
     )
 
 

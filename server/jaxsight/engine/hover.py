@@ -28,11 +28,14 @@ def function_hover(subject: Subject, view: View) -> Hover:
         traced = answer.reply
         parts.append(_code(signature(subject.name, traced)))
         parts.append(_facts(subject, view, traced))
-        parts.append(_code(traced.jaxpr, "text"))
+        parts.append(_code(view.words(traced.jaxpr), "text"))
         if traced.folded:
             parts.append(
                 "*folded; the whole jaxpr is in its own document (`jaxsight: show jaxpr`)*"
             )
+        if traced.views:
+            named = ", ".join(f"`{name}`" for name in traced.views)
+            parts.append(f"*interpreters of this environment: {named}*")
     else:
         parts.append(f"**{subject.name}** cannot be traced with {_set_words(subject, view)}")
         parts.append(summary(answer.reply, view))

@@ -122,13 +122,19 @@ class Project:
         finally:
             progress.end()
 
-    async def show(self, answer: Answer, what: str) -> Shown | None:
-        """A whole text of what was traced; nothing when the tracer that traced it is gone."""
+    async def show(self, answer: Answer, what: str) -> Shown | Failed | Died | None:
+        """A whole text of what was traced, or why there is none; nothing when the tracer that traced it is gone."""
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
         reply = await tracers.request(Show(tracers.next_id(), answer.reply.id, what))
-        return reply if isinstance(reply, Shown) else None
+        match reply:
+            case Shown() | Died():
+                return reply
+            case Failed() if reply.failure.stage == "view":
+                return reply
+            case _:
+                return None
 
     async def sourcerize(
         self, question: Question, wanted: Sourcerize

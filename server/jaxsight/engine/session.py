@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from jaxsight.engine import examples, failures
-from jaxsight.engine.actions import add_examples, sourcerize
+from jaxsight.engine.actions import add_examples, sourcerize, views
 from jaxsight.engine.answering import Answering, Superseded
 from jaxsight.engine.answers import (
     Action,
@@ -40,6 +40,7 @@ from jaxsight.engine.schedule import debounce
 from jaxsight.engine.sourcerized import Sources, inserted_name, insertion
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.engine.views import Answer, View
+from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Observation, Sourcerize, Traced
 
 log = logging.getLogger(__name__)
@@ -219,6 +220,7 @@ class Session:
             known = self._answering.known(question) if isinstance(question, Question) else None
             reply = known.reply if known is not None else None
             actions += sourcerize(path, document.module, subject, range, reply)
+            actions += views(path, subject, reply)
         return actions
 
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
@@ -248,11 +250,14 @@ class Session:
         return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
     async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
-        """A virtual document about a function: its `jaxpr`, or the function written as source.
+        """A virtual document about a function: its `jaxpr`, the function written as source, or what an interpreter makes of it.
+
+        Args:
+            what: `jaxpr`, a way to write source, or the name of an interpreter in the user's environment.
 
         Raises:
-            LookupError: there is no such function with example inputs, it cannot be traced, or it has no source that could be
-                verified (`NotSourcerized`); the message says which.
+            LookupError: there is no such function with example inputs, it cannot be traced, the interpreter fails, or there is no source
+                that could be verified (`NotSourcerized`); the message says which.
         """
         view = await self.view(path, function)
         reply = view.answer.reply
@@ -266,6 +271,9 @@ class Session:
         if shown is None:
             self._answering.drop(view.answer.question)
             return await self.show(path, function, what)
+        if not isinstance(shown, protocol.Shown):
+            words = failures.of_interpreter(shown)
+            raise LookupError(f"{function} cannot be shown by {what}: {words}")  # noqa: TRY004
         return view.shown(f"{function}.{what}", shown)
 
     async def view(self, path: str, function: str, set_name: str | None = None) -> View:

@@ -11,6 +11,7 @@ Finding the names imports nothing; a view's own package is imported when the vie
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from collections.abc import Callable
 from typing import Any
@@ -20,16 +21,14 @@ GROUP = "jaxsight.interpreters"
 View = Callable[[Any], Any]
 
 
+@functools.cache
 def names() -> tuple[str, ...]:
-    """The names of all registered views, sorted."""
+    """The names of all registered views, sorted, as they were when they were first asked for."""
     return tuple(sorted({found.name for found in importlib.metadata.entry_points(group=GROUP)}))
 
 
 def load(name: str) -> View:
-    """Raises `LookupError` when there is none of that name, and whatever importing its package raises."""
-    found = importlib.metadata.entry_points(group=GROUP, name=name)
-    if not found:
-        known = ", ".join(names()) or "none is registered"
-        raise LookupError(f"no interpreter is called {name} here ({known})")
-    view: View = next(iter(found)).load()
+    """A registered view. Raises `KeyError` when there is none of that name, and whatever importing its package raises."""
+    found = importlib.metadata.entry_points(group=GROUP)
+    view: View = {each.name: each for each in found}[name].load()
     return view

@@ -13,7 +13,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__
-from jaxsight.lsp.uris import KINDS, Made
+from jaxsight.lsp.uris import KINDS, VIEW, Made
 from jaxsight.tracer.protocol import STYLES, TRANSFORMS
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str 
 
 
 async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
-    """`jaxsight.show FILE FUNCTION [KIND [TRANSFORM]]`: a made document; the result is its URI and text.
+    """`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`: a made document; the result is its URI and text.
 
     Clients that open documents are asked to: this one where they can, else a file with its text.
     """
@@ -79,15 +79,15 @@ async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[st
     match arguments:
         case (str(file), str(function)):
             kind = KINDS[0]
-        case (str(file), str(function), str(kind)) if kind in KINDS:
+        case (str(file), str(function), str(kind)) if kind in KINDS and kind != VIEW:
             pass
-        case (str(file), str(function), str(kind), str(transform)) if (
+        case (str(file), str(function), str(kind), str(transform)) if kind == VIEW or (
             kind in STYLES and transform in ("", *TRANSFORMS)
         ):
             pass
         case _:
             raise JsonRpcInvalidParams(
-                f"{SHOW} takes a file, a function, one of {', '.join(KINDS)}, and for source one of {', '.join(TRANSFORMS)}"
+                f"{SHOW} takes a file, a function, one of {', '.join(KINDS)}, for source one of {', '.join(TRANSFORMS)}, and for a view an interpreter"
             )
     made = Made(_path(server, file), function, kind, transform)
     shown = await server.session.show(made.path, function, made.what)

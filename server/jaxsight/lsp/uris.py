@@ -12,19 +12,23 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
-from jaxsight.tracer.protocol import STYLES, TRANSFORMS, Sourcerize
+from jaxsight.tracer.protocol import JAXPR, STYLES, TRANSFORMS, Sourcerize
 
 _DRIVE = re.compile(r"/[A-Za-z]:")
+_VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)
 _TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMS)})\((.*)\)", re.DOTALL)
 _JUPYTER_FOLDER = "/.virtual_documents/"
 _SCHEME_START = "jaxsight-"
 
 WINDOWS = os.name == "nt"
 
-_ENDINGS = {"jaxpr": ".jaxpr"} | {style: f".{style}.py" for style in STYLES}
+VIEW = "view"
+
+_ENDINGS = {JAXPR: ".jaxpr", VIEW: ".txt"} | {style: f".{style}.py" for style in STYLES}
 
 KINDS = tuple(_ENDINGS)
-"""What a made-up document can show of a function; each is a scheme of its own. The styles are of its source."""
+"""What a made-up document can show of a function; each is a scheme of its own. A view is by an interpreter of the user's; the styles
+are of its source."""
 
 SCHEMES = tuple(_SCHEME_START + kind for kind in KINDS)
 
@@ -65,7 +69,10 @@ def same(uri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A document that the server makes: what `kind` of text of which function of which file, or of a `transform` of it."""
+    """A document that the server makes: what `kind` of text of which function of which file, or of a `transform` of it.
+
+    The transform of a view is the interpreter's name.
+    """
 
     path: str
     function: str
@@ -75,7 +82,13 @@ class Made:
     @property
     def what(self) -> str | Sourcerize:
         """What to ask the engine for."""
-        return self.kind if self.kind == KINDS[0] else Sourcerize(self.kind, self.transform)
+        match self.kind:
+            case "jaxpr":
+                return JAXPR
+            case "view":
+                return self.transform
+            case style:
+                return Sourcerize(style, self.transform)
 
     @property
     def title(self) -> str:
@@ -107,6 +120,9 @@ class Made:
         if windows:
             file = file.replace("/", "\\")
         function = title.removesuffix(_ENDINGS[kind])
-        if kind != KINDS[0] and (found := _TRANSFORMED.fullmatch(function)) is not None:
+        if kind == JAXPR:
+            return Made(file, function, kind)
+        pattern = _VIEWED if kind == VIEW else _TRANSFORMED
+        if (found := pattern.fullmatch(function)) is not None:
             return Made(file, found[2], kind, found[1])
-        return Made(file, function, kind)
+        return Made(file, function, kind) if kind != VIEW else None

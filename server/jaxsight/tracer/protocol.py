@@ -149,13 +149,19 @@ class Trace:
     """Write the function as source instead of telling about it."""
 
 
+JAXPR = "jaxpr"
+
+
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Give a whole text of what was traced before. `what`: `jaxpr`. `trace` is the id of a `Traced` answer."""
+    """Give a whole text of what was traced before: the jaxpr, or what one of `Traced.views` makes of it.
+
+    `trace` is the id of a `Traced` answer.
+    """
 
     id: int
     trace: int
-    what: str = "jaxpr"
+    what: str = JAXPR
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +249,7 @@ class Failure:
 
     `stage`: `execute` (a chunk), `find` (the function is not there or cannot be traced: `async`, generator), `inputs`
     (an example input did not evaluate: `argument` names it), `trace`, `sourcerize` (what was traced cannot be written as source, or
-    what was written is not the same program: the message says where). Frames run from the outermost to the innermost; those of
+    what was written is not the same program: the message says where), `view` (an interpreter of the user's). Frames run from the outermost to the innermost; those of
     JAX and of the tracer itself are left out.
     """
 
@@ -303,6 +309,8 @@ class Traced:
     executed: int = 0
     """How many chunks had to be executed for this answer (the others were reused)."""
     reused: tuple[Reused, ...] = ()
+    views: tuple[str, ...] = ()
+    """The interpreters that packages register in this environment: what `Show` can give besides."""
 
 
 FOLDED_LINES = 40

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import jax
 
+from jaxsight.interpreters import views
 from jaxsight.tracer.failures import UserError, failure
 from jaxsight.tracer.imports import Imports
 from jaxsight.tracer.process import Baseline
@@ -184,3 +185,4 @@ def _warm_up() -> None:
 
     shape = jax.ShapeDtypeStruct((2, 2), "float32")  # type: ignore[no-untyped-call]
     jax.jit(jax.grad(small)).trace(shape)
+    views.names()

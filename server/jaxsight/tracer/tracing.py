@@ -20,6 +20,7 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters import views
 from jaxsight.tracer import display, protocol, shown
 from jaxsight.tracer.compat import avals, jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
@@ -29,6 +30,7 @@ from jaxsight.tracer.naming import Naming
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.sourcerized import written
 from jaxsight.tracer.transforms import transformed
+from jaxsight.tracer.viewed import viewed
 
 Stage = Callable[[str, str], None]
 """Told at which stage the request is, and a detail for people."""
@@ -115,6 +117,7 @@ class Tracing:
             seen=observed.seen,
             observations=observed.observations,
             warnings=tuple(dict.fromkeys(inputs.warnings)),
+            views=views.names(),
             seconds=(
                 ("inputs", middle - begin),
                 ("trace", end - middle),
@@ -161,8 +164,11 @@ class Tracing:
         return jaxpr
 
     def show(self, request: protocol.Show) -> protocol.Shown:
-        """The whole jaxpr of an earlier trace. Raises `UserError` when it is no longer kept."""
-        return shown.whole(request, self.stored(request.trace))
+        """The whole jaxpr of an earlier trace, or what an interpreter makes of it. Raises `UserError` when it is no longer kept."""
+        jaxpr = self.stored(request.trace)
+        if request.what == protocol.JAXPR:
+            return shown.whole(request, jaxpr)
+        return viewed(request, jaxpr)
 
 
 def _traced(found: Found, inputs: Inputs, outputs: _Outputs) -> Any:
