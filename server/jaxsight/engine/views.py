@@ -6,8 +6,10 @@ edited since) is shifted through the edit and called stale; what stood inside th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from jaxsight.engine.answers import Linked, Shown
 from jaxsight.engine.documents import Subject
@@ -19,6 +21,9 @@ from jaxsight.engine.text import Position, Range
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Failed, Observation, Seen, Span, Traced
 from jaxsight.workers.outcomes import Died
+
+_PLACE = re.compile(rf"{protocol.CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
+"""Where a message or a jaxpr names a chunk's file, as in `function at FILE:LINE`; what stands before is in `path` too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,22 @@ class View:
             found.shifted(self.subject.chunk.first_line) if found is not None else self.name_range
         )
 
+    def words(self, text: str) -> str:
+        """A tracer's text with the names under which chunks are compiled as lines of the file."""
+        if "§" not in text:
+            return text
+        here = self.answer.question.path
+
+        def place(match: re.Match[str]) -> str:
+            said, line = match["path"], match["line"]
+            if line is None or not said.endswith(here):
+                return said
+            range = self.range_of(Span(match["chunk"], int(line), 0, int(line), 0))
+            name = said.removesuffix(here) + PurePath(here).name
+            return f"{name}:{range.start.line + 1}" if range is not None else name
+
+        return _PLACE.sub(place, text)
+
     def shown(self, title: str, shown: protocol.Shown) -> Shown:
         """A tracer's text with its links moved into the module."""
         # What this text was made of may be an older execution than what the answer speaks of.
@@ -101,7 +122,7 @@ class View:
             Linked(link.line, link.path, self.range_of(link.span) if link.span else None)
             for link in shown.links
         )
-        return Shown(title, shown.text, links, self.stale, shown.equations)
+        return Shown(title, self.words(shown.text), links, self.stale, shown.equations)
 
     def range_of(self, span: Span) -> Range | None:
         """Where the span stands now, or nothing when it is gone."""
