@@ -124,9 +124,13 @@ class FakeSession:
         return [
             Action("Add", "refactor.rewrite.jaxsight", (edit,)),
             *(
-                Action("Put below", SOURCERIZE, pending=word)
+                action
                 for place, word in self.words(path, r"(?<=def )\w+")
                 if place.start.line == range.start.line
+                for action in (
+                    Action("Put below", SOURCERIZE, pending=word),
+                    Action("Show", SOURCERIZE, command="jaxsight.show", arguments=(path, word)),
+                )
             ),
         ]
 

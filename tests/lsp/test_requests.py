@@ -169,7 +169,7 @@ async def test_only_actions_of_the_kinds_asked_for_are_given(
 async def test_slow_edits_are_made_when_the_action_is_chosen(client: Client) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "def f(): pass\n", version=7)
-    _, action = await client.request("textDocument/codeAction", actions_at(0))
+    _, action, _ = await client.request("textDocument/codeAction", actions_at(0))
     assert client.capabilities["codeActionProvider"]["resolveProvider"]
     assert action["title"] == "Put below"
     assert not {"edit", "command"} & action.keys()
@@ -182,7 +182,7 @@ async def test_slow_edits_are_made_when_the_action_is_chosen(client: Client) -> 
 async def test_chosen_action_that_cannot_be_done_says_why_and_edits_nothing(client: Client) -> None:
     await client.initialize(recorded("neovim_0.12.4")["initialize"])
     client.open(URI, "def hard(): pass\n")
-    _, action = await client.request("textDocument/codeAction", actions_at(0))
+    _, action, _ = await client.request("textDocument/codeAction", actions_at(0))
     resolved = await client.request("codeAction/resolve", action)
     assert "edit" not in resolved
     (message,) = await client.heard("window/showMessage")
@@ -205,7 +205,14 @@ async def test_slow_edits_are_not_offered_where_they_would_not_be_asked_for(
     await client.initialize(params, capabilities=capabilities)
     client.open(URI, "def f(): pass\n")
     actions = await client.request("textDocument/codeAction", actions_at(0))
-    assert [action["title"] for action in actions] == ["Add"]
+    assert [action["title"] for action in actions] == ["Add", "Show"]
+
+
+async def test_documents_are_not_offered_where_they_could_not_be_shown(client: Client) -> None:
+    await client.initialize(recorded("helix_25.01.1")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    actions = await client.request("textDocument/codeAction", actions_at(0))
+    assert [action["title"] for action in actions] == ["Add", "Put below"]
 
 
 async def test_source_is_a_document_by_its_style_and_its_transformation(client: Client) -> None:

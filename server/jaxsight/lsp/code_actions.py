@@ -1,7 +1,7 @@
 """`textDocument/codeAction` and `codeAction/resolve`: the engine's actions, of the kinds that the client asked for.
 
-Edits that take long to make follow when the action is chosen, for clients that ask for them then; others are not offered
-those actions.
+Edits that take long to make follow when the action is chosen, for clients that ask for them then. What a client could not do
+is not offered to it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,15 @@ async def actions(
     return [
         _action(server, view, action)
         for action in found
-        if _asked_for(action.kind, only) and (server.client.resolves_edits or not action.pending)
+        if _asked_for(action.kind, only) and _can_be_done(server, action)
     ]
+
+
+def _can_be_done(server: JaxsightServer, action: Action) -> bool:
+    """Whether the client has what the action needs: to ask for edits later, or to open a document."""
+    if action.pending:
+        return server.client.resolves_edits
+    return server.client.shows_documents or not action.command
 
 
 async def resolve(server: JaxsightServer, action: types.CodeAction) -> types.CodeAction:
