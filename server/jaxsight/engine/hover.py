@@ -9,6 +9,7 @@ from jaxsight.engine import trees
 from jaxsight.engine.answers import Hover
 from jaxsight.engine.documents import Subject
 from jaxsight.engine.failures import summary
+from jaxsight.engine.functions import Function
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Observation, Seen, Traced
@@ -65,6 +66,29 @@ def expression_hover(source: str, range: Range, observation: Observation, view: 
     return Hover(range, "\n\n".join(lines) + _stale(view), view.stale)
 
 
+def helper_hover(function: Function, range: Range, view: View, first_line: int) -> Hover | None:
+    """A function without example inputs of its own, as it was called in the trace of another; nothing if it was not.
+
+    Args:
+        function: relative to its chunk, which begins at `first_line`.
+        range: the function's name.
+    """
+    values: list[Seen] = []
+    parameters: list[str] = []
+    for parameter in function.parameters:
+        observation = view.observed.get(parameter.range.shifted(first_line))
+        seen = view.seen(observation) if observation is not None else ()
+        values += seen
+        texts = " | ".join(dict.fromkeys(each.text for each in seen))
+        parameters.append(f"{parameter.name}: {texts}" if texts else parameter.name)
+    if not values:
+        return None
+    name = function.qualname.rpartition(".")[2]
+    notes = [*_notes(values), f"in `{view.answer.question.subject.name}`"]
+    parts = [_code(_call(name, parameters)), " · ".join(notes)]
+    return Hover(range, "\n\n".join(parts) + _stale(view), view.stale)
+
+
 def shortened(source: str) -> str:
     """An expression on one line, its middle left out when it is long."""
     line = (
@@ -89,13 +113,17 @@ def unasked_hover(subject: Subject, reason: str) -> Hover:
 def signature(name: str, traced: Traced) -> str:
     """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown by its value."""
     parameters = [f"{parameter}: {text}" for parameter, text in traced.parameters]
-    line = f"{name}({', '.join(parameters)}) -> {traced.outputs}"
+    return _call(name, parameters, traced.outputs)
+
+
+def _call(name: str, parameters: list[str], outputs: str = "") -> str:
+    line = f"{name}({', '.join(parameters)})" + (f" -> {outputs}" if outputs else "")
     if len(line) <= _WIDTH:
         return line
     wrapped = (trees.wrapped(each, _WIDTH - 4, _TREE_LINES) for each in parameters)
     body = "".join(f"{textwrap.indent(each, '    ')},\n" for each in wrapped)
-    outputs = trees.wrapped(traced.outputs, _WIDTH - len(") -> "), _TREE_LINES)
-    return f"{name}(\n{body}) -> {outputs}"
+    shown = trees.wrapped(outputs, _WIDTH - len(") -> "), _TREE_LINES)
+    return f"{name}(\n{body})" + (f" -> {shown}" if outputs else "")
 
 
 def _facts(subject: Subject, view: View, traced: Traced) -> str:

@@ -29,10 +29,16 @@ from jaxsight.engine.diagnostics import report
 from jaxsight.engine.documents import Document, Subject, subject_at
 from jaxsight.engine.events import Event, Refresh
 from jaxsight.engine.examples import ExampleSet
+from jaxsight.engine.functions import Function
 from jaxsight.engine.hints import shape_hints
-from jaxsight.engine.hover import expression_hover, function_hover, unasked_hover
+from jaxsight.engine.hover import (
+    expression_hover,
+    function_hover,
+    helper_hover,
+    unasked_hover,
+)
 from jaxsight.engine.lenses import lenses
-from jaxsight.engine.module import Module
+from jaxsight.engine.module import Module, ModuleChunk
 from jaxsight.engine.projects import Projects
 from jaxsight.engine.questions import Question, Unasked, ask
 from jaxsight.engine.relocate import expressions_at
@@ -127,6 +133,9 @@ class Session:
         subject = subject_at(subjects, position)
         if subject is not None and position in subject.name_range:
             return await self._function_hover(document, subject)
+        found = document.module.function_at(position)
+        if found is not None and position in found[1].name_range.shifted(found[0].first_line):
+            return await self._helper_hover(document, *found)
         chunk = document.module.chunk_at(position)
         if chunk is None:
             return None
@@ -358,6 +367,22 @@ class Session:
         if project.untrusted:
             return Unasked("the workspace is not trusted, so no code of it runs")
         return ask(document, subject, chosen, root=project.root, environment=project.environment)
+
+    async def _helper_hover(
+        self, document: Document, chunk: ModuleChunk, function: Function
+    ) -> Hover | None:
+        range = function.name_range.shifted(chunk.first_line)
+        subjects = self._subjects(document)
+        stale: Hover | None = None
+        for subject in _by_closeness(subjects, subject_at(subjects, range.start)):
+            view = await self._view(document, subject, HOVER_PATIENCE)
+            if not isinstance(view, View):
+                continue
+            hover = helper_hover(function, range, view, chunk.first_line)
+            if hover is not None and not hover.stale:
+                return hover
+            stale = stale or hover
+        return stale
 
     async def _function_hover(self, document: Document, subject: Subject) -> Hover:
         view = await self._view(document, subject, HOVER_PATIENCE)
