@@ -205,7 +205,14 @@ def broken_always(sequence: Sequence_, indent: str) -> list[str]:
 
 
 def returned(value: Expr, indent: str) -> list[str]:
-    """`return value`."""
+    """`return value`; a tuple's parentheses are left out where it fits."""
+    match value:
+        case Sequence_("(", (_, _, *_) as items) if not any(isinstance(item, Star) for item in items):
+            line = f"{indent}return {_joined(items)}"
+            if len(line) <= WIDTH:
+                return [line]
+        case _:
+            pass
     return _wrapped(value, indent, "return ")
 
 

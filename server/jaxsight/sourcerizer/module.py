@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -149,25 +149,32 @@ def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
     def leaf(found: Atom | Slot) -> Expr:
         return Atom(text(found.text)) if isinstance(found, Atom) else found
 
+    return replaced(body, leaf, text)
+
+
+def replaced(
+    body: Sequence[Statement],
+    leaf: Callable[[Atom | Slot], Expr],
+    name: Callable[[str], str] = str,
+) -> list[Statement]:
+    """The statements with each atom of their expressions replaced by what `leaf` says, and what they define named as `name` says."""
+
     def statement(found: Statement) -> Statement:
         match found:
             case Assign(targets, value):
                 if isinstance(targets, str):
-                    targets = text(targets)
+                    targets = name(targets)
                 return replace(found, targets=targets, value=rebuilt(value, leaf))
-            case Effect(value, equations):
-                return Effect(rebuilt(value, leaf), equations)
-            case Return(value):
-                return Return(rebuilt(value, leaf))
+            case Effect(value) | Return(value):
+                return replace(found, value=rebuilt(value, leaf))
             case With(context, inside):
                 return With(context, [statement(part) for part in inside])
-            case Function(name, parameters, inside, decorators, docstring):
-                return Function(
-                    text(name),
-                    parameters,
-                    [statement(part) for part in inside],
-                    [rebuilt(decorator, leaf) for decorator in decorators],
-                    docstring,
+            case Function():
+                return replace(
+                    found,
+                    name=name(found.name),
+                    body=[statement(part) for part in found.body],
+                    decorators=[rebuilt(decorator, leaf) for decorator in found.decorators],
                 )
             case Remark() | Raw():
                 return found

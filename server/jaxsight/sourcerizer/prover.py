@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.core import primitives
+from jax.interpreters import ad
 
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.compat.staging import stage, surroundings
@@ -47,6 +48,7 @@ class Prover:
             "lax": lax,
             "np": np,
             "primitives": primitives,
+            "ad": ad,
         }
         self.axes: list[tuple[Any, int]] = []
         """Mapped axes around, with sizes: collectives need them."""

@@ -1,7 +1,7 @@
 """Whether two jaxprs are one program, and if not, where they part.
 
 What may differ: names of variables and of inner jits, dead code, how a scalar literal is held, whether it is a literal or a constant,
-and the order in which loops list the values that they capture. Everything else must agree: primitives in order, their parameters,
+shardings over a mesh without axes, and the order in which loops list the values that they capture. Everything else must agree: primitives in order, their parameters,
 operands, abstract values with weak types, effects, the rules of custom derivatives, and the bits of constants.
 """
 
@@ -306,6 +306,7 @@ class Comparison:
 
     def _values(self, what: str, left: Any, right: Any) -> None:
         """Any parameter."""
+        left, right = _said(left), _said(right)
         if left is right:
             return
         if is_jaxpr(left) and is_jaxpr(right):
@@ -358,6 +359,13 @@ class Comparison:
                 self._values(what, one, other)
             return
         raise Parted(what, left, right)
+
+
+def _said(given: Any) -> Any:
+    """None for a sharding over no axes of a mesh, which derivatives leave behind where no mesh is: it says nothing."""
+    if isinstance(given, jax.sharding.NamedSharding) and not given.mesh.axis_names:
+        return None
+    return given
 
 
 def _same_objects(left: Sequence[Any], right: Sequence[Any]) -> bool:

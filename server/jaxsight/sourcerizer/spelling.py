@@ -92,6 +92,7 @@ IMPORTS = {
     "lax": "from jax import lax",
     "np": "import numpy as np",
     "primitives": "from jax.extend.core import primitives",
+    "ad": "from jax.interpreters import ad",
     "api_util": "from jax import api_util",
     "linear_util": "from jax.extend import linear_util",
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from jaxsight.sourcerizer import constants, spelling
 from jaxsight.sourcerizer.assignments import is_of_derivative, user_names
 from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, opened
-from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Lambda, Sequence_, Slot, call, fill, is_identifier, tuple_
+from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Lambda, Sequence_, Slot, call, fill, is_identifier, parsed, tuple_
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
     Assign,
@@ -38,6 +38,7 @@ from jaxsight.sourcerizer.prover import Claim, Prover
 from jaxsight.sourcerizer.rules.bound import by_name, by_primitive
 from jaxsight.sourcerizer.same import Comparison, live, value_token
 from jaxsight.sourcerizer.view import LAX, PRETTY, View
+from jaxsight.sourcerizer.windows import Found, Window, candidates, found
 
 _log = logging.getLogger(__name__)
 
@@ -104,9 +105,8 @@ class Writer:
     name_of: Callable[[Any], str | None] = lambda var: None
     """What the user called a variable, where someone watched the program being made."""
     derivative: bool = False
-    modules: set[str] = field(default_factory=set)
-    """Modules of other packages that the text names, to be imported."""
     _spelled: dict[Any, Proved] = field(default_factory=dict)
+    _idioms: dict[Any, Proved | None] = field(default_factory=dict)
     _shared: dict[Any, tuple[Any, str]] = field(default_factory=dict)
     _building: list[str] = field(default_factory=list)
     _customs: dict[Any, list[tuple[Program, str]]] = field(default_factory=dict)
@@ -174,6 +174,13 @@ class Writer:
             self.stored[name] = value
         return Atom(name)
 
+    def helper(self, name: str, text: str) -> Expr:
+        """A value at the top of the module that is no constant of the program."""
+        if name not in self.names.module:
+            self.names.keep(name)
+            self.constants.append(Assign(name, parsed(text)))
+        return Atom(name)
+
     def placeholder(self, value: Any, base: str, why: str) -> Expr:
         """A name for something that the caller passes in."""
         known = self.placeholders.get(id(value))
@@ -235,16 +242,21 @@ class Writer:
         """The best expression that is proved to be an equation. Raises `Unsourceable`."""
         known = self._spelled.get(key) if key is not None else None
         if known is None:
-            known = self._prove(view_of, claim)
+            known = self._prove(view_of, claim, self._sources())
             if key is not None:
                 self._spelled[key] = known
         return known
 
-    def _prove(self, view_of: Callable[[int], View], claim: Claim) -> Proved:
+    def _prove(
+        self,
+        view_of: Callable[[int], View],
+        claim: Claim,
+        sources: Iterable[Callable[[View], Iterator[Expr]]],
+    ) -> Proved:
         tried = 0
         whys: list[str] = []
         seen: set[str] = set()
-        for source in self._sources():
+        for source in sources:
             for variant in range(VARIANTS):
                 view = view_of(variant)
                 candidates = source(view)
@@ -267,12 +279,53 @@ class Writer:
         name = claim.equations[-1].primitive.name
         raise Unsourceable(name, whys[0] if whys and not tried else f"{tried} spellings tried, none is it" + (f" ({whys[0]})" if whys else ""))
 
+    def prove_window(self, windows: Sequence[Window], key: Any) -> Expr | None:
+        """What several equations are written as together, with slots; None where nothing is proved to be them."""
+        if key is not None and key in self._idioms:
+            known = self._idioms[key]
+            return known.expr if known else None
+        proved = self._first_proved(windows)
+        if key is not None:
+            self._idioms[key] = proved
+        return proved.expr if proved else None
+
+    def _first_proved(self, windows: Sequence[Window]) -> Proved | None:
+        seen: set[str] = set()
+        for window in windows:
+            claim = Claim(window.equations, window.inputs, [window.output])
+            for candidate in candidates(window):
+                text = flat(candidate)
+                if text in seen:
+                    continue
+                seen.add(text)
+                results = self.prover.proves(candidate, claim)
+                if results == (0,):
+                    return Proved(candidate, 0)
+        return None
+
+    def prove_pretty(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved | None:
+        """What people write for an equation that contains programs; None where nothing is proved to be it."""
+        if key is not None and key in self._idioms:
+            return self._idioms[key]
+        try:
+            proved = self._prove(view_of, claim, [_pretty])
+        except Unsourceable:
+            proved = None
+        if key is not None:
+            self._idioms[key] = proved
+        return proved
+
     def _sources(self) -> Iterator[Callable[[View], Iterator[Expr]]]:
         if self.options.style == "pretty":
-            yield lambda view: rule(view) if (rule := PRETTY.of(view.name)) else iter(())
+            yield _pretty
         yield lambda view: rule(view) if (rule := LAX.of(view.name)) else iter(())
         yield by_name
         yield by_primitive
+
+
+def _pretty(view: View) -> Iterator[Expr]:
+    rule = PRETTY.of(view.name)
+    return rule(view) if rule else iter(())
 
 
 VARIANTS = 3
@@ -389,9 +442,17 @@ class Scope:
                 uses[id(atom)] = uses.get(id(atom), 0) + 1
         named = self.writer.user_names(equations, kept)
         self.names.promise(itertools.chain.from_iterable(named.values()))
+        windows = self._windows(kept, uses)
         position = 0
         while position < len(kept):
             equation = kept[position]
+            if (window := windows.get(position)) is not None:
+                group = window.window.equations
+                position += len(group)
+                self.writer.equations += len(group)
+                expr = fill(window.expr, [self.read(var) for var in window.window.inputs])
+                self._assign(group, Proved(expr, 0), named.get(position - 1), uses)
+                continue
             absorb = ABSORBS.of(equation.primitive.name)
             count = 1
             if absorb is not None:
@@ -401,10 +462,18 @@ class Scope:
             self.writer.equations += count
             self._group(group, named.get(position - 1), uses)
 
+    def _windows(self, kept: Sequence[Any], uses: dict[int, int]) -> dict[int, Found]:
+        """Equations that are written together, by the position of the first; none in the plain style."""
+        if self.writer.options.style != "pretty":
+            return {}
+        return found(kept, uses, self.writer.prove_window)
+
     def _group(self, group: Sequence[Any], names: Sequence[str] | None, uses: dict[int, int]) -> None:
         equation = group[-1]
         structure = STRUCTURES.of(equation.primitive.name)
-        proved = structure(self, group if len(group) > 1 else equation) if structure else None
+        proved = self._idiom(equation) if structure and len(group) == 1 else None
+        if proved is None and structure:
+            proved = structure(self, group if len(group) > 1 else equation)
         if proved is None:
             if len(group) > 1:
                 for single in group:
@@ -423,7 +492,8 @@ class Scope:
             return
         base = _called(equation) or suggested(equation.primitive.name)
         targets: list[str] = []
-        for var, base in zip(outputs, names or [base] * len(outputs), strict=True):
+        given = [name if name.strip("_") else base for name in names or [base] * len(outputs)]
+        for var, base in zip(outputs, given, strict=True):
             if is_dropped(var) or not uses.get(id(var)):
                 targets.append("_")
                 continue
@@ -435,38 +505,30 @@ class Scope:
             comment = ", ".join(
                 _shape(var.aval) for var, target in zip(outputs, targets, strict=True) if target != "_"
             )
-        self.body.append(Assign(_pattern(proved.results, targets), proved.expr, group, comment))
+        pattern = _pattern(proved.results, targets)
+        self.body.append(Assign(pattern, proved.expr, group, comment, names is not None))
 
     def _leaf(self, equation: Any) -> Proved:
-        variables = [atom for atom in equation.invars if not is_literal(atom)]
-        indices = itertools.count()
-        numbers = [None if is_literal(atom) else next(indices) for atom in equation.invars]
-
-        def view_of(variant: int) -> View:
-            return View(
-                equation.primitive,
-                equation.params,
-                tuple(
-                    _literal(atom, variant) if number is None else Slot(number)
-                    for atom, number in zip(equation.invars, numbers, strict=True)
-                ),
-                tuple(atom.aval for atom in equation.invars),
-                tuple(var.aval for var in equation.outvars),
-                tuple(atom.val if is_literal(atom) else None for atom in equation.invars),
-            )
-
-        inputs = [_Binder(atom.aval) for atom in variables]
-        substitute = iter(inputs)
-        stand_ins = [atom if is_literal(atom) else next(substitute) for atom in equation.invars]
-        claim = Claim([equation.replace(invars=stand_ins)], inputs, equation.outvars)
+        view_of, claim = _claimed(equation)
         try:
             proved = self.writer.prove(view_of, claim, _key(equation))
         except Unsourceable as error:
             raise Unsourceable(error.primitive, error.why, place(equation)) from error
         if ".bind(" in flat(proved.expr):
             self.writer.bound.append(equation.primitive.name)
-        filled = fill(proved.expr, [self.read(atom) for atom in variables])
-        return Proved(filled, proved.results)
+        return self._filled(proved, equation)
+
+    def _idiom(self, equation: Any) -> Proved | None:
+        """What people write for an equation that contains programs, where the style asks for it."""
+        name = equation.primitive.name
+        if self.writer.options.style != "pretty" or PRETTY.of(name) is None:
+            return None
+        proved = self.writer.prove_pretty(*_claimed(equation), _key(equation))
+        return self._filled(proved, equation) if proved else None
+
+    def _filled(self, proved: Proved, equation: Any) -> Proved:
+        variables = [atom for atom in equation.invars if not is_literal(atom)]
+        return Proved(fill(proved.expr, [self.read(atom) for atom in variables]), proved.results)
 
     def function(
         self,
@@ -495,6 +557,30 @@ class Scope:
         if not scope.captured:
             return Atom(fresh)
         return Lambda(named, call(fresh, *(Atom(text) for text in lifted)))
+
+
+def _claimed(equation: Any) -> tuple[Callable[[int], View], Claim]:
+    """What rules see of an equation, for each spelling of its literals, and what is to be proved of what they offer."""
+    indices = itertools.count()
+    numbers = [None if is_literal(atom) else next(indices) for atom in equation.invars]
+
+    def view_of(variant: int) -> View:
+        return View(
+            equation.primitive,
+            equation.params,
+            tuple(
+                _literal(atom, variant) if number is None else Slot(number)
+                for atom, number in zip(equation.invars, numbers, strict=True)
+            ),
+            tuple(atom.aval for atom in equation.invars),
+            tuple(var.aval for var in equation.outvars),
+            tuple(atom.val if is_literal(atom) else None for atom in equation.invars),
+        )
+
+    inputs = [_Binder(atom.aval) for atom in equation.invars if not is_literal(atom)]
+    substitute = iter(inputs)
+    stand_ins = [atom if is_literal(atom) else next(substitute) for atom in equation.invars]
+    return view_of, Claim([equation.replace(invars=stand_ins)], inputs, equation.outvars)
 
 
 @dataclass(eq=False, slots=True)

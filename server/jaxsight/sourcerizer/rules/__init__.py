@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 
 _MODULES = (
-    "calls", "closed", "contractions", "control", "effects", "elementwise", "functional", "indexing", "indices",
-    "library", "linalg", "operators", "random", "reductions", "shapes", "shaping", "statistics",
+    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "functional",
+    "indexing", "indices", "library", "linalg", "operators", "random", "reductions", "shapes",
+    "shaping", "statistics",
 )  # fmt: skip
 
 

@@ -34,9 +34,10 @@ def convert(view: View) -> Iterator[Expr]:
     if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(spelling.kind(new))):
         yield call("lax.convert_element_type", x, Atom(python))
     yield call("lax.convert_element_type", x, spelling.dtype(new))
-    if view.params.get("sharding") is not None:
-        yield call("jnp.asarray", x, spelling.dtype(new))
-        yield call(Attribute(x, "astype"), spelling.dtype(new))
+    if view.params.get("sharding") is not None:  # as transposition leaves it
+        sharding = Attribute(call("jax.typeof", x), "sharding")
+        yield call(Attribute(x, "astype"), spelling.dtype(new), device=sharding)
+        yield call("jnp.asarray", x, spelling.dtype(new), device=sharding)
 
 
 @LAX("bitcast_convert_type")

@@ -9,6 +9,7 @@ from jaxsight.sourcerizer.compat.staging import is_literal
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, Index, call, tuple_
 from jaxsight.sourcerizer.rules.shapes import bounds, whole_of
 from jaxsight.sourcerizer.spelling import text, value
+from jaxsight.sourcerizer.view import PRETTY, View
 from jaxsight.sourcerizer.windows import IDIOMS, Window
 
 _NORMALISED = "lt|add|select_n|convert_element_type|broadcast_in_dim|reshape|squeeze|concatenate*"
@@ -121,6 +122,34 @@ def _places(window: Window, equation: Any, where: Any) -> Iterator[tuple[Expr, .
         else:
             return
     yield whole_of(items)
+
+
+@PRETTY("dynamic_slice")
+def slice_at(view: View) -> Iterator[Expr]:
+    """A slice along one axis."""
+    x, *starts = view.operands
+    sizes, shape = view.params["slice_sizes"], view.inputs[0].shape
+    moving = [axis for axis, size in enumerate(sizes) if size != shape[axis]]
+    if len(moving) == 1:
+        (axis,) = moving
+        along = {"axis": value(axis)} if axis else {}
+        for flags in ({}, _AS_IT_IS):
+            yield call("lax.dynamic_slice_in_dim", x, starts[axis], value(sizes[axis]), **along, **flags)
+
+
+@PRETTY("dynamic_update_slice")
+def update_at(view: View) -> Iterator[Expr]:
+    """An update along one axis."""
+    x, update, *starts = view.operands
+    moving = [axis for axis, start in enumerate(starts) if start != Atom("0")]
+    if len(moving) == 1:
+        (axis,) = moving
+        for flags in ({}, _AS_IT_IS):
+            yield call("lax.dynamic_update_slice_in_dim", x, update, starts[axis], value(axis), **flags)
+
+
+_AS_IT_IS = {"allow_negative_indices": Atom("False")}
+"""Negative indices are counted from the end otherwise, which takes equations."""
 
 
 @IDIOMS("lt|add|select_n|convert_element_type* dynamic_slice squeeze|reshape?")

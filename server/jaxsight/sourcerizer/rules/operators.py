@@ -33,6 +33,8 @@ _NUMPY = {
 
 @PRETTY(*{*OPERATORS, *_NUMPY} - {"clamp", "square", "not"})
 def operator(view: View) -> Iterator[Expr]:
+    if all(literal is not None for literal in view.literals):
+        return  # Python would compute it
     if (symbol := OPERATORS.get(view.name)) and len(view.operands) == 2:
         yield Binary(symbol, *view.operands)
     if (name := _NUMPY.get(view.name)) is not None:

@@ -30,6 +30,10 @@ def reshape(view: View) -> Iterator[Expr]:
     sizes = tuple(view.params["new_sizes"])
     if rest or view.literals[0] is not None:
         return
+    if (order := view.params.get("dimensions")) is not None:
+        joined = next((axis for axis, given in enumerate(order) if given == 0), 1)
+        yield call("jnp.concatenate", x, axis=value(joined))
+        return
     if len(sizes) == 1:
         yield call(Attribute(x, "reshape"), Atom("-1"))
     if len(sizes) == 0:

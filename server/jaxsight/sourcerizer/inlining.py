@@ -1,0 +1,267 @@
+"""Values that are used once, written where they are used if that reads better.
+
+The order in which equations are made stays what it was: a value moves only from the statement right before the one that uses it, and only
+to a place that Python reaches before it evaluates anything else there. So the program that the text stands for is the same, to the
+order of its equations. Names that the user gave stay.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxsight.sourcerizer.exprs import (
+    Atom,
+    Attribute,
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Keyword,
+    Lambda,
+    Pair,
+    Sequence_,
+    Slot,
+    Star,
+    Unary,
+    is_identifier,
+    rebuilt,
+)
+from jaxsight.sourcerizer.layout import STEP, WIDTH, flat
+from jaxsight.sourcerizer.module import (
+    Assign,
+    Effect,
+    Function,
+    Raw,
+    Remark,
+    Return,
+    Statement,
+    With,
+    replaced,
+)
+
+MOST_STEPS = 5
+"""Operations and calls that one line may hold."""
+
+DEEPEST = 3
+"""Levels of calls and brackets within one another."""
+
+FEW = 3
+"""Times that a short part of an argument is read without a name of its own."""
+
+_HARMLESS = frozenset({"at"})
+"""Attributes that make no equation."""
+
+
+def inlined(body: Sequence[Statement], indent: str = "") -> list[Statement]:
+    """The statements of a module or function, and of the functions in it, with values moved to where they are used."""
+    inside = _without_readings([_within(statement, indent) for statement in body])
+    counts = Counter(_names(inside))
+    done: list[Statement] = []
+    for statement in inside:
+        made = statement
+        if isinstance(statement, (Assign, Effect, Return)):
+            made = _taking(done, statement, counts, indent)
+        done.append(made)
+    return done
+
+
+def _without_readings(body: Sequence[Statement]) -> list[Statement]:
+    """Without names for parts of arguments (`params["w"]`) that are read once, or that are as short as the name: reading them does nothing."""
+    counts = Counter(_names(body))
+    short: dict[str, Expr] = {}
+    for statement in body:
+        if isinstance(statement, Assign) and isinstance(statement.targets, str) and _reads_part(statement):
+            name = statement.targets
+            if counts[name] == 1 or (counts[name] <= FEW and len(flat(statement.value)) <= len(name) + 2):
+                short[name] = statement.value
+    if not short:
+        return list(body)
+
+    def leaf(found: Atom | Slot) -> Expr:
+        return short.get(found.text, found) if isinstance(found, Atom) else found
+
+    kept = [s for s in body if not (isinstance(s, Assign) and isinstance(s.targets, str) and s.targets in short)]
+    return replaced(kept, leaf)
+
+
+def _reads_part(statement: Assign) -> bool:
+    value = statement.value
+    while isinstance(value, (Index, Attribute)):
+        value = value.value
+    return not statement.equations and isinstance(value, Atom) and not isinstance(statement.value, Atom)
+
+
+def _within(statement: Statement, indent: str) -> Statement:
+    match statement:
+        case Function():
+            return dataclasses.replace(statement, body=inlined(statement.body, indent + STEP))
+        case With():
+            return dataclasses.replace(statement, body=inlined(statement.body, indent + STEP))
+        case _:
+            return statement
+
+
+def _taking(
+    before: list[Statement],
+    statement: Assign | Effect | Return,
+    counts: Counter[str],
+    indent: str,
+) -> Statement:
+    """`statement` with what the ones before it give it, as far as that reads well; those are taken from `before`."""
+    while (place := _last_value(before)) is not None:
+        given = before[place]
+        assert isinstance(given, Assign)
+        assert isinstance(given.targets, str)
+        name = given.targets
+        if counts[name] != 1 or not _reached_first(statement.value, name):
+            break
+        value = rebuilt(
+            statement.value,
+            lambda leaf, name=name, given=given: given.value  # type: ignore[misc]
+            if isinstance(leaf, Atom) and leaf.text == name
+            else leaf,
+        )
+        made = dataclasses.replace(statement, value=value)
+        whole = isinstance(statement, Return) and statement.value == Atom(name)
+        if not whole and (given.given or not _reads_well(made, given.value, indent)):
+            break
+        if not isinstance(made, Return):
+            made = dataclasses.replace(made, equations=[*given.equations, *made.equations])
+        del before[place]
+        statement = made
+    return statement
+
+
+def _last_value(before: Sequence[Statement]) -> int | None:
+    """The last statement that does anything, if it names one value: definitions of functions make no equations."""
+    for place in range(len(before) - 1, -1, -1):
+        statement = before[place]
+        if isinstance(statement, Function):
+            continue
+        if isinstance(statement, Assign) and isinstance(statement.targets, str) and statement.equations:
+            return place
+        return None
+    return None
+
+
+def _reads_well(statement: Assign | Effect | Return, moved: Expr, indent: str) -> bool:
+    before = "return "
+    if isinstance(statement, Assign):
+        before = (statement.targets if isinstance(statement.targets, str) else flat(statement.targets)) + " = "
+    value = statement.value
+    return (
+        len(indent + before + flat(value)) <= WIDTH
+        and _steps(value) <= MOST_STEPS
+        and _depth(value) <= DEEPEST
+        and not isinstance(moved, (Lambda, Sequence_))
+    )
+
+
+def _parts(expr: Any) -> tuple[Any, ...]:
+    """What Python evaluates of an expression, in order, before the expression itself."""
+    match expr:
+        case Keyword(_, value) | Star(value) | Unary(_, value) | Attribute(value, _):
+            return (value,)
+        case Pair(key, value):
+            return (key, value)
+        case Call(function, items):
+            return (function, *items)
+        case Index(value, items):
+            return (value, *items)
+        case Sequence_(_, items):
+            return tuple(items)
+        case Binary(_, left, right):
+            return (left, right)
+        case _:
+            return ()
+
+
+def _does(expr: Any) -> bool:
+    """Whether evaluating an expression, its parts aside, may make equations."""
+    match expr:
+        case Attribute(_, name):
+            return name not in _HARMLESS
+        case Index(Attribute(_, name), _):
+            return name not in _HARMLESS
+        case Call() | Index() | Binary() | Unary():
+            return True
+        case _:
+            return False
+
+
+def _method(expr: Any) -> bool:
+    """`x.astype` in `x.astype(…)`: looked up, not computed."""
+    return isinstance(expr, Attribute)
+
+
+def _reached_first(expr: Any, name: str) -> bool:
+    """Whether a name is read before anything is computed; false where it is not read at all."""
+    for part, called in _evaluated(expr, False):
+        if isinstance(part, Atom) and part.text == name:
+            return True
+        if _does(part) and not called:
+            return False
+    return False
+
+
+def _evaluated(expr: Any, called: bool) -> Iterator[tuple[Any, bool]]:
+    """Expressions in the order in which they are done with, and whether they are only called."""
+    parts = _parts(expr)
+    for index, part in enumerate(parts):
+        yield from _evaluated(part, isinstance(expr, Call) and index == 0 and _method(part))
+    yield expr, called
+
+
+def _steps(expr: Any) -> int:
+    own = isinstance(expr, (Call, Binary, Unary, Index))
+    return int(own) + sum(_steps(part) for part in _parts(expr))
+
+
+def _depth(expr: Any) -> int:
+    own = isinstance(expr, (Call, Index, Binary))
+    return int(own) + max((_depth(part) for part in _parts(expr)), default=0)
+
+
+def _names(body: Sequence[Statement]) -> Iterator[str]:
+    """Every reading of a name, as often as it is read."""
+    for statement in body:
+        match statement:
+            case Assign(_, value) | Effect(value) | Return(value):
+                yield from _read(value)
+            case Function(_, parameters, inside, decorators):
+                for parameter in parameters:
+                    yield from _words(parameter.partition("=")[2])
+                for decorator in decorators:
+                    yield from _read(decorator)
+                yield from _names(inside)
+            case With(context, inside):
+                yield from _read(context)
+                yield from _names(inside)
+            case Raw(lines):
+                for line in lines:
+                    yield from _words(line)
+            case Remark():
+                pass
+
+
+def _words(text: str) -> Iterator[str]:
+    yield from re.findall(r"[A-Za-z_]\w*", text)
+
+
+def _read(expr: Any) -> Iterator[str]:
+    match expr:
+        case Atom(text):
+            yield from [text] if is_identifier(text) else _words(text)
+        case Lambda(_, inner):
+            for name in _read(inner):
+                yield name
+                yield name  # what is evaluated later, or more than once, stays where it is
+        case Slot():
+            return
+        case _:
+            for part in _parts(expr):
+                yield from _read(part)
