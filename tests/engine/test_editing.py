@@ -235,6 +235,15 @@ async def test_the_chosen_example_set_is_used(editing: Session, file: str) -> No
     editing.close(file)
 
 
+async def test_a_hover_traces_only_what_comes_to_its_place(editing: Session, file: str) -> None:
+    endless = "\n\ndef g(x):\n    Z\n    Example inputs:\n        x: f32[]\n    Z\n    while True: x += 1\n"
+    text = SOURCE.replace("Twice", "The word") + endless.replace("Z", '"""')
+    editing.open(file, text)
+    line = text.splitlines().index('    """The word.')
+    assert await asyncio.wait_for(editing.hover(file, Position(line, 8)), 20) is None
+    editing.close(file)
+
+
 async def test_restarting_traces_again(editing: Session, file: str) -> None:
     editing.open(file, SOURCE)
     await trace_id(editing, file)

@@ -144,6 +144,8 @@ class Session:
             return None
         stale: Hover | None = None
         for candidate in _by_closeness(subjects, subject):
+            if not self._may_reach(document, candidate, chunk):
+                continue
             view = await self._view(document, candidate, HOVER_PATIENCE)
             if not isinstance(view, View):
                 continue
@@ -354,6 +356,13 @@ class Session:
     def _subjects(self, document: Document) -> tuple[Subject, ...]:
         return document.subjects(self._projects.of(document.path).outside)
 
+    def _may_reach(self, document: Document, subject: Subject, chunk: ModuleChunk) -> bool:
+        """Whether the subject's trace may have come to a chunk; nothing is traced to find out."""
+        question = self._question(document, subject)
+        return isinstance(question, Unasked) or any(
+            member.first_line == chunk.first_line for member in question.slice.members
+        )
+
     def _chosen_set(self, document: Document, subject: Subject) -> ExampleSet | None:
         sets = subject.examples.sets
         name = self._chosen.get((document.path, subject.name))
@@ -375,6 +384,8 @@ class Session:
         subjects = self._subjects(document)
         stale: Hover | None = None
         for subject in _by_closeness(subjects, subject_at(subjects, range.start)):
+            if not self._may_reach(document, subject, chunk):
+                continue
             view = await self._view(document, subject, HOVER_PATIENCE)
             if not isinstance(view, View):
                 continue
