@@ -28,6 +28,7 @@ from jaxsight.sourcerizer.exprs import (
     Attribute,
     Expr,
     Keyword,
+    Sequence_,
     call,
     dict_,
     is_identifier,
@@ -384,10 +385,12 @@ def value(given: Any) -> Expr:
             return call("slice", value(given.start), value(given.stop), value(given.step))
         case frozenset():
             return call("frozenset", list_(value(part) for part in sorted(given, key=repr)))
+        case set() if given:
+            return Sequence_("{", tuple(value(part) for part in sorted(given, key=repr)))
         case np.ndarray():
             return _array(given)
         case jax.sharding.PartitionSpec():
-            return _call_by_path(given, [value(part) for part in given])
+            return _call_by_path(given, [_spec_part(part) for part in given])
         case jax.sharding.NamedSharding() if given.memory_kind in (None, "device"):
             return call("jax.sharding.NamedSharding", value(given.mesh), value(given.spec))
         case jax.sharding.AbstractMesh():
@@ -408,9 +411,17 @@ def value(given: Any) -> Expr:
             return _object(given)
 
 
+def _spec_part(part: Any) -> Expr:
+    if part is jax.sharding.PartitionSpec.UNCONSTRAINED:
+        return Atom("jax.sharding.PartitionSpec.UNCONSTRAINED")
+    return value(part)
+
+
 def _mesh(given: jax.sharding.Mesh) -> Expr:
     """A mesh of the machine's first devices, or of those that it has."""
     shape, names = given.devices.shape, given.axis_names
+    if not names:
+        raise Unwritable(given, "it has no devices")
     types = {"axis_types": value(tuple(given.axis_types))} if names else {}
     ids = [jax.devices().index(device) for device in given.devices.flat]
     if ids == list(range(len(ids))):
