@@ -181,6 +181,15 @@ class Writer:
             self.constants.append(Assign(name, parsed(text)))
         return Atom(name)
 
+    def named(self, value: Any, base: str, expr: Expr) -> Expr:
+        """A name at the top of the module for something hashable that `expr` makes."""
+        known = self._constants.get(("named", value))
+        if known is None:
+            known = (value, Atom(self.names.fresh(base)))
+            self.constants.append(Assign(flat(known[1]), expr))
+            self._constants["named", value] = known
+        return known[1]
+
     def placeholder(self, value: Any, base: str, why: str) -> Expr:
         """A name for something that the caller passes in."""
         known = self.placeholders.get(id(value))

@@ -10,7 +10,7 @@ import importlib
 
 _MODULES = (
     "calls", "contractions", "control", "derivatives", "effects", "elementwise", "functional",
-    "indexing", "indices", "library", "linalg", "operators", "random", "reductions", "shapes",
+    "indexing", "indices", "library", "linalg", "operators", "parallel", "random", "reductions", "shapes",
     "shaping", "statistics",
 )  # fmt: skip
 
