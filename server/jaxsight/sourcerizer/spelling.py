@@ -392,7 +392,9 @@ def value(given: Any) -> Expr:
         case jax.sharding.PartitionSpec():
             return _call_by_path(given, [_spec_part(part) for part in given])
         case jax.sharding.NamedSharding() if given.memory_kind in (None, "device"):
-            return call("jax.sharding.NamedSharding", value(given.mesh), value(given.spec))
+            around = _is_around(given.mesh)
+            mesh = call("jax.sharding.get_abstract_mesh") if around else value(given.mesh)
+            return call("jax.sharding.NamedSharding", mesh, value(given.spec))
         case jax.sharding.AbstractMesh():
             types = [] if not given.axis_names else [value(tuple(given.axis_types))]
             return call(
@@ -409,6 +411,11 @@ def value(given: Any) -> Expr:
             return function(given)
         case _:
             return _object(given)
+
+
+def _is_around(mesh: Any) -> bool:
+    """Whether it is the mesh that the program around is written under."""
+    return bool(mesh.axis_names) and mesh == jax.sharding.get_abstract_mesh()
 
 
 def _spec_part(part: Any) -> Expr:

@@ -19,7 +19,7 @@ from jaxsight.interpreters.base import Environment, Rules
 from jaxsight.sourcerizer import constants, spelling
 from jaxsight.sourcerizer.assignments import is_of_derivative, user_names
 from jaxsight.sourcerizer.compat import parameters as read
-from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, opened
+from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, on_its_mesh, opened
 from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Lambda, Sequence_, Slot, call, fill, is_identifier, parsed, tuple_
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
@@ -520,7 +520,8 @@ class Scope:
     def _leaf(self, equation: Any) -> Proved:
         view_of, claim = _claimed(equation)
         try:
-            proved = self.writer.prove(view_of, claim, _key(equation))
+            with on_its_mesh(equation.ctx):
+                proved = self.writer.prove(view_of, claim, _key(equation))
         except Unsourceable as error:
             raise Unsourceable(error.primitive, error.why, place(equation)) from error
         if ".bind(" in flat(proved.expr):

@@ -94,3 +94,9 @@ def surroundings(context: Any, axes: Sequence[tuple[Any, int]] = ()) -> Iterator
         if context is not None:
             stack.enter_context(context.manager)
         yield
+
+
+def on_its_mesh(context: Any) -> contextlib.AbstractContextManager[None]:
+    """`surroundings` of an equation that was made over a mesh; nothing for others, which are most."""
+    mesh = getattr(context, "cur_abstract_mesh", None)
+    return contextlib.nullcontext() if mesh is None or mesh.empty else surroundings(context)

@@ -1,0 +1,61 @@
+"""What programs over meshes are traced under. Holds for JAX 0.8 to 0.12.
+
+Private API used: parameters of `shard_map` (`manual_axes`, from 0.9 on `newly_manual_axes`), `core.extend_axis_env_nd`,
+`mesh.use_abstract_mesh`, `config._check_vma`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax._src import config, core
+from jax._src import mesh as meshes
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMap:
+    """A `shard_map`, whichever way this JAX writes it down."""
+
+    mesh: Any
+    body: Any
+    manual: frozenset[str]
+    """Axes that it makes manual."""
+    in_specs: tuple[Any, ...]
+    out_specs: tuple[Any, ...]
+    check_vma: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all axes of its mesh are manual, as they are unless one asks."""
+        return self.manual >= frozenset(self.mesh.axis_names)
+
+
+def shard_map(params: dict[str, Any]) -> ShardMap:
+    manual = params.get("newly_manual_axes", params.get("manual_axes", frozenset()))
+    return ShardMap(
+        params["mesh"],
+        params["jaxpr"],
+        frozenset(manual),
+        tuple(params["in_specs"]),
+        tuple(params["out_specs"]),
+        params["check_vma"],
+    )
+
+
+@contextlib.contextmanager
+def inside(found: ShardMap) -> Iterator[None]:
+    """As the body of a `shard_map` is traced: names of axes, the manual mesh, and whether variance is checked."""
+    whole = found.mesh.abstract_mesh
+    manual = found.manual | set(getattr(found.mesh, "manual_axes", ()))
+    inner = whole.update_axis_types(dict.fromkeys(found.manual, jax.sharding.AxisType.Manual))
+    axes = [(name, size) for name, size in found.mesh.shape.items() if name in manual]
+    with (
+        core.extend_axis_env_nd(axes),
+        meshes.use_abstract_mesh(inner),
+        config._check_vma(found.check_vma),
+    ):
+        yield
