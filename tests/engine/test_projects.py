@@ -46,3 +46,16 @@ def test_a_file_belongs_to_the_nearest_project(workspace: Path, file: str, root:
         editor_by_root={},
     )
     assert Path(projects.of(str(workspace / file)).root) == workspace / root
+
+
+def test_without_a_workspace_a_library_belongs_to_the_project_of_the_working_folder(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = workspace / "env" / "site-packages" / "optax"
+    library.mkdir(parents=True)
+    projects = Projects()
+    projects.configure([], {}, trusted=True, editor_python={}, editor_by_root={})
+    monkeypatch.chdir(workspace / "second" / "inner")
+    assert Path(projects.of(str(library / "a.py")).root) == workspace / "second" / "inner"
+    monkeypatch.chdir(library)
+    assert Path(projects.of(str(library / "b.py")).root) == workspace

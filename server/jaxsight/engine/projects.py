@@ -1,8 +1,9 @@
 """Projects: a root folder with its settings, its interpreter and its tracers.
 
 A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace's folder that holds
-it; an installed library's to the workspace's first folder, where its example inputs are. Settings are read here and nowhere else, and again when a settings file changes. A project starts no process before
-something is asked of it, and none at all while the workspace is not trusted.
+it; an installed library's to the workspace's first folder (the working folder where there is none), where its example
+inputs are. Settings are read here and nowhere else, and again when a settings file changes. A project starts no process
+before something is asked of it, and none at all while the workspace is not trusted.
 """
 
 from __future__ import annotations
@@ -340,8 +341,10 @@ class Projects:
 
     def _find_root(self, path: str) -> str:
         workspace = next((root for root in self._roots if _holds(root, path)), None)
-        if workspace is None and self._first and _LIBRARIES & set(PurePath(path).parts):
-            return self._find_root(str(Path(self._first, SETTINGS_FILE)))
+        if workspace is None and _is_library(path):
+            first = self._first or str(Path.cwd())
+            if not _is_library(first):
+                return self._find_root(str(Path(first, SETTINGS_FILE)))
         for folder in Path(path).parents:
             if any((folder / marker).exists() for marker in MARKERS):
                 return str(folder)
@@ -376,6 +379,10 @@ class _LongWork:
     def _begin(self) -> None:
         self._begun = True
         self._events.put_nowait(Progress(self._key, self._title, self._detail))
+
+
+def _is_library(path: str) -> bool:
+    return not _LIBRARIES.isdisjoint(PurePath(path).parts)
 
 
 def _holds(folder: str, path: str) -> bool:
