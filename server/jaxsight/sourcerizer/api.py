@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import passing, rules, signature, spelling
+from jaxsight.sourcerizer.assignments import Fits
 from jaxsight.sourcerizer.compat.staging import is_literal, opened
 from jaxsight.sourcerizer.depth import room_for_nesting
 from jaxsight.sourcerizer.exprs import Atom
@@ -34,6 +36,8 @@ from jaxsight.sourcerizer.options import Constants, Options, Style
 from jaxsight.sourcerizer.same import Difference, live, same_jaxpr
 from jaxsight.sourcerizer.writer import Placeholder, Writer
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -51,6 +55,8 @@ class Written:
     """Primitives that only `Primitive.bind` could write, once for each equation."""
     equations: int
     """Equations written, each shared function's once."""
+    inlines: bool = False
+    """Whether jitted functions were written in place of their calls, which makes it another jaxpr."""
 
 
 def sourcerize(
@@ -97,12 +103,14 @@ def write(
     name: str | None = None,
     traced: Callable[[Any], bool] = signature.is_traced,
     name_of: Callable[[Any], str | None] = lambda var: None,
+    fits: Fits | None = None,
 ) -> Written:
     """As `sourcerize`, with all that is known of the result.
 
     Args:
         traced: which leaves of arguments may vary; the program is made for the values of the others.
         name_of: what the user called a variable of the program, for those who watch it being made.
+        fits: and which types the values of expressions had.
     """
     rules.register()
     options = options or Options()
@@ -111,8 +119,27 @@ def write(
         jaxpr, shape = jax.make_jaxpr(call.flat, return_shape=True)(
             *(argument.value for argument in call.arguments)
         )
-        writer = Writer(options, name_of=name_of)
-        return _write(call, jaxpr, shape, writer, name or signature.name_of(function))
+        title = name or signature.name_of(function)
+        written = _write(call, jaxpr, shape, Writer(options, name_of=name_of, fits=fits), title)
+        if options.style == "pretty" and (why := _parted(written, call, jaxpr)) is not None:
+            _log.warning("the pretty style of %s is not the same program (%s): plain style", title, why)
+            plain = Writer(replace(options, style="lax"), name_of=name_of, fits=fits)
+            written = _write(call, jaxpr, shape, plain, title)
+        return written
+
+
+def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | Exception | None:
+    """Where a written module is not the program that it was written for; None too where it cannot be executed by itself."""
+    if written.stored or written.inlines:
+        return None
+    values = [argument.value for argument in call.arguments]
+    try:
+        made = signature.Call(
+            load(written), call.parameters, call.arguments, call.fixed, call.rebuild
+        )
+        return same_jaxpr(jaxpr, jax.make_jaxpr(made.flat)(*values))
+    except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program either
+        return error
 
 
 def _write(
@@ -166,6 +193,7 @@ def _write(
         dict(writer.stored),
         tuple(writer.bound),
         writer.equations,
+        options.inline,
     )
 
 

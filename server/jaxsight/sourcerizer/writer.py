@@ -17,8 +17,9 @@ import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
 from jaxsight.sourcerizer import constants, spelling
-from jaxsight.sourcerizer.assignments import is_of_derivative, user_names
+from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
 from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, on_its_mesh, opened
 from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Lambda, Sequence_, Slot, call, fill, is_identifier, parsed, tuple_
 from jaxsight.sourcerizer.layout import flat
@@ -79,6 +80,9 @@ Structure = Callable[["Scope", Any], "Proved | None"]
 
 STRUCTURES: Rules[Structure] = Rules()
 
+PRETTY_STRUCTURES: Rules[Structure] = Rules()
+"""The same in the pretty style, tried first. What they write is compared as a whole at the end."""
+
 Absorb = Callable[[Sequence[Any], int, Callable[[Any], int]], int]
 """Looks at equations from a position on and says how many belong together there (1: only this one), given how often each variable is used.
 The structure rule of the last of them gets them all."""
@@ -104,7 +108,12 @@ class Writer:
     equations: int = 0
     name_of: Callable[[Any], str | None] = lambda var: None
     """What the user called a variable, where someone watched the program being made."""
+    fits: Fits | None = None
+    """Which types the values of the user's expressions had, where someone watched."""
     derivative: bool = False
+    """It is differentiated, or a part of it is."""
+    backward: bool = False
+    """What is being written computes cotangents: nothing that the user named."""
     _spelled: dict[Any, Proved] = field(default_factory=dict)
     _idioms: dict[Any, Proved | None] = field(default_factory=dict)
     _shared: dict[Any, tuple[Any, str]] = field(default_factory=dict)
@@ -119,16 +128,16 @@ class Writer:
         """What the user called the results of equations, by position among those that are `kept`."""
         if not self.options.user_names:
             return {}
+        self.derivative = self.derivative or is_of_derivative(equations)
         seen = {
             index: names
             for index, equation in enumerate(kept)
             if (names := self._seen_names(equation)) is not None
         }
-        if seen:
+        if seen or self.backward:
             return seen
-        self.derivative = self.derivative or is_of_derivative(equations)
         positions = {id(equation): index for index, equation in enumerate(kept)}
-        named = user_names(equations, derivative=self.derivative)
+        named = user_names(equations, derivative=self.derivative, fits=self.fits)
         return {
             positions[id(equations[index])]: names
             for index, names in named.items()
@@ -372,6 +381,8 @@ class Scope:
         self.names: Names = writer.names.function(around.names if around else None)
         self.body: list[Statement] = []
         self.depth: int = around.depth + 1 if around else 0
+        self.uses: dict[int, int] = {}
+        """How often each variable is read, by its id."""
         self.captured: dict[str, None] = {}
         """Names of functions around that this one reads, in order."""
         self._environment: Environment[tuple[Scope, Expr]] = Environment(
@@ -451,6 +462,7 @@ class Scope:
                 uses[id(atom)] = uses.get(id(atom), 0) + 1
         named = self.writer.user_names(equations, kept)
         self.names.promise(itertools.chain.from_iterable(named.values()))
+        self.uses |= uses
         windows = self._windows(kept, uses)
         position = 0
         while position < len(kept):
@@ -482,7 +494,10 @@ class Scope:
         structure = STRUCTURES.of(equation.primitive.name)
         proved = self._idiom(equation) if structure and len(group) == 1 else None
         if proved is None and structure:
+            before = self.writer.backward
+            self.writer.backward = before or is_backward(equation)
             proved = structure(self, group if len(group) > 1 else equation)
+            self.writer.backward = before
         if proved is None:
             if len(group) > 1:
                 for single in group:
@@ -531,7 +546,11 @@ class Scope:
     def _idiom(self, equation: Any) -> Proved | None:
         """What people write for an equation that contains programs, where the style asks for it."""
         name = equation.primitive.name
-        if self.writer.options.style != "pretty" or PRETTY.of(name) is None:
+        if self.writer.options.style != "pretty":
+            return None
+        if (structure := PRETTY_STRUCTURES.of(name)) is not None:
+            return structure(self, equation)
+        if PRETTY.of(name) is None:
             return None
         proved = self.writer.prove_pretty(*_claimed(equation), _key(equation))
         return self._filled(proved, equation) if proved else None
@@ -669,6 +688,7 @@ def nested_results(count: int) -> Any:
 __all__ = [
     "ABSORBS",
     "Call",
+    "PRETTY_STRUCTURES",
     "Placeholder",
     "Proved",
     "Remark",

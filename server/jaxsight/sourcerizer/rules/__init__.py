@@ -10,8 +10,8 @@ import importlib
 
 _MODULES = (
     "calls", "contractions", "control", "derivatives", "effects", "elementwise", "functional",
-    "indexing", "indices", "library", "linalg", "operators", "parallel", "random", "reductions", "shapes",
-    "shaping", "statistics",
+    "indexing", "indices", "library", "linalg", "loops", "operators", "parallel", "random",
+    "reductions", "shapes", "shaping", "statistics",
 )  # fmt: skip
 
 

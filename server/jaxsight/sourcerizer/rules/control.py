@@ -22,7 +22,7 @@ from jaxsight.sourcerizer.writer import (
 )
 
 
-def _grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole: str) -> str:
+def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole: str) -> str:
     """A parameter for several values, which the function takes apart; or the one value's own name."""
     if not variables:
         return scope.names.fresh("_")
@@ -53,8 +53,8 @@ def scan(scope: Scope, equation: Any) -> Proved:
 
     def parameters(inner: Scope) -> tuple[str, ...]:
         binders = found.body.jaxpr.invars
-        carry = _grouped(inner, binders[consts:carried], bases[consts:carried], "carry")
-        x = _grouped(inner, binders[carried:], bases[carried:], "xs")
+        carry = grouped(inner, binders[consts:carried], bases[consts:carried], "carry")
+        x = grouped(inner, binders[carried:], bases[carried:], "xs")
         return carry, x
 
     def results(outputs: list[Expr]) -> Expr:
@@ -91,7 +91,7 @@ def while_(scope: Scope, equation: Any) -> Proved:
         count = len(captured)
 
         def parameters(inner: Scope) -> tuple[str, ...]:
-            return (_grouped(inner, program.jaxpr.invars[count:], bases[count:], "carry"),)
+            return (grouped(inner, program.jaxpr.invars[count:], bases[count:], "carry"),)
 
         def results(outputs: list[Expr]) -> Expr:
             return outputs[0] if single else sequence(outputs)
@@ -122,9 +122,9 @@ def _is_clamp(equation: Any, branches: int) -> bool:
     )
 
 
-@ABSORBS("convert_element_type", "clamp")
+@ABSORBS("convert_element_type", "clamp", "platform_index")
 def choice(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
-    """`lax.cond` converts its predicate, `lax.switch` clamps its index, right before the branches."""
+    """Right before the branches `lax.cond` converts its predicate, `lax.switch` clamps its index, `lax.platform_dependent` asks for one."""
     first = equations[position]
     if position + 1 >= len(equations):
         return 1
@@ -133,6 +133,9 @@ def choice(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) 
     if following.primitive.name != "cond" or uses(made) != 1 or following.invars[0] is not made:
         return 1
     branches = len(following.params["branches"])
+    platforms = following.params.get("branches_platforms")
+    if platforms is not None or first.primitive.name == "platform_index":
+        return 2 if platforms == first.params.get("platforms") else 1
     if first.primitive.name == "clamp":
         return 2 if branches > 1 and _is_clamp(first, branches) else 1
     return 2 if branches == 2 and _is_bool_to_index(first) else 1
@@ -143,6 +146,8 @@ def cond(scope: Scope, found: Any) -> Proved | None:
     if not isinstance(found, list):
         return bound(scope, found)
     chooser, equation = found
+    if chooser.primitive.name == "platform_index":
+        return _platforms(scope, equation)
     programs = [opened(branch) for branch in equation.params["branches"]]
     switched = chooser.primitive.name == "clamp"
     if any(key != "branches" and given is not None for key, given in equation.params.items()):
@@ -162,6 +167,18 @@ def cond(scope: Scope, found: Any) -> Proved | None:
     if switched:
         return Proved(call("lax.switch", index, list_(branches), *operands), results)
     return Proved(call("lax.cond", index, branches[1], branches[0], *operands), results)
+
+
+def _platforms(scope: Scope, equation: Any) -> Proved:
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
+    branches: dict[str, Expr] = {}
+    for platforms, program in zip(equation.params["branches_platforms"], programs, strict=True):
+        names = platforms or ("default",)
+        function = _branch(scope, f"on_{names[0]}" if platforms else "on_others", program)
+        branches |= dict.fromkeys(names, function)
+    results = nested_results(len(equation.outvars))
+    return Proved(call("lax.platform_dependent", *operands, **branches), results)
 
 
 def _branch(scope: Scope, name: str, program: Program) -> Expr:

@@ -10,11 +10,10 @@ from typing import Any
 import jax
 
 from jaxsight.sourcerizer.compat.staging import opened
-from jaxsight.sourcerizer.exprs import Atom, Expr, Star, call, dict_, tuple_
+from jaxsight.sourcerizer.exprs import Atom, Expr, Star, call, dict_, list_, tuple_
 from jaxsight.sourcerizer.module import Assign, Function, Return, Statement
-from jaxsight.sourcerizer.rules.calls import closed_function
 from jaxsight.sourcerizer.view import LAX, View
-from jaxsight.sourcerizer.writer import STRUCTURES, Proved, Scope, Writer
+from jaxsight.sourcerizer.writer import STRUCTURES, Proved, Scope, Writer, argument_bases
 
 _BY_JAXPR = (0, 11)
 """From this version on such a call takes a jaxpr; from the one below on, functions by name."""
@@ -34,7 +33,10 @@ def closed_call(scope: Scope, equation: Any) -> Proved | None:
     maker = _maker(scope.writer)
 
     def build(name: str) -> list[Statement]:
-        function = closed_function(scope, name, program)
+        inner = scope.writer.scope()
+        parameters = inner.parameters(program.jaxpr.invars, argument_bases(program))
+        results = inner.program(program)
+        function = Function(name, tuple(parameters), [*inner.body, Return(list_(results))])
         function.decorators.append(Atom(maker))
         return [function]
 
@@ -59,15 +61,15 @@ def _maker(writer: Writer) -> str:
         jaxpr = call(call("jax.make_jaxpr", Atom("function")), args)
         bound = call(bind, args, call_jaxpr=jaxpr)
     else:
-        flat = call("jax.tree.leaves", call("function", args))
-        body.append(Function("flat", ("*args",), [Return(flat)]))
-        info = call("api_util.debug_info", Atom('"flat"'), Atom("flat"), Atom("args"), dict_([]))
+        function = Atom("function")
+        info = call("api_util.debug_info", Atom(f'"{name}"'), function, Atom("args"), dict_([]))
         body.append(Assign("info", info))
-        wrapped = call("linear_util.wrap_init", Atom("flat"), debug_info=Atom("info"))
+        wrapped = call("linear_util.wrap_init", function, debug_info=Atom("info"))
+        body.append(Assign("wrapped", wrapped))
         bound = (
-            call(bind, args, subfuns=tuple_([wrapped]))
+            call(bind, args, subfuns=tuple_([Atom("wrapped")]))
             if jax.__version_info__ >= _BY_NAME
-            else call(bind, wrapped, args)
+            else call(bind, Atom("wrapped"), args)
         )
     inner = Function("called", ("*args",), [*body, Return(bound)])
     writer.functions.append(Function(name, ("function",), [inner, Return(Atom("called"))]))
