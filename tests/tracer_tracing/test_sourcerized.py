@@ -57,6 +57,26 @@ def test_forward_values_of_a_gradient_keep_their_names_and_no_other_value_has_th
     assert [value for name, value in bound(shown.text) if name.startswith("h_")] == []
 
 
+def test_bodies_of_differentiated_loops_keep_names_that_are_certain() -> None:
+    file = lab(
+        HEAD
+        + "def f(x):\n"
+        + "    def step(c, v):\n"
+        + "        part = jax.lax.dynamic_slice_in_dim(v, 1, 2)\n"
+        + "        wave = jnp.sin(part) * c\n"
+        + "        bent = jnp.tanh(wave)\n"
+        + "        return c, bent\n"
+        + "    _, rows = jax.lax.scan(step, jnp.ones(()), x)\n"
+        + "    return jnp.sum(rows ** 2)\n"
+    )
+    shown = sourcerized(file, protocol.Sourcerize(transform="grad"), x="f32[5,4]")
+    names = bound(shown.text)
+    assert ("part", "dynamic_slice") in names
+    assert [value for name, value in names if name.startswith("bent")] in ([], ["tanh"])
+    backward = shown.text.partition("reverse=True")[0].rpartition("def ")[2]
+    assert not {"part", "wave", "bent"} & {name for name, _ in bound(backward)}
+
+
 def test_results_and_bodies_of_loops_have_the_users_names() -> None:
     file = lab(
         HEAD

@@ -11,7 +11,7 @@ import functools
 import itertools
 import linecache
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,31 +29,58 @@ Place = tuple[int, int, int, int]
 """Line, column, last line and its column."""
 
 
-def user_names(equations: Sequence[Any], *, derivative: bool) -> dict[int, tuple[str, ...]]:
+Fits = Callable[[str, Place, Any], bool]
+"""Whether the expression at a place in a file was seen to have values of a type."""
+
+
+def user_names(
+    equations: Sequence[Any], *, derivative: bool = False, fits: Fits | None = None
+) -> dict[int, tuple[str, ...]]:
     """The user's names for the results of equations, by position; those of a program that is a `derivative` with care.
 
     Args:
         equations: all of a program, dead ones too: what is left of an expression is not its value.
+        fits: what is known of the types of values, if anything is.
     """
     named: dict[int, tuple[str, ...]] = {}
     users = _users(equations)
     for run in _runs(equations):
+        if derivative:
+            if (value := _certain(equations, run, fits)) is not None:
+                named[value] = run.targets
+            continue
         last = run.members[-1]
         results = equations[last].outvars
-        if len(results) != len(run.targets):
-            continue
-        if derivative and (len(run.members) > 1 or not _is_forward(equations[last])):
-            continue
-        if _escaping(equations, run.members, users) <= set(map(id, results)):
+        if len(results) == len(run.targets) and _escaping(equations, run.members, users) <= set(
+            map(id, results)
+        ):
             # The inner ones come first: the outer names win.
             named[last] = run.targets
     return named
+
+
+def _certain(equations: Sequence[Any], run: _Run, fits: Fits | None) -> int | None:
+    """The equation of a run, in a derivative, that must be the value; `None` where several or none may be."""
+    if fits is not None and len(run.targets) == 1:
+        found = [
+            index
+            for index in run.members
+            if len(equations[index].outvars) == 1
+            and fits(*run.place, equations[index].outvars[0].aval)
+        ]
+    else:
+        found = [index for index in run.members if _is_forward(equations[index])]
+        found = found if len(run.members) == 1 else []
+    if len(found) == 1 and len(equations[found[0]].outvars) == len(run.targets):
+        return found[0]
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     """Equations, one after another, that one evaluation of an expression made, and the names that its value was given."""
 
+    place: tuple[str, Place]
     targets: tuple[str, ...]
     members: list[int]
 
@@ -68,7 +95,7 @@ def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
             targets = _targets(file, len(linecache.getlines(file))).get(place)
             if targets is not None:
                 chain = tuple(frames[depth:])
-                run = here[chain] = open_runs.pop(chain, None) or _Run(targets, [])
+                run = here[chain] = open_runs.pop(chain, None) or _Run((file, place), targets, [])
                 run.members.append(index)
         yield from open_runs.values()
         open_runs = here

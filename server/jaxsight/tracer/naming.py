@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,21 +22,27 @@ class _Named:
     passed: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class Naming:
     """To be the recorder's `naming` while a function is traced."""
 
     site: Callable[[int], tuple[str, observer.Site] | None]
     """The chunk and the site of a number."""
     chunks: Sequence[protocol.Chunk]
+    file: str
+    """The file that the chunks are of."""
     _named: dict[int, _Named] = field(default_factory=dict)
     _kinds: dict[int, str] = field(default_factory=dict)
+    _types: dict[int, set[Any]] = field(default_factory=dict)
+    """Those of the values that a site gave a name to."""
 
     def __call__(self, number: int, value: Any) -> None:
         """A value was seen at a site."""
         kind = self._kinds.get(number)
         if kind is None:
             kind = self._kinds[number] = self._kind(number)
+        if kind == "target":
+            self._types.setdefault(number, set()).add(value.aval)
         if kind == "expression" or (seen := variable(value)) is None:
             return
         named = self._named.setdefault(id(seen), _Named(seen))
@@ -49,6 +56,25 @@ class Naming:
         found = self.site(number)
         places = found[1].places if found is not None else []
         return next((place.kind for place in places if place.kind != "expression"), "expression")
+
+    def fits(self, file: str, place: tuple[int, int, int, int], aval: Any) -> bool:
+        """Whether the expression at a place had values of this type, as far as it was seen."""
+        return aval in self._by_place.get((file, *place), ())
+
+    @functools.cached_property
+    def _by_place(self) -> dict[tuple[str, int, int, int, int], set[Any]]:
+        """The types by where an expression stands; to be read when the program has been made."""
+        found: dict[tuple[str, int, int, int, int], set[Any]] = {}
+        for number, types in self._types.items():
+            if (known := self.site(number)) is None:
+                continue
+            chunk, site = known
+            file = protocol.chunk_file(self.file, chunk)
+            for at in site.places:
+                if at.kind == "expression":
+                    key = (file, at.line, at.column, at.end_line, at.end_column)
+                    found.setdefault(key, set()).update(types)
+        return found
 
     def name_of(self, variable: Any) -> str | None:
         """The name that the outermost function gave a variable, as far as one is known."""

@@ -18,6 +18,7 @@ from jaxsight.tracer import protocol, shown
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import clean, failure, refusal
 from jaxsight.tracer.inputs import is_array
+from jaxsight.tracer.naming import Naming
 from jaxsight.tracer.recorder import CancelledByServer
 from jaxsight.tracer.transforms import Call
 
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-NameOf = Callable[[Any], str | None]
-"""What the user called a variable of a jaxpr."""
-
-
 def written(
-    request: protocol.Trace, call: Call, wanted: protocol.Sourcerize, name_of: NameOf
+    request: protocol.Trace, call: Call, wanted: protocol.Sourcerize, naming: Naming
 ) -> protocol.Shown:
     """The text with its links; `reused` is left to the caller.
 
@@ -46,7 +43,7 @@ def written(
     with room_for_nesting():
         original = _program(call.function, call)
         try:
-            made = _made(call, wanted, name_of)
+            made = _made(call, wanted, naming)
         except CancelledByServer:
             raise
         except Exception as error:
@@ -72,7 +69,7 @@ def written(
     return protocol.Shown(request.id, clean(made.text), links, jaxprs.count(original))
 
 
-def _made(call: Call, wanted: protocol.Sourcerize, name_of: NameOf) -> Written:
+def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
     from jaxsight.sourcerizer.api import write
     from jaxsight.sourcerizer.constants import TooLarge
     from jaxsight.sourcerizer.options import Options
@@ -82,7 +79,16 @@ def _made(call: Call, wanted: protocol.Sourcerize, name_of: NameOf) -> Written:
     name = wanted.name or call.name
 
     def made(options: Options) -> Written:
-        return write(call.function, call.args, call.kwargs, options, name, is_array, name_of)
+        return write(
+            call.function,
+            call.args,
+            call.kwargs,
+            options,
+            name,
+            traced=is_array,
+            name_of=naming.name_of,
+            fits=naming.fits,
+        )
 
     try:
         return made(Options(style, constants))

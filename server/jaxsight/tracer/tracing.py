@@ -143,10 +143,10 @@ class Tracing:
             inputs = self._evaluator.inputs(request, found, namespace)
         stage("sourcerize", "")
         with recorder.tracing() as sites, _warnings(inputs.warnings):
-            naming = recorder.naming = Naming(recorder.site, request.chunks)
+            naming = recorder.naming = Naming(recorder.site, request.chunks, request.file)
             try:
                 call = transformed(found, inputs, request.function, wanted.transform)
-                return written(request, call, wanted, naming.name_of)
+                return written(request, call, wanted, naming)
             except (CancelledByServer, UserError):
                 raise
             except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
