@@ -218,8 +218,8 @@ def build(structure: Any, leaves: Sequence[Expr], argument_trees: Sequence[tuple
             return tuple_(build(part, leaves, argument_trees) for part in structure)
         case list() if type(structure) is list:
             return list_(build(part, leaves, argument_trees) for part in structure)
-        case tuple() if hasattr(structure, "_fields") and spelling.public_path(type(structure)):
-            path = spelling.public_path(type(structure))
+        case tuple() if hasattr(structure, "_fields") and spelling.type_path(type(structure)):
+            path = spelling.type_path(type(structure))
             return call(
                 str(path),
                 *(

@@ -111,6 +111,7 @@ _SOURCES = (
     "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0)",
     "jax.make_jaxpr(lambda k: jax.extend.random.threefry_prng_impl.random_bits(k, 32, (3,)))"
     "(jnp.zeros(2, jnp.uint32))",
+    "jax.make_jaxpr(lambda: lax.platform_dependent(cpu=lambda: 0.0, default=lambda: 1.0))()",
 )
 """Programs made by public functions, to take primitives from that no public module has."""
 
@@ -121,7 +122,7 @@ def _obtained(source: str) -> dict[int, str]:
     import jax.extend.random
 
     found: dict[int, str] = {}
-    waiting = [(eval(source, {"jax": jax, "jnp": jnp}), source)]
+    waiting = [(eval(source, {"jax": jax, "jnp": jnp, "lax": jax.lax}), source)]
     while waiting:
         jaxpr, path = waiting.pop()
         for index, equation in enumerate(jaxpr.eqns):
@@ -182,11 +183,48 @@ modules: dict[str, str] = {}
 """Paths that were spelled, with the module to import for each."""
 
 
+_TYPE_SOURCES = (
+    "jnp.linalg.eigh", "jnp.linalg.qr", "jnp.linalg.slogdet", "jnp.linalg.svd", "jnp.linalg.eig",
+    "jnp.unique_all", "jnp.unique_counts", "jnp.unique_inverse",
+)  # fmt: skip
+"""Functions whose results have types that no public module has."""
+
+
+@functools.cache
+def _result_types() -> dict[int, str]:
+    """Such types, each with an expression that gives it."""
+    found: dict[int, str] = {}
+    for function in _TYPE_SOURCES:
+        text = f"jax.eval_shape({function}, jnp.ones((1, 1)))"
+        try:
+            made = eval(text, {"jax": jax, "jnp": jnp})
+        except (AttributeError, TypeError, ValueError, NotImplementedError, jax.errors.JAXTypeError):
+            continue
+        found[id(type(made))] = f"type({text})"
+    return found
+
+
+def type_path(given: type) -> str | None:
+    """An expression for a type: its public path, or what a public function of JAX's gives."""
+    return public_path(given) or _result_types().get(id(given))
+
+
 def _path(module: str, name: str) -> str:
     path = f"{SHORT.get(module, module)}.{name}"
     if module not in SHORT and module not in _AT_HAND:
         modules[path] = module
     return path
+
+
+def _namespace(name: str) -> Any:
+    """A module of JAX's, or one of its objects that serve as one; None where this JAX has none."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        found: Any = jax
+        for part in name.split(".")[1:]:
+            found = getattr(found, part, None)
+        return found
 
 
 @functools.cache
@@ -196,10 +234,7 @@ def _public_names() -> dict[int, tuple[Any, str, str]]:
     for module_name in PUBLIC_MODULES:
         if module_name in _LARGE and module_name not in sys.modules:
             continue
-        try:
-            module = importlib.import_module(module_name)
-        except ImportError:
-            continue
+        module = _namespace(module_name)
         for name in dir(module):
             if name.startswith("_"):
                 continue
