@@ -1,6 +1,7 @@
 """Imports see the editor's text, and what changed is imported anew, with all that imports it."""
 
 import textwrap
+from pathlib import Path
 
 from tests.tracer_runner.driver import Driver
 
@@ -195,3 +196,26 @@ def test_the_path_is_the_users_and_the_projects(tracer: Driver) -> None:
     """
     text = f"ROOT = {str(tracer.project)!r}\n" + textwrap.dedent(text)
     assert "3.0" in tracer.trace(text).jaxpr
+
+
+def test_a_file_of_an_installed_package_that_passes_on_its_names(tmp_path: Path) -> None:
+    driver = Driver(tmp_path, PYTHONPATH=str(tmp_path / "site-packages"))
+    driver.write("site-packages/installed/__init__.py", "from installed._impl import f, other\n")
+    driver.write("site-packages/installed/_more.py", "FACTOR = 3.0\n")
+    text = """
+        from installed import _more
+
+        def f(x):
+            return x * _more.FACTOR
+
+        def other(x):
+            return x
+        """
+    file = "site-packages/installed/_impl.py"
+    driver.write(file, text)
+    for factor in ("5.0", "4.0"):
+        edited = text.replace("_more.FACTOR", f"_more.FACTOR * {factor}")
+        answer = driver.trace(edited, file=file, module="installed._impl")
+        assert f"mul b {factor}" in answer.jaxpr
+    assert driver.output == ""
+    assert driver.close() == 0

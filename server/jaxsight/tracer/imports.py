@@ -125,8 +125,13 @@ class Imports:
         """Import the package around the running file. One that fails is replaced by an empty one that leads to its modules:
         the file can still be served, and says itself what it misses.
         """
+        path = str(PurePath(folder, "__init__.py"))
+        # A project's package takes the running file as it is and asks for more where it must. An installed one is run
+        # by Python itself, which would find half a module.
+        whole = package not in sys.modules and not self._is_project(path)
         try:
-            self._import(used, (package, {}, None, ("__name__",), 0), package, [package])
+            with self._full_in_place() if whole else contextlib.nullcontext():
+                self._import(used, (package, {}, None, ("__name__",), 0), package, [package])
         except CancelledByServer:
             raise
         except BaseException as error:  # noqa: BLE001 - user code; SystemExit too
@@ -135,7 +140,6 @@ class Imports:
             bare.__path__ = [folder]
             bare.__package__ = package
             sys.modules[package] = bare
-            path = str(PurePath(folder, "__init__.py"))
             versions = {each: self.texts.version(each) for each in (path, *self.files)}
             loaded = self.loaded[package] = Loaded(path, next(self._serials), versions)
             used[package] = loaded.serial
