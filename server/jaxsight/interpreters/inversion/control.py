@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,7 @@ def _cond(placed: Placed, network: Network) -> Solution | Blocked:
     inputs = _known(network, operands)
     outputs = _known(network, placed.outputs)
     solved = [
-        network.solver.solved(opened(branch), inputs, outputs)
+        network.solver.solved(opened(branch), inputs, outputs, _indices(network, operands))
         for branch in placed.params["branches"]
     ]
     found = [
@@ -65,6 +66,20 @@ def _cond(placed: Placed, network: Network) -> Solution | Blocked:
 
 def _known(network: Network, nodes: Sequence[Node]) -> list[int]:
     return [index for index, node in enumerate(nodes) if network.knows(node)]
+
+
+def _indices(network: Network, nodes: Sequence[Node]) -> dict[int, Any]:
+    """The values of those nodes that could say where elements are taken from."""
+    found = {
+        index: network.constant(node)
+        for index, node in enumerate(nodes)
+        if node.aval.dtype in _INDICES and math.prod(node.aval.shape) <= _MOST_INDICES
+    }
+    return {index: value for index, value in found.items() if value is not None}
+
+
+_INDICES = ("bool", "int32", "int64", "uint32", "uint64")
+_MOST_INDICES = 1 << 20
 
 
 def _given(nodes: Sequence[Node], which: Sequence[int], values: Sequence[Any]) -> dict[Node, Any]:
@@ -158,6 +173,7 @@ def _follow(loop: _Loop, around: _Around, network: Network) -> tuple[Network, li
                 *(first_x + index for index in around.xs),
             ],
             [loop.scan.carry + index for index in around.ys],
+            _indices(network, loop.consts),
         )
         staying = [index for index in followed if body.knows(loop.carry_out(body, index))]
         if staying == followed:
@@ -224,11 +240,11 @@ def _backwards(
     followed: list[int],
     unknown_xs: list[int],
 ) -> Solution | Blocked:
-    body, undone = _undo(loop, around, network, followed)
+    hopeful, body, undone = _undo(loop, around, network, followed)
     found = [index for index in undone if index not in around.init]
     found_xs = [index for index in unknown_xs if body.knows(loop.x(body, index))]
     if not found and not found_xs:
-        return _culprit([body], "does not give what its steps began with")
+        return _culprit([hopeful], "does not give what its steps began with")
     plan = body.plan([
         *(loop.carry_in(body, index) for index in undone),
         *(loop.x(body, index) for index in found_xs),
@@ -287,8 +303,12 @@ def _backwards(
 
 def _undo(
     loop: _Loop, around: _Around, network: Network, followed: list[int]
-) -> tuple[Network, list[int]]:
-    """The body with all that is known at the end of a step, and the carries that each step gives from its end."""
+) -> tuple[Network, Network, list[int]]:
+    """The carries that each step gives from its end, and the body with all that is then known at the end of a step.
+
+    Before them the body as if all carries that are known at the end of the loop were known at the end of each step.
+    """
+    hopeful: Network | None = None
     undone = [index for index in around.final if index not in followed]
     first_x = loop.scan.consts + loop.scan.carry
     while True:
@@ -300,10 +320,12 @@ def _undo(
                 *(first_x + index for index in around.xs),
             ],
             [*undone, *(loop.scan.carry + index for index in around.ys)],
+            _indices(network, loop.consts),
         )
+        hopeful = hopeful or body
         staying = [index for index in undone if body.knows(loop.carry_in(body, index))]
         if staying == undone:
-            return body, undone
+            return hopeful, body, undone
         undone = staying
 
 

@@ -23,7 +23,10 @@ from jaxsight.tracer.compat import avals
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A value in the network. `constant` is set when it is no variable but a value of the program itself."""
+    """A value in the network.
+
+    `constant` is its value where that is known beforehand; `fixed` when it is no variable, but a value of the program itself.
+    """
 
     aval: Any
     constant: Any = None
@@ -127,14 +130,25 @@ class Solver:
     """Solves programs by a set of rules, each program once for what is known of it."""
 
     rules: Rules[Rule]
-    _known: dict[tuple[int, frozenset[int], frozenset[int]], Network] = field(default_factory=dict)
+    _known: dict[tuple[Any, ...], Network] = field(default_factory=dict)
 
-    def solved(self, program: Program, inputs: Iterable[int], outputs: Iterable[int]) -> Network:
-        """The network of a program of which the inputs and outputs with these numbers are known."""
-        key = (id(program.jaxpr), frozenset(inputs), frozenset(outputs))
+    def solved(
+        self,
+        program: Program,
+        inputs: Iterable[int],
+        outputs: Iterable[int],
+        constants: Mapping[int, Any],
+    ) -> Network:
+        """The network of a program of which the inputs and outputs with these numbers are known.
+
+        `constants` are the values of those inputs that are known beforehand. They are told apart by identity.
+        """
+        inputs, outputs = frozenset(inputs), frozenset(outputs)
+        values = frozenset((index, id(value)) for index, value in constants.items())
+        key = (id(program.jaxpr), inputs, outputs, values)
         network = self._known.get(key)
         if network is None:
-            network = self._known[key] = Network(program, key[1], key[2], self)
+            network = self._known[key] = Network(program, inputs, outputs, self, constants)
         return network
 
 
@@ -147,6 +161,7 @@ class Network:
         inputs: Iterable[int],
         outputs: Iterable[int],
         solver: Solver,
+        constants: Mapping[int, Any],
     ) -> None:
         self.solver = solver
         self._program = program
@@ -157,7 +172,10 @@ class Network:
         self._queue: deque[Placed] = deque()
         self._steps: list[_Step] = []
         jaxpr = program.jaxpr
-        self.inputs = [Node(var.aval) for var in jaxpr.invars]
+        self.inputs = [
+            Node(var.aval, constants.get(index)) for index, var in enumerate(jaxpr.invars)
+        ]
+        self._constants: dict[Node, Any] = {}
         self.outputs = self._place(program, self.inputs)
         for index in inputs:
             self._learn([self.inputs[index]])
@@ -197,16 +215,21 @@ class Network:
 
     def constant(self, node: Node) -> Any:
         """The value of a node that does not depend on what the program is called with; none when it does or is not known."""
-        if node.fixed:
+        if node.constant is not None:
             return None if isinstance(node.constant, jax.core.Tracer) else node.constant
         if node not in self._known:
             return None
+        if node not in self._constants:
+            self._constants[node] = self._computed(node)
+        return self._constants[node]
+
+    def _computed(self, node: Node) -> Any:
         plan = self.plan([node])
-        sources = [read for step in plan.steps for read in step.reads if read.fixed]
-        if plan.reads or any(isinstance(each.constant, jax.core.Tracer) for each in sources):
+        sources = {read for step in plan.steps for read in step.reads if read.fixed} | plan.reads
+        if any(s.constant is None or isinstance(s.constant, jax.core.Tracer) for s in sources):
             return None
         with jax.ensure_compile_time_eval():
-            (value,) = plan({})
+            (value,) = plan({read: read.constant for read in plan.reads})
         return value
 
     def _place(

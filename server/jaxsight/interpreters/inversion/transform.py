@@ -220,7 +220,11 @@ def _advice(name: str) -> str:
 
 def _shown(tree: Any) -> str:
     """A pytree with its arrays as `f32[3]`."""
-    return str(jax.tree.map(lambda leaf: _Text(avals.text(avals.of(leaf))), tree))
+
+    def text(leaf: Any) -> _Text:
+        return _Text(avals.text(leaf if avals.is_aval(leaf) else avals.of(leaf)))
+
+    return str(jax.tree.map(text, tree))
 
 
 class _Text(str):
@@ -230,7 +234,7 @@ class _Text(str):
 
 def _solve(name: str, traced: _Traced, results: Sequence[Any]) -> Iterator[Any]:
     outputs = range(len(traced.program.jaxpr.outvars))
-    network = Network(traced.program, (), outputs, Solver(inverses))
+    network = Network(traced.program, (), outputs, Solver(inverses), {})
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
             raise _blame(name, network, called)
