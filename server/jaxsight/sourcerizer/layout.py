@@ -148,6 +148,8 @@ def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
                 *_arguments(items, inner),
                 f"{indent}]{after}",
             ]
+        case Attribute(Call() as value, name):
+            return broken(value, indent, before, f".{name}{after}")
         case Sequence_(bracket, (_, *_) as items):
             return [
                 f"{indent}{before}{bracket}",

@@ -31,9 +31,10 @@ def broadcast_in_dim(view: View) -> Iterator[Expr]:
     if view.literals[0] is not None and not dimensions:
         yield call("lax.full", value(shape), x, spelling.dtype(output.dtype))
     yield call("lax.broadcast_in_dim", x, value(shape), value(dimensions))
+    if not dimensions:
+        yield call("jnp.full", value(shape), x)
+        yield call("jnp.full", value(shape), x, spelling.dtype(output.dtype))
     if (sharding := view.params.get("sharding")) is not None:
-        if not dimensions:
-            yield call("jnp.full", value(shape), x, spelling.dtype(output.dtype))
         here = call("jax.sharding.get_abstract_mesh")
         placed = call("jax.sharding.NamedSharding", here, value(sharding.spec))
         yield call("lax.broadcast_in_dim", x, value(shape), value(dimensions), out_sharding=placed)
