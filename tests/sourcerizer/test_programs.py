@@ -72,7 +72,8 @@ def test_a_nan_with_a_payload_keeps_it(round_trip):
 
 
 @pytest.mark.parametrize(
-    "dtype", ["bfloat16", "float16", "float8_e4m3fn", "int4", "uint4", "int8", "uint32", "complex64"]
+    "dtype",
+    ["bfloat16", "float16", "float8_e4m3fn", "int4", "uint4", "int8", "uint32", "complex64"],
 )
 def test_literals_of_all_dtypes(round_trip, dtype):
     number = np.asarray(3).astype(jnp.dtype(dtype))

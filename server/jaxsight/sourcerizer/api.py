@@ -18,8 +18,9 @@ from jaxsight.sourcerizer import passing, rules, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
 from jaxsight.sourcerizer.compat.staging import is_literal, opened
 from jaxsight.sourcerizer.depth import room_for_nesting
-from jaxsight.sourcerizer.exprs import Atom
-from jaxsight.sourcerizer.inlining import inlined
+from jaxsight.sourcerizer.exprs import Atom, Expr
+from jaxsight.sourcerizer.exprs import call as calling
+from jaxsight.sourcerizer.inlining import handled, inlined
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
     Assign,
@@ -162,6 +163,8 @@ def _write(
             scope.write(var, Atom(fresh))
             scope.body.append(Assign(fresh, argument.expr))
     results = scope.program(program)
+    if options.style == "pretty":
+        scope.body = [*_converted(call, scope.body), *scope.body]
     leaves, tree = jax.tree.flatten(shape)
     structure = jax.tree.unflatten(tree, range(len(leaves)))
     trees = [
@@ -195,6 +198,30 @@ def _write(
         writer.equations,
         options.inline,
     )
+
+
+def _converted(call: signature.Call, body: list[Statement]) -> list[Statement]:
+    """Makes arrays of arguments that are none of JAX's: Python and NumPy would compute with them in their own way.
+
+    Those that are named in the body are changed there; what is given is for parameters.
+    """
+    used = handled(body)
+    made: list[Statement] = []
+    for argument in call.arguments:
+        if isinstance(argument.value, (jax.Array, jax.ShapeDtypeStruct)):
+            continue
+        if isinstance(argument.expr, Atom):
+            if argument.expr.text in used:
+                made.append(Assign(argument.expr.text, _array(argument.expr)))
+            continue
+        for statement in body:
+            if isinstance(statement, Assign) and statement.value is argument.expr and statement.targets in used:
+                statement.value = _array(argument.expr)
+    return made
+
+
+def _array(expr: Expr) -> Expr:
+    return calling("jnp.asarray", expr)
 
 
 def _read_by(jaxpr: Any) -> list[Any]:
@@ -241,7 +268,8 @@ def _module(
     writer: Writer, main: Function, call: signature.Call, name: str, options: Options
 ) -> list[Statement]:
     head = [f"`{name}`, written by jaxsight for JAX {jax.__version__}."]
-    if jax.config.jax_enable_x64:
+    config: Any = jax.config
+    if config.jax_enable_x64:
         head.append("Holds with jax_enable_x64 on.")
     else:
         head.append("Holds with jax_enable_x64 off, JAX's default.")

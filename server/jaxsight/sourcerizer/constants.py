@@ -65,9 +65,9 @@ def regular(value: Any) -> Iterator[Expr]:
         except spelling.Unwritable:
             plain = spelling.typed(first)
         match flat(plain):
-            case ("0" | "0.0" | "False") if not weak:
+            case "0" | "0.0" | "False" if not weak:
                 yield call("jnp.zeros", shape, dtype)
-            case ("1" | "1.0" | "True") if not weak:
+            case "1" | "1.0" | "True" if not weak:
                 yield call("jnp.ones", shape, dtype)
             case _:
                 pass

@@ -79,7 +79,7 @@ class Parted(Exception):
 
 def value_token(value: Any) -> Token:
     """Equal for equal bits, shape and type; scalars alike whether literal, NumPy's or JAX's. Weak types do not count."""
-    if jax.dtypes.issubdtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
+    if read.is_subtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
         return (str(value.dtype), value_token(jax.random.key_data(value)))
     if not hasattr(value, "dtype"):
         try:
@@ -92,7 +92,7 @@ def value_token(value: Any) -> Token:
 
 def _literal_token(atom: Any) -> Token:
     dtype = getattr(atom.aval, "dtype", None)
-    if dtype is None or jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+    if dtype is None or read.is_subtype(dtype, jax.dtypes.extended):
         return value_token(atom.val)
     found = np.asarray(atom.val).astype(dtype)
     return (str(found.dtype), found.shape, found.tobytes())
@@ -139,7 +139,11 @@ class Comparison:
     def _closed(self, left: Program, right: Program) -> None:
         key = (id(left.jaxpr), id(right.jaxpr))
         known = self._known.get(key)
-        if known is not None and _same_objects(known[0].consts, left.consts) and _same_objects(known[1].consts, right.consts):
+        if (
+            known is not None
+            and _same_objects(known[0].consts, left.consts)
+            and _same_objects(known[1].consts, right.consts)
+        ):
             return
         tokens = self._binders(left.jaxpr.invars, right.jaxpr.invars)
         self._blocks(_block(left, tokens), _block(right, tokens))
@@ -164,8 +168,13 @@ class Comparison:
                 parted.path.append(str(index))
                 raise
         if len(ours) != len(theirs):
-            names = [" ".join(e.primitive.name for e in side[min(len(ours), len(theirs)) :][:5]) for side in (ours, theirs)]
-            raise Parted("number of equations", f"{len(ours)} ({names[0]})", f"{len(theirs)} ({names[1]})")
+            names = [
+                " ".join(e.primitive.name for e in side[min(len(ours), len(theirs)) :][:5])
+                for side in (ours, theirs)
+            ]
+            raise Parted(
+                "number of equations", f"{len(ours)} ({names[0]})", f"{len(theirs)} ({names[1]})"
+            )
         if len(left.outputs) != len(right.outputs):
             raise Parted("number of results", len(left.outputs), len(right.outputs))
         for index, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True)):
@@ -208,18 +217,14 @@ class Comparison:
         theirs: Sequence[Token],
     ) -> None:
         """Two bodies whose first inputs are captured values: these must be the same ones, in any order."""
-        tokens = self._binders(
-            left.jaxpr.invars[len(ours) :], right.jaxpr.invars[len(theirs) :]
-        )
+        tokens = self._binders(left.jaxpr.invars[len(ours) :], right.jaxpr.invars[len(theirs) :])
         try:
             self._blocks(_block(left, [*ours, *tokens]), _block(right, [*theirs, *tokens]))
         except Parted as parted:
             parted.path.append(name)
             raise
 
-    def _scans(
-        self, left: Any, right: Any, ours: Sequence[Token], theirs: Sequence[Token]
-    ) -> None:
+    def _scans(self, left: Any, right: Any, ours: Sequence[Token], theirs: Sequence[Token]) -> None:
         one, other = read.scan(left.params), read.scan(right.params)
         if ours[one.consts :] != theirs[other.consts :]:
             raise Parted("operands of scan", left.invars, right.invars)
@@ -241,9 +246,7 @@ class Comparison:
             raise Parted("operands of while", left.invars, right.invars)
         for name, one, other in (("cond", cond1, cond2), ("body", body1, body2)):
             key = f"{name}_jaxpr"
-            self._captured(
-                name, opened(left.params[key]), opened(right.params[key]), one, other
-            )
+            self._captured(name, opened(left.params[key]), opened(right.params[key]), one, other)
 
     def _parameters(self, left: Any, right: Any) -> None:
         name = left.primitive.name

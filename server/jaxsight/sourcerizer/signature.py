@@ -125,8 +125,7 @@ def bind(
         for name, where in places.items():
             old, tree = jax.tree.flatten(again.arguments[name])
             new = [
-                leaf if place < 0 else leaves[place]
-                for leaf, place in zip(old, where, strict=True)
+                leaf if place < 0 else leaves[place] for leaf, place in zip(old, where, strict=True)
             ]
             again.arguments[name] = jax.tree.unflatten(tree, new)
         return again.args, again.kwargs
@@ -145,10 +144,11 @@ def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
             and inspect.Parameter.VAR_POSITIONAL not in kinds
         ):
             shown.append("*")
-        prefix = {
-            inspect.Parameter.VAR_POSITIONAL: "*",
-            inspect.Parameter.VAR_KEYWORD: "**",
-        }.get(parameter.kind, "")
+        prefix = ""
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            prefix = "*"
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            prefix = "**"
         default = ""
         if parameter.default is not inspect.Parameter.empty:
             default = f"={_default(parameter.default)}"
@@ -199,7 +199,9 @@ class OpaqueResult(ValueError):
     """A result whose type no text can build."""
 
 
-def build(structure: Any, leaves: Sequence[Expr], argument_trees: Sequence[tuple[Expr, Any]]) -> Expr:
+def build(
+    structure: Any, leaves: Sequence[Expr], argument_trees: Sequence[tuple[Expr, Any]]
+) -> Expr:
     """An expression for a result: `structure` is its pytree with, for leaves, their positions.
 
     `argument_trees` are the parameters' values, whose structure a result may take over.
@@ -236,7 +238,8 @@ def _like_an_argument(
 ) -> Expr:
     numbers, tree = jax.tree.flatten(structure)
     for expr, given in argument_trees:
-        if jax.tree.structure(given) == tree:
+        held: Any = jax.tree.structure(given)
+        if held == tree:
             return call(
                 "jax.tree.unflatten",
                 call("jax.tree.structure", expr),

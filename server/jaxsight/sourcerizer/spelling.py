@@ -198,7 +198,13 @@ def _result_types() -> dict[int, str]:
         text = f"jax.eval_shape({function}, jnp.ones((1, 1)))"
         try:
             made = eval(text, {"jax": jax, "jnp": jnp})
-        except (AttributeError, TypeError, ValueError, NotImplementedError, jax.errors.JAXTypeError):
+        except (
+            AttributeError,
+            TypeError,
+            ValueError,
+            NotImplementedError,
+            jax.errors.JAXTypeError,
+        ):
             continue
         found[id(type(made))] = f"type({text})"
     return found
@@ -274,7 +280,7 @@ def public_path(value: Any) -> str | None:
 
 def dtype(value: Any) -> Expr:
     """`jnp.float32`; key types by a key of theirs."""
-    if jax.dtypes.issubdtype(value, jax.dtypes.prng_key):
+    if read.is_subtype(value, jax.dtypes.prng_key):
         impl = read.key_impl(value)
         return Atom(f'jax.random.key(0, impl="{impl}").dtype')
     found = np.dtype(value)
@@ -292,7 +298,7 @@ def kind(given: Any) -> str:
         ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),
         ("f", np.floating), ("c", np.complexfloating),
     ):  # fmt: skip
-        if jax.dtypes.issubdtype(given, family):
+        if read.is_subtype(given, family):
             return letter
     return ""
 
@@ -339,12 +345,12 @@ def _plain(found: Any) -> Expr:
     as_python: Any
     if found.dtype == bool:
         as_python = bool(found)
-    elif jax.dtypes.issubdtype(found.dtype, np.integer):
+    elif read.is_subtype(found.dtype, np.integer):
         as_python = int(found)
     elif kind == "c":
         parts = np.asarray(found.real), np.asarray(found.imag)
         as_python = complex(*(math.nan if np.isnan(part) else _short_float(part) for part in parts))
-    elif jax.dtypes.issubdtype(found.dtype, np.floating):
+    elif read.is_subtype(found.dtype, np.floating):
         as_python = math.nan if np.isnan(found) else _short_float(found)
     else:
         raise Unwritable(found)
@@ -415,7 +421,9 @@ def value(given: Any) -> Expr:
         case jax.extend.core.Primitive():
             return Atom(primitive(given))
         case jax.Device():
-            return Atom(f'jax.devices("{given.platform}")[{jax.devices(given.platform).index(given)}]')
+            return Atom(
+                f'jax.devices("{given.platform}")[{jax.devices(given.platform).index(given)}]'
+            )
         case slice():
             return call("slice", value(given.start), value(given.stop), value(given.step))
         case frozenset():
@@ -442,7 +450,9 @@ def value(given: Any) -> Expr:
             return _mesh(given)
         case functools.partial():
             raise Unwritable(given)
-        case _ if isinstance(given, type) or callable(given) and not dataclasses.is_dataclass(given):
+        case _ if (
+            isinstance(given, type) or callable(given) and not dataclasses.is_dataclass(given)
+        ):
             return function(given)
         case _:
             return _object(given)
@@ -538,7 +548,7 @@ def _object(given: Any) -> Expr:
             if field.init
         ]
         return _fields(given, fields)
-    if jax.dtypes.issubdtype(getattr(given, "type", None), jax.dtypes.extended):
+    if read.is_subtype(getattr(given, "type", None), jax.dtypes.extended):
         return dtype(given)
     raise Unwritable(given)
 

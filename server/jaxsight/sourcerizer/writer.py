@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
-from jaxsight.sourcerizer import constants, spelling
+from jaxsight.sourcerizer import constants as arrays
+from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
 from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.compat.sources import is_backward
@@ -33,7 +34,14 @@ from jaxsight.sourcerizer.module import (
     lines,
     renamed,
 )
-from jaxsight.sourcerizer.names import ModuleNames, Names, identifier, place, suggested
+from jaxsight.sourcerizer.names import (
+    ModuleNames,
+    Names,
+    after_expression,
+    identifier,
+    place,
+    suggested,
+)
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.prover import Claim, Prover
 from jaxsight.sourcerizer.rules.bound import by_name, by_primitive
@@ -99,7 +107,7 @@ class Writer:
     prover: Prover = field(default_factory=Prover)
     functions: list[Statement] = field(default_factory=list)
     constants: list[Statement] = field(default_factory=list)
-    packed: list[tuple[str, constants.Packed]] = field(default_factory=list)
+    packed: list[tuple[str, arrays.Packed]] = field(default_factory=list)
     stored: dict[str, Any] = field(default_factory=dict)
     """Arrays for the companion file, or for arguments, by name."""
     placeholders: dict[int, Placeholder] = field(default_factory=dict)
@@ -129,7 +137,7 @@ class Writer:
         if not self.options.user_names:
             return {}
         self.derivative = self.derivative or is_of_derivative(equations)
-        seen = {
+        seen: dict[int, Sequence[str]] = {
             index: names
             for index, equation in enumerate(kept)
             if (names := self._seen_names(equation)) is not None
@@ -172,13 +180,13 @@ class Writer:
         if not hasattr(value, "nbytes"):
             value = np.asarray(value)  # what JAX 0.8 makes of NumPy's arrays
         name = self.names.fresh("_CONSTANT")
-        short = constants.spelled(value)
+        short = arrays.spelled(value)
         if short is not None:
             self.constants.append(Assign(name, short))
         elif self.options.constants == "inline":
-            if value.nbytes > constants.LARGEST_INLINE:
-                raise constants.TooLarge(value)
-            self.packed.append((name, constants.packed(value)))
+            if value.nbytes > arrays.LARGEST_INLINE:
+                raise arrays.TooLarge(value)
+            self.packed.append((name, arrays.packed(value)))
         else:
             self.stored[name] = value
         return Atom(name)
@@ -248,9 +256,9 @@ class Writer:
             entries.pop()
             return statements
 
-        name = self.shared(("custom", identity, id(program.jaxpr)), program, base, built)
-        entries.append((program, flat(name)))
-        return name
+        made = self.shared(("custom", identity, id(program.jaxpr)), program, base, built)
+        entries.append((program, flat(made)))
+        return made
 
     def scope(self) -> Scope:
         """A function at the top of the module."""
@@ -468,7 +476,7 @@ class Scope:
         while position < len(kept):
             equation = kept[position]
             if (window := windows.get(position)) is not None:
-                group = window.window.equations
+                group: Sequence[Any] = window.window.equations
                 position += len(group)
                 self.writer.equations += len(group)
                 expr = fill(window.expr, [self.read(var) for var in window.window.inputs])
@@ -515,6 +523,8 @@ class Scope:
             self.body.append(Effect(proved.expr, group))
             return
         base = _called(equation) or suggested(equation.primitive.name)
+        if self.writer.options.style == "pretty":
+            base = after_expression(proved.expr) or suggested(equation.primitive.name)
         targets: list[str] = []
         given = [name if name.strip("_") else base for name in names or [base] * len(outputs)]
         for var, base in zip(outputs, given, strict=True):

@@ -10,19 +10,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax._src import core
+from jax._src import core, sharding_impls
 from jax._src import linear_util as lu
-from jax._src.interpreters import ad
-from jax._src.sharding_impls import UNSPECIFIED, UnspecifiedValue
+from jax._src.interpreters import ad as _ad
 
 from jaxsight.sourcerizer.compat.staging import Program, Staged, opened, stage
 
-unspecified: Any = UNSPECIFIED
+_ZERO: Any = getattr(_ad, "Zero")  # noqa: B009 - its module says not that it exports it
+_UNSPECIFIED: Any = getattr(sharding_impls, "UnspecifiedValue")  # noqa: B009
+
+is_subtype: Any = getattr(jax.dtypes, "issubdtype")  # noqa: B009
+"""`numpy.issubdtype` for JAX's dtypes too."""
 
 
 def is_unspecified(value: Any) -> bool:
     """A sharding that `jit` was not given."""
-    return isinstance(value, UnspecifiedValue)
+    return isinstance(value, _UNSPECIFIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,7 @@ def vjp_rules(params: dict[str, Any]) -> VjpRules:
     out_tree, res_tree = found[0], found[1]
     forwards = tuple(found[2]) if len(found) > 2 else (None,) * res_tree.num_leaves
     kept = iter(jaxpr.outvars)
-    residuals = [
-        next(kept).aval if source is None else inputs[source].aval for source in forwards
-    ]
+    residuals = [next(kept).aval if source is None else inputs[source].aval for source in forwards]
     cotangents = [var.aval.to_tangent_aval() for var in call.outvars]
     if len(cotangents) != out_tree.num_leaves:
         raise NotImplementedError("results of a custom_vjp that its rule does not give")
@@ -139,8 +140,8 @@ def vjp_rules(params: dict[str, Any]) -> VjpRules:
     def backward(*args: Any) -> list[Any]:
         answered = params["bwd"].call_wrapped(*args)
         results = answered[0] if _has_logs(answered) else answered
-        zeros[:] = [isinstance(result, ad.Zero) for result in results]
-        return [result for result in results if not isinstance(result, ad.Zero)]
+        zeros[:] = [isinstance(result, _ZERO) for result in results]
+        return [result for result in results if not isinstance(result, _ZERO)]
 
     staged: Staged = stage(backward, [*residuals, *cotangents])
     return VjpRules(forward, len(forwards), forwards, staged.program, tuple(zeros))
@@ -158,7 +159,7 @@ def is_abstract(value: Any) -> bool:
 def is_key(aval: Any) -> bool:
     """An array of typed random keys."""
     dtype = getattr(aval, "dtype", None)
-    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+    return dtype is not None and is_subtype(dtype, jax.dtypes.prng_key)
 
 
 def key_impl(dtype: Any) -> str:

@@ -61,7 +61,10 @@ def decorated(
     function: Function, decorator: Any, path: str, options: dict[str, Expr]
 ) -> list[Statement]:
     """`@decorator(options)` where this JAX takes options so, else an assignment after the function."""
-    if options and inspect.signature(decorator).parameters["fun"].default is inspect.Parameter.empty:
+    if (
+        options
+        and inspect.signature(decorator).parameters["fun"].default is inspect.Parameter.empty
+    ):
         return [function, Assign(function.name, call(path, Atom(function.name), **options))]
     function.decorators.append(call(path, **options) if options else Atom(path))
     return [function]
@@ -123,11 +126,12 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
         return Proved(call(function, *operands), nested_results(count))
     scope.writer.bound.append(equation.primitive.name)
     traced = call("jax.make_jaxpr", function)
-    jaxpr = Attribute(call(traced, *operands), "jaxpr")
+    jaxpr = scope.names.fresh("jaxpr")
+    scope.body.append(Assign(jaxpr, Attribute(call(traced, *operands), "jaxpr")))
     bound = call(
         f"{spelling.primitive(equation.primitive)}.bind",
         *operands,
-        jaxpr=jaxpr,
+        jaxpr=Atom(jaxpr),
         prevent_cse=value(params["prevent_cse"]),
         differentiated=Atom("True"),
         policy=policy,
@@ -230,9 +234,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
             *jvp.body,
             Return(tuple_([sequence(outputs), sequence(dots)])),
         ]
-        derivative = Function(
-            f"{name}_jvp", ("primals", "tangents"), body
-        )
+        derivative = Function(f"{name}_jvp", ("primals", "tangents"), body)
         derivative.decorators.append(
             call(f"{name}.defjvp", symbolic_zeros=Atom("True"))
             if params["symbolic_zeros"]
@@ -247,7 +249,11 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
 
 def _zero_tangent(aval: Any) -> Expr:
     tangent = aval.to_tangent_aval()
-    if str(tangent.dtype) == "float0" or tangent.dtype.names is not None or tangent.dtype.kind == "V":
+    if (
+        str(tangent.dtype) == "float0"
+        or tangent.dtype.names is not None
+        or tangent.dtype.kind == "V"
+    ):
         return call("np.zeros", value(tangent.shape), Atom("jax.dtypes.float0"))
     return call("jnp.zeros", value(tangent.shape), spelling.dtype(tangent.dtype))
 
@@ -257,9 +263,7 @@ def _function(scope: Scope, name: str, program: Program, captured: Sequence[Any]
     for var, atom in zip(program.jaxpr.invars, captured, strict=False):
         inner.alias(var, atom)
     count = len(captured)
-    parameters = inner.parameters(
-        program.jaxpr.invars[count:], argument_bases(program)[count:]
-    )
+    parameters = inner.parameters(program.jaxpr.invars[count:], argument_bases(program)[count:])
     results = inner.program(program)
     return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
 
@@ -271,9 +275,9 @@ def _custom(
     count = len(equation.outvars)
     operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
     if captured and any(not is_literal(atom) for atom in equation.invars[:captured]):
-        name = scope.names.fresh(base)
-        scope.body.extend(build(scope, name))
-        return Proved(call(name, *operands), nested_results(count))
+        own = scope.names.fresh(base)
+        scope.body.extend(build(scope, own))
+        return Proved(call(own, *operands), nested_results(count))
     name = scope.writer.custom(
         read.rule_identity(equation.params),
         program,
@@ -298,9 +302,7 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
         function = _function(home, name, program, equation.invars[:captured])
         function.decorators.append(Atom("jax.custom_vjp"))
         forward = home.inner()
-        named = forward.parameters(
-            rules.forward.jaxpr.invars, argument_bases(program)[captured:]
-        )
+        named = forward.parameters(rules.forward.jaxpr.invars, argument_bases(program)[captured:])
         results = forward.program(rules.forward)
         own = iter(results)
         residuals = [
@@ -316,9 +318,7 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
         backward = home.inner()
         backward.names.keep("residuals")
         inputs = rules.backward.jaxpr.invars
-        kept = backward.parameters(
-            inputs[: rules.residuals], _residual_bases(rules, named)
-        )
+        kept = backward.parameters(inputs[: rules.residuals], _residual_bases(rules, named))
         cotangents = backward.parameters(
             inputs[rules.residuals :], ["ct"] * (len(inputs) - rules.residuals)
         )

@@ -60,9 +60,7 @@ def scan(scope: Scope, equation: Any) -> Proved:
     def results(outputs: list[Expr]) -> Expr:
         return tuple_([_optional(outputs[: found.carry]), _optional(outputs[found.carry :])])
 
-    body = scope.function(
-        "body", found.body, equation.invars[:consts], parameters, results
-    )
+    body = scope.function("body", found.body, equation.invars[:consts], parameters, results)
     operands = scope.operands(equation.invars[consts:], found.body.jaxpr.invars[consts:])
     init, xs = operands[: found.carry], operands[found.carry :]
     options: dict[str, Expr] = {}
@@ -108,18 +106,16 @@ def while_(scope: Scope, equation: Any) -> Proved:
 
 
 def _is_bool_to_index(equation: Any) -> bool:
-    return (
-        equation.primitive.name == "convert_element_type"
-        and equation.invars[0].aval.dtype == np.bool_
-        and equation.invars[0].aval.shape == ()
-    )
+    aval = equation.invars[0].aval
+    is_conversion = equation.primitive.name == "convert_element_type"
+    return bool(is_conversion and aval.dtype == np.bool_ and aval.shape == ())
 
 
 def _is_clamp(equation: Any, branches: int) -> bool:
     low, _, high = equation.invars
-    return (
-        is_literal(low) and is_literal(high) and int(low.val) == 0 and int(high.val) == branches - 1
-    )
+    if not (is_literal(low) and is_literal(high)):
+        return False
+    return int(low.val) == 0 and int(high.val) == branches - 1
 
 
 @ABSORBS("convert_element_type", "clamp", "platform_index")
@@ -199,11 +195,7 @@ def bound(scope: Scope, equation: Any) -> Proved:
         call(call("jax.make_jaxpr", _branch(scope, f"branch_{number}", program)), *operands)
         for number, program in enumerate(programs)
     ]
-    others = {
-        key: value(given) for key, given in equation.params.items() if key != "branches"
-    }
+    others = {key: value(given) for key, given in equation.params.items() if key != "branches"}
     scope.writer.bound.append("cond")
-    expr = call(
-        "primitives.cond_p.bind", index, *operands, branches=tuple_(branches), **others
-    )
+    expr = call("primitives.cond_p.bind", index, *operands, branches=tuple_(branches), **others)
     return Proved(expr, tuple(range(len(equation.outvars))))

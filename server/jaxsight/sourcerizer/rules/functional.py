@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.compat.staging import Program, evaluate, opened, stage
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
+from jaxsight.sourcerizer.module import Statement
 from jaxsight.sourcerizer.rules.calls import closed_function
 from jaxsight.sourcerizer.same import Comparison
 from jaxsight.sourcerizer.spelling import value
@@ -62,8 +64,7 @@ def reduce_window(scope: Scope, equation: Any) -> Proved:
     reducer = _reducer(scope, opened(params["jaxpr"]), count)
     operands = [scope.operand(atom) for atom in equation.invars]
     named: dict[str, Expr] = {
-        name: value(params[name])
-        for name in ("window_dimensions", "window_strides", "padding")
+        name: value(params[name]) for name in ("window_dimensions", "window_strides", "padding")
     }
     for name in ("base_dilation", "window_dilation"):
         if any(step != 1 for step in params[name]):
@@ -156,7 +157,7 @@ def _bound_solve(scope: Scope, equation: Any) -> Proved:
             ("linear_solve", id(program)),
             program,
             name,
-            lambda given, opened_=opened_: [closed_function(scope, given, opened_)],
+            functools.partial(_alone, scope, opened_),
         )
         structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
         jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
@@ -166,10 +167,16 @@ def _bound_solve(scope: Scope, equation: Any) -> Proved:
     bound = call(
         f"{spelling.primitive(equation.primitive)}.bind",
         *operands,
-        const_lengths=call(Attribute(Index(example, (Atom('"const_lengths"'),)), "_replace"), **counts),
+        const_lengths=call(
+            Attribute(Index(example, (Atom('"const_lengths"'),)), "_replace"), **counts
+        ),
         jaxprs=call(Attribute(Index(example, (Atom('"jaxprs"'),)), "_replace"), **jaxprs),
     )
     return Proved(bound, tuple(range(len(equation.outvars))))
+
+
+def _alone(scope: Scope, program: Program, name: str) -> list[Statement]:
+    return [closed_function(scope, name, program)]
 
 
 def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Any]) -> Expr:
@@ -191,4 +198,3 @@ def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Any
         return tuple_([sequence(given[:outputs]), tuple_(given[outputs:])])
 
     return scope.function(name, program, captured, parameters, results)
-

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
 
 from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.exprs import Atom, Expr, call, tuple_
 from jaxsight.sourcerizer.rules.bound import keywords
 from jaxsight.sourcerizer.spelling import value
@@ -56,8 +58,8 @@ def _identity(view: View) -> Iterator[Expr]:
     low = view.name == "reduce_window_max"
     if dtype == np.bool_:
         yield Atom("False" if sum_ or low else "True")
-    elif jax.dtypes.issubdtype(dtype, np.integer):
-        info = jax.numpy.iinfo(dtype)
+    elif read.is_subtype(dtype, np.integer):
+        info: Any = getattr(jax.numpy, "iinfo")(dtype)  # noqa: B009 - it has no types
         yield spelling.typed(np.asarray(0 if sum_ else info.min if low else info.max, dtype))
     else:
         bound = 0.0 if sum_ else -np.inf if low else np.inf
