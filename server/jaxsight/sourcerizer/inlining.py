@@ -59,6 +59,7 @@ _HARMLESS = frozenset({"at"})
 def inlined(body: Sequence[Statement], indent: str = "") -> list[Statement]:
     """The statements of a module or function, and of the functions in it, with values moved to where they are used."""
     inside = _without_readings([_within(statement, indent) for statement in body])
+    inside = _passed_whole(inside)
     counts = Counter(_names(inside))
     done: list[Statement] = []
     for statement in inside:
@@ -86,6 +87,49 @@ def _without_readings(body: Sequence[Statement]) -> list[Statement]:
 
     kept = [s for s in body if not (isinstance(s, Assign) and isinstance(s.targets, str) and s.targets in short)]
     return replaced(kept, leaf)
+
+
+def _passed_whole(body: Sequence[Statement]) -> list[Statement]:
+    """Without names for the parts of a tuple that are only ever passed on together, in order: `f(*xs)`."""
+    counts = Counter(_names(body))
+    kept = list(body)
+    for statement in body:
+        if not (isinstance(statement, Assign) and isinstance(statement.targets, Sequence_) and isinstance(statement.value, Atom)):
+            continue
+        if statement.equations or statement.given:
+            continue
+        parts = statement.targets.items
+        others = [other for other in kept if other is not statement]
+        passed = [_starred(other, parts, statement.value) for other in others]
+        times = sum(count for _, count in passed)
+        if times and all(isinstance(part, Atom) and counts[part.text] == times for part in parts):
+            kept = [made for made, _ in passed]
+    return kept
+
+
+def _starred(statement: Statement, parts: tuple[Any, ...], whole: Atom) -> tuple[Statement, int]:
+    """`statement` with `*whole` for these arguments wherever they are passed in a row, and how often they are."""
+    times = 0
+
+    def again(expr: Any) -> Any:
+        nonlocal times
+        match expr:
+            case Call(function, items):
+                made = tuple(map(again, items))
+                for start in range(len(made) - len(parts) + 1):
+                    if made[start : start + len(parts)] == parts:
+                        times += 1
+                        made = (*made[:start], Star(whole), *made[start + len(parts) :])
+                        break
+                return Call(again(function), made)
+            case Attribute(value, name):
+                return Attribute(again(value), name)
+            case _:
+                return expr
+
+    if isinstance(statement, (Assign, Effect, Return)):
+        return dataclasses.replace(statement, value=again(statement.value)), times
+    return statement, 0
 
 
 def _reads_part(statement: Assign) -> bool:
@@ -249,7 +293,8 @@ def _names(body: Sequence[Statement]) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    yield from re.findall(r"[A-Za-z_]\w*", text)
+    """Names at the start of what a text says: of `jnp.ones` only `jnp`."""
+    yield from re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)
 
 
 def _read(expr: Any) -> Iterator[str]:
@@ -265,3 +310,35 @@ def _read(expr: Any) -> Iterator[str]:
         case _:
             for part in _parts(expr):
                 yield from _read(part)
+
+
+def handled(body: Sequence[Statement]) -> set[str]:
+    """Names whose values are handled by Python itself, an operator, a method or an index, not only passed to public functions."""
+    found: set[str] = set()
+    for statement in body:
+        match statement:
+            case Assign(_, value) | Effect(value):
+                found |= _handled(value, True)
+            case Return(value):
+                found |= _handled(value, False)
+            case Function(_, _, inside) | With(_, inside):
+                found |= handled(inside)
+            case _:
+                pass
+    return found
+
+
+def _handled(expr: Any, outer: bool) -> set[str]:
+    match expr:
+        case Atom(text):
+            return {text} if outer and is_identifier(text) else set()
+        case Call(function, items):
+            public = isinstance(function, Atom) and "." in function.text
+            inside = [_handled(item, not public) for item in items]
+            return set().union(_handled(function, True), *inside)
+        case Sequence_(_, items):
+            return set().union(*(_handled(item, outer) for item in items))
+        case Keyword(_, value) | Star(value):
+            return _handled(value, outer)
+        case _:
+            return set().union(*(_handled(part, True) for part in _parts(expr)))

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from jaxsight.sourcerizer.exprs import Atom, Attribute, Call, Expr, Index, is_identifier
 from jaxsight.sourcerizer.spelling import IMPORTS
 from jaxsight.tracer.compat.jaxprs import locations
 
@@ -51,6 +52,46 @@ _BY_PRIMITIVE = {
 def suggested(primitive: str) -> str:
     """A base name for what a primitive gives."""
     return _BY_PRIMITIVE.get(primitive) or identifier(primitive)
+
+
+_BY_FUNCTION = {
+    "abs": "magnitude", "add_jaxvals": "added", "all": "all_of", "any": "any_of",
+    "arange": "numbers", "argsort": "order", "bernoulli": "drawn", "broadcast_in_dim": "broadcast",
+    "broadcast_to": "broadcast", "categorical": "drawn", "clip": "clipped", "concatenate": "joined",
+    "cond": "branch", "dynamic_index_in_dim": "part", "dynamic_slice": "part",
+    "dynamic_slice_in_dim": "part", "dynamic_update_slice": "updated",
+    "dynamic_update_slice_in_dim": "updated", "einsum": "dot", "fori_loop": "looped",
+    "full": "filled", "inner": "dot", "linspace": "steps", "map": "mapped", "matmul": "dot",
+    "max": "largest", "maximum": "larger", "min": "smallest", "minimum": "smaller",
+    "normal": "noise", "randint": "drawn", "round": "rounded", "scan": "scanned",
+    "select": "chosen", "sort": "ordered", "split": "keys", "square": "squared",
+    "stack": "stacked", "sum": "total", "swapaxes": "swapped", "switch": "branch", "take": "taken",
+    "take_along_axis": "taken", "tensordot": "dot", "transpose": "transposed", "tril": "lower",
+    "triu": "upper", "uniform": "noise", "where": "chosen", "while_loop": "looped",
+}  # fmt: skip
+
+_BY_METHOD = {
+    "T": "transposed", "mT": "transposed", "astype": "cast", "reshape": "reshaped",
+    "squeeze": "squeezed", "swapaxes": "swapped", "transpose": "transposed",
+}  # fmt: skip
+
+
+def after_expression(expr: Expr) -> str | None:
+    """A base name for what an expression gives, where a public function or a method says enough."""
+    match expr:
+        case Call(Atom(path)) if "." in path and not path.endswith(".bind"):
+            last = path.rpartition(".")[2]
+            return _BY_FUNCTION.get(last) or suggested(last)
+        case Call(Attribute(Index(Attribute(_, "at"), _), _)):
+            return "updated"
+        case Call(Attribute(_, method)) | Attribute(_, method):
+            return _BY_METHOD.get(method)
+        case Index():
+            return "part"
+        case Call(Atom(name)) if is_identifier(name):
+            return f"{name.strip('_')}_out"
+        case _:
+            return None
 
 
 def identifier(text: str, fallback: str = "value") -> str:

@@ -132,9 +132,9 @@ def slice_at(view: View) -> Iterator[Expr]:
     moving = [axis for axis, size in enumerate(sizes) if size != shape[axis]]
     if len(moving) == 1:
         (axis,) = moving
-        along = {"axis": value(axis)} if axis else {}
+        along = [value(axis)] if axis else []
         for flags in ({}, _AS_IT_IS):
-            yield call("lax.dynamic_slice_in_dim", x, starts[axis], value(sizes[axis]), **along, **flags)
+            yield call("lax.dynamic_slice_in_dim", x, starts[axis], value(sizes[axis]), *along, **flags)
 
 
 @PRETTY("dynamic_update_slice")
@@ -171,7 +171,7 @@ def sliced(window: Window) -> Iterator[Expr]:
                 "lax.dynamic_index_in_dim", x, start, **({"axis": value(axis)} if axis else {}), keepdims=Atom("False")
             )
         else:
-            yield call("lax.dynamic_slice_in_dim", x, start, value(sizes[axis]), **along)
+            yield call("lax.dynamic_slice_in_dim", x, start, value(sizes[axis]), *along.values())
             if sizes[axis] == 1:
                 yield call("lax.dynamic_index_in_dim", x, start, **along)
     elif last is not equation:
