@@ -27,7 +27,6 @@ from jaxsight.sourcerizer.module import (
     Function,
     Line,
     Raw,
-    Remark,
     Return,
     Statement,
     lines,
@@ -318,17 +317,29 @@ def _imports(text: str, writer: Writer) -> list[str]:
         for path, module in spelling.modules.items()
         if module.partition(".")[0] in found and re.search(rf"(?<![\w.]){re.escape(path)}\b", text)
     }
-    groups = [standard, sorted({*short, *full}, key=_import_order)]
+    groups = [standard, _joined(sorted({*short, *full}, key=_import_order))]
     lines_: list[str] = []
     for group in groups:
         lines_ += ([""] if lines_ and group else []) + group
     return lines_
 
 
-def _import_order(line: str) -> tuple[bool, str]:
+def _import_order(line: str) -> tuple[bool, str, str]:
     """As import sorters have it: `import` before `from`, each by module."""
     words = line.split()
-    return words[0] == "from", words[1]
+    return words[0] == "from", words[1], line
+
+
+def _joined(imports: list[str]) -> list[str]:
+    """Sorted imports with one line for all that comes from one module."""
+    joined: list[str] = []
+    for line in imports:
+        module, found, name = line.partition(" import ")
+        if found and joined and joined[-1].startswith(f"{module} import "):
+            joined[-1] += f", {name}"
+        else:
+            joined.append(line)
+    return joined
 
 
 def check(written: Written, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Difference | None:
