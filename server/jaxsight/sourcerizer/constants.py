@@ -5,6 +5,7 @@ literal up to a mebibyte, and beyond that only what the caller chose. Every spel
 from __future__ import annotations
 
 import base64
+import contextlib
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -124,10 +125,8 @@ def spelled(value: Any) -> Expr | None:
     weak = getattr(value, "weak_type", False)
     candidates: list[Expr] = []
     if found.size <= FEW and not weak:
-        try:
+        with contextlib.suppress(spelling.Unwritable):
             candidates.append(listed(value))
-        except spelling.Unwritable:
-            pass
     if found.size > 8 or weak or not candidates:
         candidates[:0] = list(regular(value))
     for candidate in candidates:

@@ -109,8 +109,10 @@ def _extended() -> dict[int, str]:
 
 _SOURCES = (
     "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0)",
-    "jax.make_jaxpr(lambda k: jax.extend.random.threefry_prng_impl.random_bits(k, 32, (3,)))"
-    "(jnp.zeros(2, jnp.uint32))",
+    (
+        "jax.make_jaxpr(lambda k: jax.extend.random.threefry_prng_impl.random_bits(k, 32, (3,)))"
+        "(jnp.zeros(2, jnp.uint32))"
+    ),
     "jax.make_jaxpr(lambda: lax.platform_dependent(cpu=lambda: 0.0, default=lambda: 1.0))()",
 )
 """Programs made by public functions, to take primitives from that no public module has."""
@@ -451,7 +453,7 @@ def value(given: Any) -> Expr:
         case functools.partial():
             raise Unwritable(given)
         case _ if (
-            isinstance(given, type) or callable(given) and not dataclasses.is_dataclass(given)
+            isinstance(given, type) or (callable(given) and not dataclasses.is_dataclass(given))
         ):
             return function(given)
         case _:
@@ -490,8 +492,7 @@ def _array(given: np.ndarray[Any, Any]) -> Expr:
     """A small array of NumPy's, as parameters hold them."""
     if given.size > 64:
         raise Unwritable(given, "too large for a parameter")
-    kind = call("np.array", _nested(given.tolist()), dtype=_numpy_dtype(given.dtype))
-    return kind
+    return call("np.array", _nested(given.tolist()), dtype=_numpy_dtype(given.dtype))
 
 
 def _nested(parts: Any) -> Expr:

@@ -22,7 +22,19 @@ from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
 from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, on_its_mesh, opened
-from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Lambda, Sequence_, Slot, call, fill, is_identifier, parsed, tuple_
+from jaxsight.sourcerizer.exprs import (
+    Atom,
+    Call,
+    Expr,
+    Lambda,
+    Sequence_,
+    Slot,
+    call,
+    fill,
+    is_identifier,
+    parsed,
+    tuple_,
+)
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
     Assign,
@@ -697,12 +709,12 @@ def nested_results(count: int) -> Any:
 
 __all__ = [
     "ABSORBS",
-    "Call",
     "PRETTY_STRUCTURES",
+    "STRUCTURES",
+    "Call",
     "Placeholder",
     "Proved",
     "Remark",
-    "STRUCTURES",
     "Scope",
     "Unsourceable",
     "Writer",

@@ -17,7 +17,7 @@ def iota(view: View) -> Iterator[Expr]:
     if len(shape) == 1 and not view.operands:
         yield call("lax.iota", dtype, value(shape[0]))
     sharding = keywords(view, "sharding") if view.params.get("sharding") is not None else {}
-    named = {"out_sharding": item for item in sharding.values()}
+    named = {"out_sharding": sharding["sharding"]} if sharding else {}
     yield call("lax.broadcasted_iota", dtype, value(shape), value(view.params["dimension"]), **named)
 
 
