@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from jaxsight.engine import trees
 from jaxsight.engine.answers import Hint
+from jaxsight.engine.hover import surroundings
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Observation, Seen
@@ -41,7 +42,7 @@ def _tooltip(values: list[Seen], more: int) -> str:
     lines = []
     for seen in values:
         notes = [
-            *([f"inside {' › '.join(seen.inside)}"] if seen.inside else []),
+            *(f"inside {place}" for place in [surroundings(seen)] if place),
             *(["weak type"] if seen.weak else []),
         ]
         lines.append(f"`{seen.text}`" + (f" · {' · '.join(notes)}" if notes else ""))

@@ -149,13 +149,18 @@ def _notes(values: Iterable[Seen]) -> Iterable[str]:
     told: set[str] = set()
     for seen in values:
         for note in (
-            *(f"inside {place}" for place in [" › ".join(seen.inside)] if place),
+            *(f"inside {place}" for place in [surroundings(seen)] if place),
             "weak type" if seen.weak else "",
             seen.sharding and f"sharding {seen.sharding}",
         ):
             if note and note not in told:
                 told.add(note)
                 yield note
+
+
+def surroundings(seen: Seen) -> str:
+    """What a value lives in, outermost first, `scan body › grad`; calls of jitted functions go without saying."""
+    return " › ".join(place for place in seen.inside if place != "jit")
 
 
 def byte_size(count: int) -> str:
