@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,13 +17,15 @@ ROOT = Path(__file__).parents[2]
 SHOWN_WITH = "0.10."
 """Jaxprs are printed somewhat differently by other versions of JAX."""
 CONSOLE = re.compile(
-    r"^```console\n\$ (jaxsight (?:show|check) examples[^\n]*)\n(?!\$)(.*?)^```$",
+    r"^(?P<indent> *)```console\n"
+    r"(?P=indent)\$ (?P<command>jaxsight (?:show|check|sourcerize) examples[^\n]*)\n"
+    r"(?! *\$)(?P<output>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
 PICTURES = [
-    pytest.param(command, output, id=f"{page.name}: {command}")
+    pytest.param(page, picture["command"], id=f"{page.name}: {picture['command']}")
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    for command, output in CONSOLE.findall(page.read_text(encoding="utf-8"))
+    for picture in CONSOLE.finditer(page.read_text(encoding="utf-8"))
 ]
 
 
@@ -33,8 +36,10 @@ def test_there_are_pictures() -> None:
 @pytest.mark.skipif(
     not version("jax").startswith(SHOWN_WITH), reason=f"the pictures are of JAX {SHOWN_WITH}x"
 )
-@pytest.mark.parametrize(("command", "output"), PICTURES)
-def test_a_command_prints_what_is_shown_below_it(command: str, output: str) -> None:
+@pytest.mark.parametrize(("page", "command"), PICTURES)
+def test_a_command_prints_what_is_shown_below_it(
+    page: Path, command: str, update_fixtures: bool
+) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *shlex.split(command), "--python", sys.executable],
         cwd=ROOT,
@@ -44,4 +49,12 @@ def test_a_command_prints_what_is_shown_below_it(command: str, output: str) -> N
         check=False,
         timeout=120,
     )
-    assert done.stdout == output
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    picture = next(found for found in CONSOLE.finditer(text) if found["command"] == command)
+    if update_fixtures:
+        shown = textwrap.indent(done.stdout, picture["indent"])
+        text = text[: picture.start("output")] + shown + text[picture.end("output") :]
+        page.write_text(text, encoding="utf-8")
+    else:
+        assert done.stdout == textwrap.dedent(picture["output"])
