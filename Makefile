@@ -19,6 +19,7 @@ demo: .venv/.installed ## Install into .venv and show functions of examples/
 	.venv/bin/jaxsight show examples/fusion.py:f_sum_jax
 	.venv/bin/jaxsight show examples/fusion.py:f_for --what shapes
 	.venv/bin/jaxsight show examples/attention.py:attention --what shapes
+	.venv/bin/jaxsight sourcerize examples/fusion.py:f_sum_jax --style pretty
 	.venv/bin/jaxsight check examples
 
 .PHONY: test
