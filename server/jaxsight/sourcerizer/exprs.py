@@ -177,6 +177,15 @@ def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
 
 def fill(expr: Any, slots: Sequence[Expr]) -> Any:
     """`expr` with each slot replaced."""
+    kind = type(expr)  # the common kinds first: this runs for every equation
+    if kind is Slot:
+        return slots[expr.index]
+    if kind is Atom:
+        return expr
+    if kind is Call and type(expr.function) is Atom:
+        return Call(expr.function, tuple([fill(item, slots) for item in expr.items]))
+    if kind is Keyword:
+        return Keyword(expr.name, fill(expr.value, slots))
     return rebuilt(expr, lambda leaf: slots[leaf.index] if isinstance(leaf, Slot) else leaf)
 
 

@@ -116,6 +116,8 @@ def _at(expr: Expr, level: int) -> str:
 
 def _tight(expr: Expr) -> str:
     text = flat(expr)
+    if isinstance(expr, Atom) and text[:1].isalpha():
+        return text
     if precedence(expr) < _TIGHT:
         return f"({text})"
     if isinstance(expr, Atom) and text.isdigit():
@@ -220,7 +222,7 @@ def returned(value: Expr, indent: str) -> list[str]:
 
 def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
     """`before` + value; what has no bracket to open gets parentheses."""
-    if len(f"{indent}{before}{flat(value)}") > WIDTH and isinstance(value, (Binary, Unary)):
+    if isinstance(value, (Binary, Unary)) and len(f"{indent}{before}{flat(value)}") > WIDTH:
         inner = indent + STEP
         return [f"{indent}{before}(", *_operands(value, inner), f"{indent})"]
     return broken(value, indent, before, "")

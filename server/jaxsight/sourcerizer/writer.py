@@ -93,6 +93,8 @@ class Proved:
 
     expr: Expr
     results: Any
+    bound: bool = False
+    """Whether only `bind` says it."""
 
 
 Structure = Callable[["Scope", Any], "Proved | None"]
@@ -278,12 +280,15 @@ class Writer:
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved:
         """The best expression that is proved to be an equation. Raises `Unsourceable`."""
-        known = self._spelled.get(key) if key is not None else None
-        if known is None:
-            known = self._prove(view_of, claim, self._sources())
-            if key is not None:
-                self._spelled[key] = known
-        return known
+        made = self._prove(view_of, claim, self._sources())
+        made = Proved(made.expr, made.results, bound=".bind(" in flat(made.expr))
+        if key is not None:
+            self._spelled[key] = made
+        return made
+
+    def proved(self, key: Any) -> Proved | None:
+        """What was proved before to be such an equation."""
+        return None if key is None else self._spelled.get(key)
 
     def _prove(
         self,
@@ -555,13 +560,15 @@ class Scope:
         self.body.append(Assign(pattern, proved.expr, group, comment, names is not None))
 
     def _leaf(self, equation: Any) -> Proved:
-        view_of, claim = _claimed(equation)
-        try:
-            with on_its_mesh(equation.ctx):
-                proved = self.writer.prove(view_of, claim, _key(equation))
-        except Unsourceable as error:
-            raise Unsourceable(error.primitive, error.why, place(equation)) from error
-        if ".bind(" in flat(proved.expr):
+        key = _key(equation)
+        proved = self.writer.proved(key)
+        if proved is None:
+            try:
+                with on_its_mesh(equation.ctx):
+                    proved = self.writer.prove(*_claimed(equation), key)
+            except Unsourceable as error:
+                raise Unsourceable(error.primitive, error.why, place(equation)) from error
+        if proved.bound:
             self.writer.bound.append(equation.primitive.name)
         return self._filled(proved, equation)
 

@@ -213,7 +213,6 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
         function = _function(home, name, program, equation.invars[:captured])
         function.decorators.append(Atom("jax.custom_jvp"))
         jvp = home.inner()
-        primals = program.jaxpr.invars[captured:]
         bases = argument_bases(program)[captured:]
         named = [jvp.names.fresh(base) for base in bases]
         tangents = [jvp.names.fresh(f"{name}_dot") for name in named]
