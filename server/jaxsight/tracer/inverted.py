@@ -143,9 +143,11 @@ def _emptied(like: Any, arrays: Sequence[Any]) -> Any:
 def _labels(count: int, taken: Sequence[str]) -> list[str]:
     """`y`, or `y0`, `y1`, as the parameters for results are called."""
     base = "y"
-    while any(name.startswith(base) for name in taken):
+    while True:
+        labels = [base] if count == 1 else [f"{base}{index}" for index in range(count)]
+        if set(labels).isdisjoint(taken):
+            return labels
         base += "_"
-    return [base] if count == 1 else [f"{base}{index}" for index in range(count)]
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from jaxsight.interpreters.inversion import composites, control, elementwise, li
 from jaxsight.interpreters.inversion.errors import NotInvertible
 from jaxsight.interpreters.inversion.network import Network, Node, Solver, inverses
 from jaxsight.sourcerizer.compat.staging import Program, opened
+from jaxsight.sourcerizer.depth import room_for_nesting
 from jaxsight.tracer.compat import avals
 
 _MODULES = (composites, control, elementwise, linear, structure)
@@ -52,8 +53,10 @@ def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
     def inverted(*outputs: Any, **known: Any) -> Any:
         called = functools.partial(function, **known) if known else function
         name = getattr(function, "__name__", type(function).__name__)
-        traced, results = _traced(called, name, like, outputs)
-        values = _solve(name, traced, results)
+        with room_for_nesting():
+            traced, results = _traced(called, name, like, outputs)
+            network = _solved(name, traced)
+        values = iter(_values(network, results))
         leaves = [
             next(values) if is_asked else leaf
             for leaf, is_asked in zip(traced.leaves, traced.asked, strict=True)
@@ -232,17 +235,21 @@ class _Text(str):
         return str(self)
 
 
-def _solve(name: str, traced: _Traced, results: Sequence[Any]) -> Iterator[Any]:
+def _solved(name: str, traced: _Traced) -> Network:
+    """What the results determine. Raises `NotInvertible` when that is not all of the arguments."""
     outputs = range(len(traced.program.jaxpr.outvars))
     network = Network(traced.program, (), outputs, Solver(inverses), {})
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
             raise _blame(name, network, called)
-    plan = network.plan(network.inputs)
+    return network
+
+
+def _values(network: Network, results: Sequence[Any]) -> list[Any]:
     given: dict[Node, Any] = {}
     for node, value in zip(network.outputs, results, strict=True):
         given.setdefault(node, value)
-    return iter(plan(given))
+    return network.plan(network.inputs)(given)
 
 
 def _blame(name: str, network: Network, argument: str) -> NotInvertible:
