@@ -31,9 +31,9 @@ class Interpreter:
     ... def rising(equation, x):
     ...     return tuple(equation.primitive.bind(each, **equation.params) for each in x)
     >>> jaxpr = jax.make_jaxpr(lambda x: jax.numpy.tanh(-x))(0.0)
-    >>> [(low, high)] = bounds.run(jaxpr, [(0.0, 1.0)])
+    >>> [(low, high)] = bounds.run(jaxpr, [(0.5, 1.0)])
     >>> print(f"{low:.3f} to {high:.3f}")
-    -0.762 to 0.000
+    -0.762 to -0.462
 
     Args:
         lift: what stands for a constant of the program.

@@ -1,0 +1,32 @@
+"""The page on interpreters: its examples run, and its tables have every rule and every domain."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import jax  # noqa: F401 - the rules need it
+import pytest
+
+from jaxsight.interpreters.inversion import elementwise, transform
+
+PAGE = Path(__file__).parents[2] / "docs" / "interpreters.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def test_examples_give_what_they_show(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    failed, attempted = doctest.testfile(str(PAGE), module_relative=False, optionflags=flags)
+    assert failed == 0, capsys.readouterr().out
+    assert attempted > 10
+
+
+def test_every_rule_is_in_the_table() -> None:
+    named = set(re.findall(r"`(\w+)`", TEXT[TEXT.index("### What is undone") :]))
+    assert transform.inverses.names() <= named
+
+
+def test_every_domain_is_in_the_table() -> None:
+    for name, domain in elementwise.DOMAINS.items():
+        assert f"| `{name}` | {domain} |" in TEXT
