@@ -384,6 +384,15 @@ def test_results_of_another_kind_are_refused() -> None:
         inverse(lambda a: (a, a), X)(X)
 
 
+def test_what_is_no_array_is_refused() -> None:
+    with pytest.raises(TypeError, match="takes its results, arrays; it was given str"):
+        inverse(squash)("x")
+    with pytest.raises(TypeError, match="it was given nothing"):
+        inverse(squash)()
+    with pytest.raises(TypeError, match="a function has an inverse, not int"):
+        inverse(3)  # type: ignore[arg-type]
+
+
 def test_nothing_is_run_that_the_answer_does_not_need() -> None:
     def noisy(x: Any) -> Any:
         jax.debug.print("{}", x)

@@ -50,9 +50,16 @@ def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
         NotInvertible: when called; names the operation that has no inverse, and the line that it was written on.
     """
 
+    if not callable(function):
+        raise TypeError(f"a function has an inverse, not {type(function).__name__}")
+
     def inverted(*outputs: Any, **known: Any) -> Any:
         called = functools.partial(function, **known) if known else function
         name = getattr(function, "__name__", type(function).__name__)
+        strange = [leaf for leaf in jax.tree.leaves(outputs) if not _is_array(leaf)]
+        if strange or not outputs:
+            told = type(strange[0]).__name__ if strange else "nothing"
+            raise TypeError(f"the inverse of {name} takes its results, arrays; it was given {told}")
         with room_for_nesting():
             traced, results = _traced(called, name, like, outputs)
             network = _solved(name, traced)
