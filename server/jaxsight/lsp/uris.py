@@ -115,9 +115,9 @@ class Made:
         file, _, title = path.rpartition("/")
         if not file or not title.endswith(_ENDINGS[kind]):
             return None
-        if _DRIVE.match(file):
-            file = file[1].lower() + file[2:]
         if windows:
+            if _DRIVE.match(file):
+                file = file[1].lower() + file[2:]
             file = file.replace("/", "\\")
         function = title.removesuffix(_ENDINGS[kind])
         if kind == JAXPR:
