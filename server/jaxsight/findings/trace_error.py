@@ -39,9 +39,7 @@ def explain(failure: Failure, expression: str = "") -> Explained:
     """
     if failure.stage == "inputs":
         what = f"The example for `{failure.argument}`" if failure.argument else "The doctest's call"
-        return Explained(
-            "JX905", f"{what} does not evaluate: {_said(failure)}", CODES["JX905"].url
-        )
+        return Explained("JX905", f"{what} does not evaluate: {_said(failure)}", CODES["JX905"].url)
     if failure.stage in ("execute", "trace"):
         for kind in _KINDS:
             if (explained := kind(failure, expression)) is not None:

@@ -122,7 +122,9 @@ def write(
         title = name or signature.name_of(function)
         written = _write(call, jaxpr, shape, Writer(options, name_of=name_of, fits=fits), title)
         if options.style == "pretty" and (why := _parted(written, call, jaxpr)) is not None:
-            _log.warning("the pretty style of %s is not the same program (%s): plain style", title, why)
+            _log.warning(
+                "the pretty style of %s is not the same program (%s): plain style", title, why
+            )
             plain = Writer(replace(options, style="lax"), name_of=name_of, fits=fits)
             written = _write(call, jaxpr, shape, plain, title)
         return written
@@ -142,9 +144,7 @@ def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | 
         return error
 
 
-def _write(
-    call: signature.Call, jaxpr: Any, shape: Any, writer: Writer, name: str
-) -> Written:
+def _write(call: signature.Call, jaxpr: Any, shape: Any, writer: Writer, name: str) -> Written:
     options = writer.options
     writer.names.keep(name)
     program = opened(jaxpr)
@@ -166,9 +166,7 @@ def _write(
         scope.body = [*_converted(call, scope.body), *scope.body]
     leaves, tree = jax.tree.flatten(shape)
     structure = jax.tree.unflatten(tree, range(len(leaves)))
-    trees = [
-        (Atom(parameter), given) for parameter, given in _argument_trees(call)
-    ]
+    trees = [(Atom(parameter), given) for parameter, given in _argument_trees(call)]
     value = signature.build(structure, results, trees)
     parameters = call.parameters
     extra = [*writer.placeholders.values()]
@@ -214,7 +212,11 @@ def _converted(call: signature.Call, body: list[Statement]) -> list[Statement]:
                 made.append(Assign(argument.expr.text, _array(argument.expr)))
             continue
         for statement in body:
-            if isinstance(statement, Assign) and statement.value is argument.expr and statement.targets in used:
+            if (
+                isinstance(statement, Assign)
+                and statement.value is argument.expr
+                and statement.targets in used
+            ):
                 statement.value = _array(argument.expr)
     return made
 
@@ -255,11 +257,17 @@ def _checks(call: signature.Call, scope: Any) -> list[Statement]:
             continue
         if isinstance(fixed.value, (bool, int, float, str, type(None), tuple)):
             test = f"{text} is not {wanted}" if fixed.value is None else f"{text} != {wanted}"
-            message = f'"written for {text} = {wanted}"'.replace('"written', "'written") if '"' in wanted else None
-            quoted = spelling.text(f"written for {text} = {wanted}") if message is None else Atom(repr(f"written for {text} = {wanted}"))
-            checks.append(
-                Raw([f"if {test}:", f"    raise ValueError({flat(quoted)})"])
+            message = (
+                f'"written for {text} = {wanted}"'.replace('"written', "'written")
+                if '"' in wanted
+                else None
             )
+            quoted = (
+                spelling.text(f"written for {text} = {wanted}")
+                if message is None
+                else Atom(repr(f"written for {text} = {wanted}"))
+            )
+            checks.append(Raw([f"if {test}:", f"    raise ValueError({flat(quoted)})"]))
     return checks
 
 
@@ -278,14 +286,15 @@ def _module(
         inner = inlined(inner)
     rest: list[Statement] = []
     if writer.packed:
-        inner.insert(0, Raw(arrays.UNPACK))
+        inner.insert(0, Raw(["", "", *arrays.UNPACK]))
         for constant, packed in writer.packed:
             rest.append(Raw(arrays.definition(constant, packed)))
     if options.constants == "npz" and writer.stored:
         rest.extend(_companion(writer, name))
     core = [*writer.constants, *inner, *rest]
     imports = _imports("\n".join(line.text for line in lines(core)), writer)
-    body.append(Raw(['"""' + head[0], "", *head[1:], '"""', ""]))
+    gap = [""] if imports or writer.constants else []  # functions bring their own
+    body.append(Raw(['"""' + head[0], "", *head[1:], '"""', *gap]))
     body.append(Raw([*imports, ""] if imports else []))
     if not writer.constants:
         body[-1] = Raw(imports)
@@ -298,7 +307,10 @@ def _companion(writer: Writer, name: str) -> list[Statement]:
         Raw(
             [
                 f'with np.load(Path(__file__).with_name("{name}.npz")) as _stored:',
-                *(f'    {constant} = jnp.asarray(_stored["{constant}"])' for constant in writer.stored),
+                *(
+                    f'    {constant} = jnp.asarray(_stored["{constant}"])'
+                    for constant in writer.stored
+                ),
             ]
         )
     ]
@@ -342,7 +354,9 @@ def _joined(imports: list[str]) -> list[str]:
     return joined
 
 
-def check(written: Written, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Difference | None:
+def check(
+    written: Written, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Difference | None:
     """Executes a written module and compares its function's jaxpr with the original's. None: they are the same."""
     made = load(written)
     call = signature.bind(function, args, kwargs)
@@ -359,10 +373,9 @@ def load(written: Written) -> Callable[..., Any]:
     namespace: dict[str, Any] = {"__name__": f"sourcerized_{written.name}"}
     path = f"<sourcerized {written.name}>"
     linecache.cache[path] = (len(written.text), None, written.text.splitlines(True), path)
-    exec(compile(written.text, path, "exec"), namespace)
+    exec(compile(written.text, path, "exec"), namespace)  # noqa: S102 - its own text
     made: Callable[..., Any] = namespace[written.name]
     given = {placeholder.name: placeholder.value for placeholder in written.placeholders}
     if given:
         return functools.partial(made, **given)
     return made
-

@@ -95,7 +95,7 @@ def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
             targets = _targets(file, len(linecache.getlines(file))).get(place)
             if targets is not None:
                 chain = tuple(frames[depth:])
-                run = here[chain] = open_runs.pop(chain, None) or _Run((file, place), targets, [])
+                run = here[chain] = open_runs.pop(chain, _Run((file, place), targets, []))
                 run.members.append(index)
         yield from open_runs.values()
         open_runs = here

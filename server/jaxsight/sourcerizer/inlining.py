@@ -75,9 +75,15 @@ def _without_readings(body: Sequence[Statement]) -> list[Statement]:
     counts = Counter(_names(body))
     short: dict[str, Expr] = {}
     for statement in body:
-        if isinstance(statement, Assign) and isinstance(statement.targets, str) and _reads_part(statement):
+        if (
+            isinstance(statement, Assign)
+            and isinstance(statement.targets, str)
+            and _reads_part(statement)
+        ):
             name = statement.targets
-            if counts[name] == 1 or (counts[name] <= FEW and len(flat(statement.value)) <= len(name) + 2):
+            if counts[name] == 1 or (
+                counts[name] <= FEW and len(flat(statement.value)) <= len(name) + 2
+            ):
                 short[name] = statement.value
     if not short:
         return list(body)
@@ -85,7 +91,11 @@ def _without_readings(body: Sequence[Statement]) -> list[Statement]:
     def leaf(found: Atom | Slot) -> Expr:
         return short.get(found.text, found) if isinstance(found, Atom) else found
 
-    kept = [s for s in body if not (isinstance(s, Assign) and isinstance(s.targets, str) and s.targets in short)]
+    kept = [
+        s
+        for s in body
+        if not (isinstance(s, Assign) and isinstance(s.targets, str) and s.targets in short)
+    ]
     return replaced(kept, leaf)
 
 
@@ -94,7 +104,11 @@ def _passed_whole(body: Sequence[Statement]) -> list[Statement]:
     counts = Counter(_names(body))
     kept = list(body)
     for statement in body:
-        if not (isinstance(statement, Assign) and isinstance(statement.targets, Sequence_) and isinstance(statement.value, Atom)):
+        if not (
+            isinstance(statement, Assign)
+            and isinstance(statement.targets, Sequence_)
+            and isinstance(statement.value, Atom)
+        ):
             continue
         if statement.equations or statement.given:
             continue
@@ -136,7 +150,11 @@ def _reads_part(statement: Assign) -> bool:
     value = statement.value
     while isinstance(value, (Index, Attribute)):
         value = value.value
-    return not statement.equations and isinstance(value, Atom) and not isinstance(statement.value, Atom)
+    return (
+        not statement.equations
+        and isinstance(value, Atom)
+        and not isinstance(statement.value, Atom)
+    )
 
 
 def _within(statement: Statement, indent: str) -> Statement:
@@ -165,9 +183,11 @@ def _taking(
             break
         value = rebuilt(
             statement.value,
-            lambda leaf, name=name, given=given: given.value  # type: ignore[misc]
-            if isinstance(leaf, Atom) and leaf.text == name
-            else leaf,
+            lambda leaf, name=name, given=given: (
+                given.value  # type: ignore[misc]
+                if isinstance(leaf, Atom) and leaf.text == name
+                else leaf
+            ),
         )
         made = dataclasses.replace(statement, value=value)
         whole = isinstance(statement, Return) and statement.value == Atom(name)
@@ -186,7 +206,11 @@ def _last_value(before: Sequence[Statement]) -> int | None:
         statement = before[place]
         if isinstance(statement, Function):
             continue
-        if isinstance(statement, Assign) and isinstance(statement.targets, str) and statement.equations:
+        if (
+            isinstance(statement, Assign)
+            and isinstance(statement.targets, str)
+            and statement.equations
+        ):
             return place
         return None
     return None
@@ -195,7 +219,9 @@ def _last_value(before: Sequence[Statement]) -> int | None:
 def _reads_well(statement: Assign | Effect | Return, moved: Expr, indent: str) -> bool:
     before = "return "
     if isinstance(statement, Assign):
-        before = (statement.targets if isinstance(statement.targets, str) else flat(statement.targets)) + " = "
+        before = (
+            statement.targets if isinstance(statement.targets, str) else flat(statement.targets)
+        ) + " = "
     value = statement.value
     return (
         len(indent + before + flat(value)) <= WIDTH

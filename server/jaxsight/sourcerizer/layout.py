@@ -75,7 +75,11 @@ def flat(item: Item) -> str:
         case Unary(operator, value):
             return f"{operator}{_at(value, _UNARY)}"
         case Lambda(parameters, body):
-            return f"lambda {', '.join(parameters)}: {flat(body)}" if parameters else f"lambda: {flat(body)}"
+            return (
+                f"lambda {', '.join(parameters)}: {flat(body)}"
+                if parameters
+                else f"lambda: {flat(body)}"
+            )
 
 
 def _simple(expr: Expr) -> bool:
@@ -211,7 +215,9 @@ def broken_always(sequence: Sequence_, indent: str) -> list[str]:
 def returned(value: Expr, indent: str) -> list[str]:
     """`return value`; a tuple's parentheses are left out where it fits."""
     match value:
-        case Sequence_("(", (_, _, *_) as items) if not any(isinstance(item, Star) for item in items):
+        case Sequence_("(", (_, _, *_) as items) if not any(
+            isinstance(item, Star) for item in items
+        ):
             line = f"{indent}return {_joined(items)}"
             if len(line) <= WIDTH:
                 return [line]

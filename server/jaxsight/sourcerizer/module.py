@@ -88,7 +88,9 @@ def lines(body: Sequence[Statement], indent: str = "") -> Iterator[Line]:
         is_function = isinstance(statement, Function)
         after_function = isinstance(before, Function)
         remarked = isinstance(before, Remark) and is_function
-        if (position and (is_function or after_function) and not remarked) or (isinstance(statement, Remark) and position and _leads(body, position)):
+        if (position and (is_function or after_function) and not remarked) or (
+            isinstance(statement, Remark) and position and _leads(body, position)
+        ):
             yield from [Line("")] * gap
         match statement:
             case Assign(targets, value, equations, comment):

@@ -39,4 +39,6 @@ def explained(placeholders: Iterable[tuple[str, str]]) -> str:
     rows = [f"    {name}: {why}." for name, why in placeholders]
     if not rows:
         return ""
-    return "\n".join(["As the original, but its caller passes in what no text can hold.", "", "Args:", *rows])
+    return "\n".join(
+        ["As the original, but its caller passes in what no text can hold.", "", "Args:", *rows]
+    )

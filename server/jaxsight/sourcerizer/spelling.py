@@ -315,7 +315,7 @@ def number(value: Any) -> Expr:
         case float() if math.isinf(value):
             return Atom("jnp.inf" if value > 0 else "-jnp.inf")
         case float():
-            return Atom(repr(value))
+            return Atom(repr(value).replace("e+", "e"))
         case complex():
             return call("complex", number(value.real), number(value.imag))
         case _:
@@ -373,7 +373,7 @@ def typed(value: Any) -> Expr:
         if width > 8:  # complex128: both halves
             return call("np.complex128", call("complex", typed(found.real), typed(found.imag)))
         bits = int(found.view(f"uint{8 * width}"))
-        made = call(f"np.uint{8 * width}", Atom(hex(bits)))
+        made = call(f"np.uint{8 * width}", Atom(f"0x{bits:X}"))
         view = Atom(f"np.{name}") if native else dtype(found.dtype)
         return call(f"{_flat(made)}.view", view)
     if native:
@@ -452,8 +452,8 @@ def value(given: Any) -> Expr:
             return _mesh(given)
         case functools.partial():
             raise Unwritable(given)
-        case _ if (
-            isinstance(given, type) or (callable(given) and not dataclasses.is_dataclass(given))
+        case _ if isinstance(given, type) or (
+            callable(given) and not dataclasses.is_dataclass(given)
         ):
             return function(given)
         case _:

@@ -157,7 +157,11 @@ def found(
     names = [equation.primitive.name for equation in equations]
     position = len(equations) - 1
     while position > 0:
-        best = _ending_at(equations, names, position, uses, prove) if IDIOMS.ends(names[position]) else None
+        best = (
+            _ending_at(equations, names, position, uses, prove)
+            if IDIOMS.ends(names[position])
+            else None
+        )
         if best is None:
             position -= 1
         else:
@@ -244,5 +248,3 @@ def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
     except TypeError:
         return None
     return made
-
-

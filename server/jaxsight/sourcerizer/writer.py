@@ -144,9 +144,7 @@ class Writer:
     _texts: dict[str, str] = field(default_factory=dict)
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
 
-    def user_names(
-        self, equations: Sequence[Any], kept: Sequence[Any]
-    ) -> dict[int, Sequence[str]]:
+    def user_names(self, equations: Sequence[Any], kept: Sequence[Any]) -> dict[int, Sequence[str]]:
         """What the user called the results of equations, by position among those that are `kept`."""
         if not self.options.user_names:
             return {}
@@ -229,7 +227,9 @@ class Writer:
             self.placeholders[id(value)] = known
         return Atom(known.name)
 
-    def shared(self, key: Any, keep: Any, base: str, build: Callable[[str], list[Statement]]) -> Expr:
+    def shared(
+        self, key: Any, keep: Any, base: str, build: Callable[[str], list[Statement]]
+    ) -> Expr:
         """The name of a function at the top of the module, written once for `key`, and once for equal text.
 
         `build` is given the name and writes the function, with others that belong to it, whose names start with the same.
@@ -320,7 +320,12 @@ class Writer:
                     if results is not None:
                         return Proved(candidate, *results)
         name = claim.equations[-1].primitive.name
-        raise Unsourceable(name, whys[0] if whys and not tried else f"{tried} spellings tried, none is it" + (f" ({whys[0]})" if whys else ""))
+        raise Unsourceable(
+            name,
+            whys[0]
+            if whys and not tried
+            else f"{tried} spellings tried, none is it" + (f" ({whys[0]})" if whys else ""),
+        )
 
     def prove_window(self, windows: Sequence[Window], key: Any) -> Expr | None:
         """What several equations are written as together, with slots; None where nothing is proved to be them."""
@@ -514,7 +519,9 @@ class Scope:
             return {}
         return found(kept, uses, self.writer.prove_window)
 
-    def _group(self, group: Sequence[Any], names: Sequence[str] | None, uses: dict[int, int]) -> None:
+    def _group(
+        self, group: Sequence[Any], names: Sequence[str] | None, uses: dict[int, int]
+    ) -> None:
         equation = group[-1]
         structure = STRUCTURES.of(equation.primitive.name)
         proved = self._idiom(equation) if structure and len(group) == 1 else None
@@ -532,7 +539,11 @@ class Scope:
         self._assign(group, proved, names, uses)
 
     def _assign(
-        self, group: Sequence[Any], proved: Proved, names: Sequence[str] | None, uses: dict[int, int]
+        self,
+        group: Sequence[Any],
+        proved: Proved,
+        names: Sequence[str] | None,
+        uses: dict[int, int],
     ) -> None:
         equation = group[-1]
         outputs = equation.outvars
@@ -554,7 +565,9 @@ class Scope:
         comment = ""
         if self.writer.options.shapes:
             comment = ", ".join(
-                _shape(var.aval) for var, target in zip(outputs, targets, strict=True) if target != "_"
+                _shape(var.aval)
+                for var, target in zip(outputs, targets, strict=True)
+                if target != "_"
             )
         pattern = _pattern(proved.results, targets)
         self.body.append(Assign(pattern, proved.expr, group, comment, names is not None))

@@ -233,7 +233,7 @@ def custom_vjp_of_pytrees_with_integers() -> Call:
         return pick(tree, i), (tree["a"].shape[0], i)
 
     def backward(kept: Any, g: Any) -> Any:
-        size, i = kept
+        _, i = kept
         return {"a": jnp.zeros(3).at[i].set(g["out"] * 5), "b": g["rest"][0]}, None
 
     pick.defvjp(forward, backward)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -20,10 +21,7 @@ def _network(params: Any, x: Any) -> Any:
 
 def _params() -> Any:
     sizes = [3, 5, 4, 2]
-    return [
-        {"w": floats(a, b) / 2, "b": floats(b) / 3}
-        for a, b in zip(sizes[:-1], sizes[1:], strict=True)
-    ]
+    return [{"w": floats(a, b) / 2, "b": floats(b) / 3} for a, b in pairwise(sizes)]
 
 
 def _loss(params: Any, x: Any, labels: Any) -> Any:

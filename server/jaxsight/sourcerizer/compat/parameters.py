@@ -129,7 +129,9 @@ def vjp_rules(params: dict[str, Any]) -> VjpRules:
     forward = Program(jaxpr, tuple(consts))
     found = params["out_trees"]()
     out_tree, res_tree = found[0], found[1]
-    forwards = tuple(found[2]) if len(found) > 2 else (None,) * res_tree.num_leaves
+    given = found[2] if len(found) > 2 else (None,) * res_tree.num_leaves
+    captured = params["num_consts"]  # positions count them, though no residual can be one
+    forwards = tuple(None if source is None else source - captured for source in given)
     kept = iter(jaxpr.outvars)
     residuals = [next(kept).aval if source is None else inputs[source].aval for source in forwards]
     cotangents = [var.aval.to_tangent_aval() for var in call.outvars]

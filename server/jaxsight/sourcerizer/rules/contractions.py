@@ -39,9 +39,7 @@ def _options(params: dict[str, Any]) -> Iterator[dict[str, Expr]]:
         named["precision"] = spelling.value(params["precision"])
     yield named
     if params.get("preferred_element_type") is not None:
-        yield named | {
-            "preferred_element_type": spelling.dtype(params["preferred_element_type"])
-        }
+        yield named | {"preferred_element_type": spelling.dtype(params["preferred_element_type"])}
 
 
 def _einsum(

@@ -102,7 +102,27 @@ def while_(scope: Scope, equation: Any) -> Proved:
     binders = body_program.jaxpr.invars[params["body_nconsts"] :]
     init = scope.operands(equation.invars[consts:], binders)
     count = len(equation.outvars)
+    if opened(params["cond_jaxpr"]).jaxpr.outvars[0].aval.shape:
+        return _bound_while(scope, equation, cond, body, init)
     return Proved(call("lax.while_loop", cond, body, sequence(init)), nested_results(count))
+
+
+def _bound_while(scope: Scope, equation: Any, cond: Expr, body: Expr, init: list[Expr]) -> Proved:
+    """A loop whose condition was batched, which runs while any is true: only `bind` says so.
+
+    What the functions capture they capture still, as constants of their jaxprs.
+    """
+    scope.writer.bound.append("while")
+    state = sequence(init)
+    expr = call(
+        "primitives.while_p.bind",
+        *init,
+        cond_jaxpr=call(call("jax.make_jaxpr", cond), state),
+        body_jaxpr=call(call("jax.make_jaxpr", body), state),
+        cond_nconsts=Atom("0"),
+        body_nconsts=Atom("0"),
+    )
+    return Proved(expr, tuple(range(len(equation.outvars))))
 
 
 def _is_bool_to_index(equation: Any) -> bool:

@@ -109,9 +109,7 @@ def debug_print(scope: Scope, equation: Any) -> Proved:
     params = equation.params
     if params.get("logging_record") is not None:
         raise Unsourceable("debug_print", "it logs, which only private options say")
-    args, kwargs = _given(
-        scope, *callbacks.print_arguments(params, _leaves(scope, equation))
-    )
+    args, kwargs = _given(scope, *callbacks.print_arguments(params, _leaves(scope, equation)))
     options: dict[str, Expr] = {}
     for key in ("ordered", "partitioned"):
         if params.get(key):

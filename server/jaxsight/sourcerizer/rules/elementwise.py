@@ -42,9 +42,7 @@ def convert(view: View) -> Iterator[Expr]:
 
 @LAX("bitcast_convert_type")
 def bitcast(view: View) -> Iterator[Expr]:
-    yield call(
-        "lax.bitcast_convert_type", *view.operands, spelling.dtype(view.params["new_dtype"])
-    )
+    yield call("lax.bitcast_convert_type", *view.operands, spelling.dtype(view.params["new_dtype"]))
 
 
 @LAX("integer_pow")

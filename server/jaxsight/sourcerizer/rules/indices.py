@@ -26,7 +26,9 @@ def _written(window: Window, atom: Any, converted: bool) -> Any:
         name = made.primitive.name
         if name == "select_n" and len(made.invars) == 3:
             atom = made.invars[1]
-        elif (name in _SHAPED and len(made.invars) == 1) or (name == "convert_element_type" and converted):
+        elif (name in _SHAPED and len(made.invars) == 1) or (
+            name == "convert_element_type" and converted
+        ):
             atom = made.invars[0]
         else:
             break
@@ -41,7 +43,9 @@ def _parts(window: Window, atom: Any, converted: bool) -> list[Any]:
     return [_written(window, part, converted) for part in joined]
 
 
-def _indexed(window: Window, atom: Any, axes: Sequence[int], rank: int) -> Iterator[tuple[Expr, ...]]:
+def _indexed(
+    window: Window, atom: Any, axes: Sequence[int], rank: int
+) -> Iterator[tuple[Expr, ...]]:
     for converted in (True, False):
         parts = _parts(window, atom, converted)
         if len(parts) == len(axes):
@@ -134,7 +138,9 @@ def slice_at(view: View) -> Iterator[Expr]:
         (axis,) = moving
         along = [value(axis)] if axis else []
         for flags in ({}, _AS_IT_IS):
-            yield call("lax.dynamic_slice_in_dim", x, starts[axis], value(sizes[axis]), *along, **flags)
+            yield call(
+                "lax.dynamic_slice_in_dim", x, starts[axis], value(sizes[axis]), *along, **flags
+            )
 
 
 @PRETTY("dynamic_update_slice")
@@ -145,7 +151,9 @@ def update_at(view: View) -> Iterator[Expr]:
     if len(moving) == 1:
         (axis,) = moving
         for flags in ({}, _AS_IT_IS):
-            yield call("lax.dynamic_update_slice_in_dim", x, update, starts[axis], value(axis), **flags)
+            yield call(
+                "lax.dynamic_update_slice_in_dim", x, update, starts[axis], value(axis), **flags
+            )
 
 
 _AS_IT_IS = {"allow_negative_indices": Atom("False")}
@@ -157,7 +165,11 @@ def sliced(window: Window) -> Iterator[Expr]:
     equation = window.find("dynamic_slice")
     operand, *starts = equation.invars
     x, sizes, shape = window.expr(operand), equation.params["slice_sizes"], operand.aval.shape
-    moving = [axis for axis, size in enumerate(sizes) if size != shape[axis] or not is_literal(starts[axis])]
+    moving = [
+        axis
+        for axis, size in enumerate(sizes)
+        if size != shape[axis] or not is_literal(starts[axis])
+    ]
     given = [_written(window, start, True) for start in starts]
     last = window.equations[-1]
     if len(moving) == 1:
@@ -168,7 +180,11 @@ def sliced(window: Window) -> Iterator[Expr]:
             items[axis] = start
             yield Index(x, whole_of(items))
             yield call(
-                "lax.dynamic_index_in_dim", x, start, **({"axis": value(axis)} if axis else {}), keepdims=Atom("False")
+                "lax.dynamic_index_in_dim",
+                x,
+                start,
+                **({"axis": value(axis)} if axis else {}),
+                keepdims=Atom("False"),
             )
         else:
             yield call("lax.dynamic_slice_in_dim", x, start, value(sizes[axis]), *along.values())
@@ -192,12 +208,21 @@ def updated_slice(window: Window) -> Iterator[Expr]:
     operand, update, *starts = equation.invars
     x = window.expr(operand)
     given = [_written(window, start, True) for start in starts]
-    moving = [axis for axis, start in enumerate(starts) if not (is_literal(start) and int(start.val) == 0)]
+    moving = [
+        axis for axis, start in enumerate(starts) if not (is_literal(start) and int(start.val) == 0)
+    ]
     whole = window.expr(window.origin(update, "broadcast_in_dim", "reshape"))
     if len(moving) == 1:
         (axis,) = moving
-        yield call("lax.dynamic_update_slice_in_dim", x, whole, window.expr(given[axis]), value(axis))
-        yield call("lax.dynamic_update_index_in_dim", x, whole, window.expr(given[axis]), value(axis))
+        yield call(
+            "lax.dynamic_update_slice_in_dim", x, whole, window.expr(given[axis]), value(axis)
+        )
+        yield call(
+            "lax.dynamic_update_index_in_dim", x, whole, window.expr(given[axis]), value(axis)
+        )
     yield call(
-        "lax.dynamic_update_slice", x, window.expr(update), tuple_(window.expr(start) for start in given)
+        "lax.dynamic_update_slice",
+        x,
+        window.expr(update),
+        tuple_(window.expr(start) for start in given),
     )

@@ -94,9 +94,14 @@ def _calls(path: str, signature: inspect.Signature, found: Called) -> Iterator[E
         guesses = {
             name: options for name, p in free.items() if (options := list(_guesses(name, p, found)))
         }
-        chosen = sorted(itertools.product(*guesses.values()), key=lambda picks: sum(p is not None for p in picks))
+        chosen = sorted(
+            itertools.product(*guesses.values()),
+            key=lambda picks: sum(p is not None for p in picks),
+        )
         for picks in chosen:
-            told = {name: pick for name, pick in zip(guesses, picks, strict=True) if pick is not None}
+            told = {
+                name: pick for name, pick in zip(guesses, picks, strict=True) if pick is not None
+            }
             yield call(path, *_placed(parameters, given | told))
 
 
@@ -213,9 +218,13 @@ def _axes(found: Called) -> Iterator[Expr]:
             given = equation.params.get(key)
             if isinstance(given, int):
                 given = (given,)
-            if isinstance(given, tuple) and 0 < len(given) and all(isinstance(a, int) for a in given):
-                if len(given) < max(rank, 1) or len(given) == 1:
-                    seen.setdefault(given[0] if len(given) == 1 else given)
+            if (
+                isinstance(given, tuple)
+                and len(given) > 0
+                and all(isinstance(a, int) for a in given)
+                and (len(given) < max(rank, 1) or len(given) == 1)
+            ):
+                seen.setdefault(given[0] if len(given) == 1 else given)
     for axis in range(rank):
         seen.setdefault(axis)
     yield from map(value, seen)
@@ -256,9 +265,14 @@ def jitted(view: View) -> Iterator[Expr]:
     program = view.params["jaxpr"]
     yield from candidates(
         Called(
-            str(view.params["name"]), view.operands, _names(program), view.inputs,
-            view.literals, view.outputs, list(_all_equations(program)),
-        )  # fmt: skip
+            str(view.params["name"]),
+            view.operands,
+            _names(program),
+            view.inputs,
+            view.literals,
+            view.outputs,
+            list(_all_equations(program)),
+        )
     )
 
 
@@ -269,9 +283,14 @@ def with_rules(view: View) -> Iterator[Expr]:
     name = str(view.params.get("name") or getattr(info, "func_name", "") or "")
     yield from candidates(
         Called(
-            name.rpartition(".")[2].partition(" ")[0], view.operands, _names(program), view.inputs,
-            view.literals, view.outputs, list(_all_equations(program)),
-        )  # fmt: skip
+            name.rpartition(".")[2].partition(" ")[0],
+            view.operands,
+            _names(program),
+            view.inputs,
+            view.literals,
+            view.outputs,
+            list(_all_equations(program)),
+        )
     )
 
 
@@ -304,7 +323,11 @@ def prepared(window: Window) -> Iterator[Expr]:
 
 
 _KEYS: dict[str, Callable[[Any], list[Expr]]] = {
-    "random_split": lambda params: [] if params["shape"] == (2,) else [value(params["shape"][0] if len(params["shape"]) == 1 else params["shape"])],
+    "random_split": lambda params: (
+        []
+        if params["shape"] == (2,)
+        else [value(params["shape"][0] if len(params["shape"]) == 1 else params["shape"])]
+    ),
     "random_fold_in": lambda params: [],
     "random_clone": lambda params: [],
 }

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
-from jaxsight.sourcerizer.exprs import Atom, Expr, call
+from jaxsight.sourcerizer.exprs import Expr, call
 from jaxsight.sourcerizer.rules.control import grouped
 from jaxsight.sourcerizer.writer import (
     PRETTY_STRUCTURES,
@@ -93,7 +93,15 @@ def while_(scope: Scope, equation: Any) -> Proved | None:
     )
     bases = argument_bases(body)
     kept = Program(inside, counted.consts)
-    return _fori(scope, equation, kept, consts, bounds, consts + 2, [*bases[: consts + 1], *bases[consts + 2 :]])
+    return _fori(
+        scope,
+        equation,
+        kept,
+        consts,
+        bounds,
+        consts + 2,
+        [*bases[: consts + 1], *bases[consts + 2 :]],
+    )
 
 
 def _fori(
@@ -142,7 +150,11 @@ def _without_counter(body: Program, consts: int) -> Program | None:
     if first.primitive.name != "add" or first.invars[0] is not index:
         return None
     step = first.invars[1]
-    if not is_literal(step) or np.asarray(step.val) != 1 or first.outvars[0] is not jaxpr.outvars[0]:
+    if (
+        not is_literal(step)
+        or np.asarray(step.val) != 1
+        or first.outvars[0] is not jaxpr.outvars[0]
+    ):
         return None
     inside = SimpleNamespace(
         invars=jaxpr.invars,

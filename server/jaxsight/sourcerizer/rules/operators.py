@@ -48,7 +48,8 @@ def unary(view: View) -> Iterator[Expr]:
 
 @PRETTY("integer_pow")
 def integer_pow(view: View) -> Iterator[Expr]:
-    yield Binary("**", *view.operands, value(view.params["y"]))
+    (base,) = view.operands
+    yield Binary("**", base, value(view.params["y"]))
 
 
 @PRETTY("square")

@@ -122,7 +122,12 @@ def reduce_scatter(view: View) -> Iterator[Expr]:
     options = {"scatter_dimension": value(where)} if where else {}
     for axes in _axes(view):
         yield call(
-            "lax.psum_scatter", *view.operands, axes, **options, **_groups(view), **_flag(view, "tiled")
+            "lax.psum_scatter",
+            *view.operands,
+            axes,
+            **options,
+            **_groups(view),
+            **_flag(view, "tiled"),
         )
 
 
@@ -131,7 +136,13 @@ def all_to_all(view: View) -> Iterator[Expr]:
     split, joined = value(view.params["split_axis"]), value(view.params["concat_axis"])
     for axes in _axes(view):
         yield call(
-            "lax.all_to_all", *view.operands, axes, split, joined, **_groups(view), **_flag(view, "tiled")
+            "lax.all_to_all",
+            *view.operands,
+            axes,
+            split,
+            joined,
+            **_groups(view),
+            **_flag(view, "tiled"),
         )
 
 
@@ -154,7 +165,9 @@ def sharding_constraint(view: View) -> Iterator[Expr]:
         spec = list(given.spec) + [None] * (view.inputs[0].ndim - len(given.spec))
         for dimension in free:
             spec[dimension] = jax.sharding.PartitionSpec.UNCONSTRAINED
-        asked = given.spec if not free else jax.sharding.PartitionSpec(*spec)
+        asked = given.spec
+        if free:
+            asked = jax.sharding.PartitionSpec(*spec)  # type: ignore[no-untyped-call]
         yield call("lax.with_sharding_constraint", *view.operands, _over(given, asked))
         if isinstance(given.mesh, jax.sharding.AbstractMesh):
             yield call("lax.with_sharding_constraint", *view.operands, value(asked))

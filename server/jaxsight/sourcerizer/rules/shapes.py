@@ -10,6 +10,7 @@ from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.view import PRETTY, View
 from jaxsight.sourcerizer.windows import IDIOMS, Window
 
+
 @PRETTY("transpose")
 def transpose(view: View) -> Iterator[Expr]:
     (x,) = view.operands
@@ -46,9 +47,7 @@ def squeeze(view: View) -> Iterator[Expr]:
     axes = tuple(view.params["dimensions"])
     if all(size == 1 for size in view.inputs[0].shape):
         yield call("jnp.squeeze", *view.operands)
-    yield call(
-        Attribute(view.operands[0], "squeeze"), value(axes[0] if len(axes) == 1 else axes)
-    )
+    yield call(Attribute(view.operands[0], "squeeze"), value(axes[0] if len(axes) == 1 else axes))
 
 
 @PRETTY("broadcast_in_dim")
@@ -106,7 +105,13 @@ def _expanding(rank: int, kept: Sequence[int]) -> Iterator[Expr]:
 def bounds(start: int, stop: int, step: int, size: int) -> str:
     """A slice of an axis of a size, as short as can be."""
     first = "" if start == 0 else str(start)
-    last = "" if stop == size else str(stop - size) if stop > size // 2 and size - stop <= 2 else str(stop)
+    last = (
+        ""
+        if stop == size
+        else str(stop - size)
+        if stop > size // 2 and size - stop <= 2
+        else str(stop)
+    )
     return f"{first}:{last}" + (f":{step}" if step != 1 else "")
 
 
@@ -119,9 +124,7 @@ def indices(
 ) -> tuple[Expr, ...]:
     """What selects these ranges; the axes `dropped` by a single index."""
     texts = []
-    for axis, (start, stop, step, size) in enumerate(
-        zip(starts, stops, steps, sizes, strict=True)
-    ):
+    for axis, (start, stop, step, size) in enumerate(zip(starts, stops, steps, sizes, strict=True)):
         if axis in dropped:
             texts.append(str(start - size) if start == size - 1 and start > 0 else str(start))
         else:
@@ -193,7 +196,12 @@ def stacked(window: Window) -> Iterator[Expr]:
     yield call("jnp.stack", list_(parts), **({"axis": value(axis)} if axis else {}))
 
 
-@IDIOMS("iota add iota ge convert_element_type?", "iota iota add ge convert_element_type?", "iota add iota eq convert_element_type?", "iota iota add eq convert_element_type?")
+@IDIOMS(
+    "iota add iota ge convert_element_type?",
+    "iota iota add ge convert_element_type?",
+    "iota add iota eq convert_element_type?",
+    "iota iota add eq convert_element_type?",
+)
 def triangular(window: Window) -> Iterator[Expr]:
     """`jnp.eye` and `jnp.tri`."""
     aval = window.output.aval

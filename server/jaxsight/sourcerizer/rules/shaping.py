@@ -18,7 +18,9 @@ def iota(view: View) -> Iterator[Expr]:
         yield call("lax.iota", dtype, value(shape[0]))
     sharding = keywords(view, "sharding") if view.params.get("sharding") is not None else {}
     named = {"out_sharding": sharding["sharding"]} if sharding else {}
-    yield call("lax.broadcasted_iota", dtype, value(shape), value(view.params["dimension"]), **named)
+    yield call(
+        "lax.broadcasted_iota", dtype, value(shape), value(view.params["dimension"]), **named
+    )
 
 
 @LAX("broadcast_in_dim")

@@ -10,7 +10,7 @@ from jaxsight.sourcerizer.rules.operators import OPERATORS, REDUCTIONS, axis
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.windows import IDIOMS, Window
 
-_KEPT = {"keepdims": Atom("True")}
+_KEPT: dict[str, Expr] = {"keepdims": Atom("True")}
 _REDUCE = "|".join(name for name in REDUCTIONS if name.startswith("reduce"))
 _CHANGES = ("convert_element_type", "broadcast_in_dim", "reshape")
 
@@ -53,7 +53,7 @@ def _along(window: Window) -> tuple[Expr, list[dict[str, Expr]]]:
     reduced = window.find("reduce_max")
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim
-    given = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
+    given: list[dict[str, Expr]] = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
     return x, [*given, {"axis": value(axes[0] if len(axes) == 1 else axes)}]
 
 
