@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +67,10 @@ _log = logging.getLogger(__name__)
 DEEPEST = 12
 """Levels of functions within functions; deeper ones move to the top of the module and take what they capture as arguments. (Python itself
 allows a hundred levels of indentation.)"""
+
+
+DEEPEST_RULES = 6
+"""Derivatives of the sixth order and more are not asked for in earnest; each level may be larger than the one around it."""
 
 
 class Unsourceable(Exception):
@@ -140,9 +145,26 @@ class Writer:
     _idioms: dict[Any, Proved | None] = field(default_factory=dict)
     _shared: dict[Any, tuple[Any, str]] = field(default_factory=dict)
     _building: list[str] = field(default_factory=list)
+    _rules: int = 0
     _customs: dict[Any, list[tuple[Program, str]]] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
+
+    @contextmanager
+    def rules_of(self, primitive: str) -> Iterator[None]:
+        """Around the writing of a custom rule.
+
+        Raises:
+            Unsourceable: rules inside rules go on without end, as those of `odeint`, each of another type than the last.
+        """
+        if self._rules >= DEEPEST_RULES:
+            why = f"its rules hold further rules, more than {DEEPEST_RULES} deep: they may have no end"
+            raise Unsourceable(primitive, why)
+        self._rules += 1
+        try:
+            yield
+        finally:
+            self._rules -= 1
 
     def user_names(self, equations: Sequence[Any], kept: Sequence[Any]) -> dict[int, Sequence[str]]:
         """What the user called the results of equations, by position among those that are `kept`."""

@@ -272,15 +272,21 @@ def _custom(
     """The call of a function with its own rules, which is shared where it captures nothing."""
     count = len(equation.outvars)
     operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
+
+    def written(home: Scope, name: str) -> list[Statement]:
+        with scope.writer.rules_of(equation.primitive.name):
+            statements: list[Statement] = build(home, name)
+        return statements
+
     if captured and any(not is_literal(atom) for atom in equation.invars[:captured]):
         own = scope.names.fresh(base)
-        scope.body.extend(build(scope, own))
+        scope.body.extend(written(scope, own))
         return Proved(call(own, *operands), nested_results(count))
     name = scope.writer.custom(
         read.rule_identity(equation.params),
         program,
         base,
-        lambda name: build(scope.writer.scope(), name),
+        lambda name: written(scope.writer.scope(), name),
     )
     return Proved(call(name, *operands), nested_results(count))
 
