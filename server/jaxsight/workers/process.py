@@ -30,7 +30,7 @@ GUARDIAN = Path(__file__).with_name("guardian.py")
 
 KILLED = 9
 
-EXIT_GRACE = 0.2
+EXIT_GRACE = 1.0
 """Seconds between the closing of the protocol's pipe and the news of the exit, before it counts as cut off and is killed."""
 
 END_GRACE = 12.0
@@ -61,6 +61,8 @@ class TracerProcess:
         self._exit: tuple[int, int] | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._control: asyncio.Transport | None = None
+        self._guardian_gone = False
+        self._guardian_heard_out = False
         self._launch: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._timers: list[asyncio.TimerHandle] = []
@@ -262,6 +264,19 @@ class TracerProcess:
 
     def guardian_exited(self) -> None:
         """The process that the server started is over: on POSIX the guardian, after all below it; else the tracer."""
+        self._guardian_gone = True
+        if self._control is None or self._exit is not None or self._guardian_heard_out:
+            self._conclude()
+        else:  # its last words are on the way: the loop may learn of an exit before it reads them
+            self._after(EXIT_GRACE, self._conclude)
+
+    def guardian_heard_out(self) -> None:
+        """The guardian's line is at its end."""
+        self._guardian_heard_out = True
+        if self._guardian_gone:
+            self._conclude()
+
+    def _conclude(self) -> None:
         if not self.death.done() and self._exit is None:
             code = self._transport.get_returncode() if self._transport is not None else None
             if self._control is None and code is not None:
@@ -325,3 +340,6 @@ class _Control(asyncio.Protocol):
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._process.heard(line)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._process.guardian_heard_out()
