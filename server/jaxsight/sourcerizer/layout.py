@@ -68,10 +68,12 @@ def flat(item: Item) -> str:
             level = _PRECEDENCE[operator]
             above = level + 1
             first = _at(left, above if level == 0 or operator == "**" else level)
-            second = _at(right, level if operator == "**" else above)
+            second = _at(right, _UNARY if operator == "**" else above)
             if operator == "**" and _simple(left) and _simple(right):
                 return f"{first}**{second}"
             return f"{first} {operator} {second}"
+        case Unary(operator, Binary("**") as power):
+            return f"{operator}({flat(power)})"
         case Unary(operator, value):
             return f"{operator}{_at(value, _UNARY)}"
         case Lambda(parameters, body):
