@@ -489,7 +489,7 @@ class Scope:
         """Names for the inputs of this function."""
         names = []
         for index, var in enumerate(variables):
-            base = bases[index] if bases else "x"
+            base = bases[index] if bases and index < len(bases) else "x"
             name = self.names.fresh(base)
             self.write(var, Atom(name))
             names.append(name)
