@@ -44,7 +44,7 @@ def path_of(uri: str, *, windows: bool = WINDOWS) -> str | None:
     path = unquote(parts.path)
     if parts.netloc and parts.netloc != "localhost":
         path = f"//{parts.netloc}{path}"
-    elif _DRIVE.match(path):
+    elif windows and _DRIVE.match(path):
         path = path[1].lower() + path[2:]
     path = path.replace(_JUPYTER_FOLDER, "/").removesuffix(_JUPYTER_FOLDER.rstrip("/"))
     return path.replace("/", "\\") if windows else path
