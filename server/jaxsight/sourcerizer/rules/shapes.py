@@ -109,7 +109,7 @@ def bounds(start: int, stop: int, step: int, size: int) -> str:
         ""
         if stop == size
         else str(stop - size)
-        if stop > size // 2 and size - stop <= 2
+        if stop > size // 2 and size - stop == 1
         else str(stop)
     )
     return f"{first}:{last}" + (f":{step}" if step != 1 else "")

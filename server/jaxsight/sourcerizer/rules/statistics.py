@@ -37,6 +37,12 @@ def reduction(window: Window) -> Iterator[Expr]:
         yield call(f"jnp.{REDUCTIONS[reduced.primitive.name]}", x, **_axes(reduced), **kept)
 
 
+@IDIOMS("reshape argmax|argmin")
+def position(window: Window) -> Iterator[Expr]:
+    flattened, found = window.equations
+    yield call(f"jnp.{found.primitive.name}", window.expr(flattened.invars[0]))
+
+
 @IDIOMS("convert_element_type? reduce_sum broadcast_in_dim? div convert_element_type?")
 def mean(window: Window) -> Iterator[Expr]:
     reduced = window.find("reduce_sum")

@@ -1,0 +1,164 @@
+"""The pretty style writes what people write, and it is the same program."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+x = jnp.linspace(-1.0, 2.0, 20).reshape(4, 5)
+v = jnp.arange(5.0)
+i = jnp.array([0, 2, 1])
+half = x.astype(jnp.bfloat16)
+key = jax.random.key(0)
+raw_key = jax.random.PRNGKey(0)
+
+
+def returned(text: str) -> str:
+    """What the last function of a module returns."""
+    return re.findall(r"    return (.*)\n", text)[-1]
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "line"),
+    [
+        (lambda x: -x * 2.0 + x**3, (x,), "-x * 2.0 + x**3"),
+        (lambda x: (x > 0) & ~(x < 1), (x,), "(x > 0.0) & ~(x < 1.0)"),
+        (lambda x: x.astype(jnp.float16), (x,), "x.astype(jnp.float16)"),
+        (lambda x, v: x * v, (x, v), "x * v"),
+        (lambda v: v[:, None] * v, (v,), "v[:, None] * v"),
+        (lambda x: x @ x.T, (x,), "x @ x.T"),
+        (lambda x: x[1:2, ::2], (x,), "x[1:2, ::2]"),
+        (lambda x: x[0], (x,), "x[0]"),
+        (lambda x: x[..., -1], (x,), "x[:, -1]"),
+        (lambda x, i: x[i], (x, i), "x[i]"),
+        (lambda x, i: x[:, i], (x, i), "x[:, i]"),
+        (lambda x, i: x[i, i], (x, i), "x[i, i]"),
+        (lambda x, i: x[i[0]], (x, i), "x[i[0]]"),
+        (lambda x: x.at[0].set(1.0), (x,), "x.at[0].set(1.0)"),
+        (lambda x, i: x.at[i].add(2.0), (x, i), "x.at[i].add(2.0)"),
+        (lambda x: x.at[:, 1:3].multiply(2.0), (x,), "x.at[:, 1:3].multiply(2.0)"),
+        (lambda x: x.reshape(2, 10), (x,), "x.reshape(2, 10)"),
+        (lambda x: jnp.sum(x, 1, keepdims=True), (x,), "jnp.sum(x, axis=1, keepdims=True)"),
+        (lambda x: x.mean((0, 1)), (x,), "jnp.mean(x)"),
+        (lambda h: h.mean(-1), (half,), "jnp.mean(h, axis=1)"),
+        (lambda x: jnp.var(x, -1), (x,), "jnp.var(x, axis=1, correction=0)"),
+        (lambda x: x.argmax(), (x,), "jnp.argmax(x)"),
+        (lambda x: jnp.where(x > 0, x, 0), (x,), "jnp.where(x > 0.0, x, 0)"),
+        (lambda x: jnp.clip(x, 0, 1), (x,), "jnp.clip(x, 0, 1)"),
+        (lambda x: jnp.tril(x), (x,), "jnp.tril(x)"),
+        (lambda x: jnp.roll(x, 1, 0), (x,), "jnp.roll(x, 1, axis=0)"),
+        (lambda x: x // 2, (x,), "jnp.floor_divide(x, 2)"),
+        (lambda x: jax.nn.softmax(x), (x,), "jax.nn.softmax(x)"),
+        (lambda x: jax.nn.logsumexp(x, 0), (x,), "jax.nn.logsumexp(x, axis=0)"),
+        (lambda x: jax.nn.relu(x), (x,), "jax.nn.relu(x)"),
+        (lambda x: jax.nn.gelu(x), (x,), "jax.nn.gelu(x)"),
+        (lambda i: jax.nn.one_hot(i, 4), (i,), "jax.nn.one_hot(i, 4)"),
+        (lambda x: jnp.linalg.norm(x, axis=1), (x,), "jnp.linalg.norm(x, axis=1)"),
+        (lambda k: jax.random.normal(k, (3,)), (key,), "jax.random.normal(k, (3,))"),
+        (lambda k: jax.random.split(k, 3), (raw_key,), "jax.random.split(k, 3)"),
+        (lambda k: jax.random.normal(k, (3,)), (raw_key,), "jax.random.normal(k, (3,))"),
+        (lambda: jnp.eye(3), (), "jnp.eye(3)"),
+        (lambda: jnp.full((2, 3), 0.5), (), "jnp.full((2, 3), 0.5)"),
+        (lambda x: lax.map(lambda y: y * 2, x), (x,), "lax.map(body, x)"),
+        (
+            lambda v: lax.fori_loop(0, 5, lambda i, c: c + i, v),
+            (v,),
+            "lax.fori_loop(0, 5, body, v)",
+        ),
+        (
+            lambda n, v: lax.fori_loop(0, n, lambda i, c: c * 2, v),
+            (jnp.int32(3), v),
+            "lax.fori_loop(0, n, body, v)",
+        ),
+    ],
+)
+def test_idioms(round_trip, function, args, line):
+    assert returned(round_trip(function, *args, style="pretty").text) == line
+
+
+def test_library_functions_leave_no_helpers_behind(round_trip):
+    def layer(x):
+        return jax.nn.silu((x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True)))
+
+    assert "@jax.jit" not in round_trip(layer, x, style="pretty").text
+
+
+def test_functions_of_the_user_stay_functions_whatever_their_name(round_trip):
+    @jax.jit
+    def softmax(x):
+        return x / x.sum()
+
+    text = round_trip(lambda x: softmax(x), x, style="pretty").text
+    assert "@jax.jit\ndef softmax(x):" in text
+    assert "jax.nn.softmax" not in text
+
+
+def test_an_einsum_that_transposes_is_one_call(round_trip):
+    text = round_trip(
+        lambda a, b: jnp.einsum("bqhd,bkhd->bhqk", a, b),
+        jnp.ones((2, 3, 4, 5)),
+        jnp.ones((2, 6, 4, 5)),
+        style="pretty",
+    ).text
+    assert len(re.findall(r"jnp\.einsum\(", text)) == 1
+    assert "transpose" not in text
+
+
+def test_values_used_twice_keep_a_name(round_trip):
+    text = round_trip(lambda x: (e := jnp.exp(x)) / e.sum(), x, style="pretty").text
+    assert text.count("jnp.exp(") == 1
+
+
+def test_moving_values_keeps_the_order_of_equations(round_trip):
+    def ordered(x, y):
+        first = jnp.sin(x)
+        second = jnp.cos(y)
+        return second - first, jnp.tan(first)
+
+    round_trip(ordered, x, x, style="pretty")
+
+
+def test_effects_stay_in_order(round_trip):
+    def printing(x):
+        y = x * 2
+        jax.debug.print("{}", y)
+        return jnp.sin(y)
+
+    round_trip(printing, x, style="pretty", run=False)
+
+
+def test_numpy_and_python_numbers_become_arrays_before_python_computes_with_them(round_trip):
+    def power(base, exponent):
+        return base**exponent
+
+    numbers = np.array([-2.0, 3.0], np.float32)
+    assert "base = jnp.asarray(base)" in round_trip(power, numbers, 0.5, style="pretty").text
+
+
+def test_a_part_of_a_tuple_that_is_passed_on_whole_is_not_named(round_trip):
+    @jax.jit
+    def step(c, a, b):
+        return c + a * b
+
+    def loop(c, a, b):
+        return lax.scan(lambda c, ab: (step(c, *ab), None), c, (a, b))[0]
+
+    assert "step(c_1, *xs)" in round_trip(loop, v[0], v, v, style="pretty").text
+
+
+@functools.partial(jax.checkpoint, prevent_cse=False)
+def _layer(x, w):
+    return jnp.sin(x @ w), None
+
+
+def test_the_gradient_of_checkpointed_layers(round_trip):
+    def loss(w, x):
+        return lax.scan(_layer, x, w)[0].mean()
+
+    round_trip(jax.value_and_grad(loss), jnp.ones((2, 5, 5)), x, style="pretty")
