@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.sourcerizer.compat.refs import is_ref
 from jaxsight.sourcerizer.compat.staging import Program, is_jaxpr, is_literal, opened
 from jaxsight.sourcerizer.depth import room_for_nesting
 
@@ -81,6 +82,8 @@ def value_token(value: Any) -> Token:
     """Equal for equal bits, shape and type; scalars alike whether literal, NumPy's or JAX's. Weak types do not count."""
     if read.is_subtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
         return (str(value.dtype), value_token(jax.random.key_data(value)))
+    if is_ref(value):
+        return ("ref", id(value))
     if not hasattr(value, "dtype"):
         try:
             value = np.asarray(value, jax.dtypes.result_type(value))
@@ -203,7 +206,7 @@ class Comparison:
         for one, other in zip(left.outvars, right.outvars, strict=True):
             _same_aval(f"result of {left.primitive.name}", one.aval, other.aval)
             first[id(one)] = second[id(other)] = self.fresh()
-        if _effects(left) != _effects(right):
+        if _effects(left, first) != _effects(right, second):
             raise Parted("effects", left.effects, right.effects)
         if left.ctx != right.ctx and str(left.ctx) != str(right.ctx):
             raise Parted("context", left.ctx, right.ctx)
@@ -256,6 +259,14 @@ class Comparison:
             skipped = skipped | {"name"}
         if name == "reduce":
             skipped = skipped | {"computation"}  # the function that became `jaxpr`
+        if name == "linear_call":
+            skipped = skipped | {"transpose_thunk"}
+            ours, theirs = (opened(side["transpose_thunk"]()[0]) for side in (one, other))
+            self._inner("transpose", ours, theirs)
+        if name == "custom_vmap_call":
+            skipped = skipped | {"rule"}
+            if not _sequential(one["rule"], other["rule"]):
+                self._values("rule of custom_vmap_call", one["rule"].rule, other["rule"].rule)
         if name == "custom_jvp_call":
             skipped = skipped | {"jvp_jaxpr_fun"}
         if name == "custom_vjp_call":
@@ -406,8 +417,24 @@ def _cells(function: Any) -> list[Any]:
     return [cell.cell_contents for cell in function.__closure__ or ()]
 
 
-def _effects(equation: Any) -> list[str]:
-    return sorted(str(effect) for effect in equation.effects)
+def _sequential(*rules: Any) -> bool:
+    """Rules of `sequential_vmap`, which follow from the function."""
+    return all(
+        str(getattr(rule.rule, "__qualname__", "")).startswith("sequential_vmap.") for rule in rules
+    )
+
+
+def _effects(equation: Any, tokens: dict[int, Token]) -> list[str]:
+    return sorted(_effect(effect, equation, tokens) for effect in equation.effects)
+
+
+def _effect(effect: Any, equation: Any, tokens: dict[int, Token]) -> str:
+    """An effect on an operand is known by the operand, others by themselves."""
+    where = getattr(effect, "input", getattr(effect, "input_index", None))
+    if where is None:
+        return str(effect)
+    var = equation.invars[where] if isinstance(where, int) else where
+    return f"{type(effect).__name__} on {tokens.get(id(var))}"
 
 
 def _block(program: Program, tokens: Sequence[Token]) -> Block:

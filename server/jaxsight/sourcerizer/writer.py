@@ -22,6 +22,7 @@ from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
 from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.compat.sources import is_backward
+from jaxsight.sourcerizer.compat.refs import is_ref
 from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, on_its_mesh, opened
 from jaxsight.sourcerizer.exprs import (
     Atom,
@@ -198,6 +199,8 @@ class Writer:
         known = self._constants.get(id(value))
         if known is not None:
             return known[1]
+        if is_ref(value):
+            return self.placeholder(value, "ref", "is an array that changes")
         token = (value_token(value), bool(getattr(value, "weak_type", False)))
         same = self._constants.get(token)
         made = same[1] if same is not None else self._new_constant(value)

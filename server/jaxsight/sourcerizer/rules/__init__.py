@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 
 _MODULES = (
-    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "functional",
-    "indexing", "indices", "library", "linalg", "loops", "operators", "parallel", "random",
+    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "foreign", "functional",
+    "indexing", "indices", "library", "linalg", "loops", "operators", "parallel", "random", "refs",
     "reductions", "shapes", "shaping", "statistics",
 )  # fmt: skip
 

@@ -144,7 +144,7 @@ def policy_expr(policy: Any) -> Expr:
     if policy is None:
         return NONE
     for name in _policies():
-        if getattr(jax.checkpoint_policies, name) is policy:
+        if getattr(jax.checkpoint_policies, name) == policy:
             return Atom(f"jax.checkpoint_policies.{name}")
     for name in _policies():
         maker = getattr(jax.checkpoint_policies, name)
@@ -176,6 +176,7 @@ def _held(policy: Any) -> dict[str, Any]:
 
 def _makings(maker: Any, held: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     if not held:
+        yield (), {}
         return
     values_ = list(held.values())
     if len(values_) == 1 and isinstance(values_[0], (set, frozenset, tuple, list)):
