@@ -40,9 +40,15 @@ def cases() -> Iterator[Case]:
         optimizer = getattr(optax, name)(1e-3)
         state = optimizer.init(params)
         yield Case(f"optax.{name}", optimizer.update, (grads, state, params))
-    yield Case("optax.softmax_cross_entropy", optax.softmax_cross_entropy_with_integer_labels, (x, labels))
+    yield Case(
+        "optax.softmax_cross_entropy", optax.softmax_cross_entropy_with_integer_labels, (x, labels)
+    )
     yield Case("optax.huber_loss", optax.huber_loss, (x, x * 2))
-    yield Case("optax.ctc_loss", optax.ctc_loss, (x[None], jnp.zeros((1, 4)), labels[None, :2], jnp.zeros((1, 2))))
+    yield Case(
+        "optax.ctc_loss",
+        optax.ctc_loss,
+        (x[None], jnp.zeros((1, 4)), labels[None, :2], jnp.zeros((1, 2))),
+    )
     yield Case("equinox.nn.MLP", eqx.filter_jit(eqx.nn.MLP(8, 8, 16, 2, key=key)), (x[0],))
     yield Case("equinox.nn.LSTMCell", eqx.nn.LSTMCell(8, 8, key=key), (x[0], (x[0], x[1])))
     yield Case("equinox.nn.MultiheadAttention", eqx.nn.MultiheadAttention(2, 8, key=key), (x, x, x))
@@ -54,7 +60,9 @@ def cases() -> Iterator[Case]:
     yield Case("jax.nn.dot_product_attention", jax.nn.dot_product_attention, (q, q, q))
     yield Case("jax.random.permutation", jax.random.permutation, (key, x))
     yield Case("jnp.linalg.lstsq", lambda a, b: jnp.linalg.lstsq(a, b)[0], (x.T, x[:, 0].repeat(2)))
-    yield Case("grad of a softmax", jax.grad(lambda x: jax.nn.log_softmax(x @ params["w"])[0].sum()), (x,))
+    yield Case(
+        "grad of a softmax", jax.grad(lambda x: jax.nn.log_softmax(x @ params["w"])[0].sum()), (x,)
+    )
     yield Case("grad of a layer norm", jax.grad(lambda x: (jax.nn.standardize(x) ** 2).sum()), (x,))
 
 
@@ -68,7 +76,9 @@ def main() -> None:
     print("| function | equations | lines, lax | lines, pretty |\n|---|--:|--:|--:|")
     total = [0, 0, 0]
     for case in cases():
-        lax, pretty = (write(case.function, case.args, {}, Options(style)) for style in ("lax", "pretty"))
+        lax, pretty = (
+            write(case.function, case.args, {}, Options(style)) for style in ("lax", "pretty")
+        )
         difference = check(pretty, case.function, case.args, {})
         if difference is not None:
             raise SystemExit(f"{case.name}: {difference}")

@@ -21,9 +21,11 @@ from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
 from jaxsight.sourcerizer.compat import parameters as read
-from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.compat.refs import is_ref
+from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, on_its_mesh, opened
+from jaxsight.sourcerizer.contexts import contexts
+from jaxsight.sourcerizer.contexts import place as under
 from jaxsight.sourcerizer.exprs import (
     Atom,
     Call,
@@ -527,7 +529,9 @@ class Scope:
                 position += len(group)
                 self.writer.equations += len(group)
                 expr = fill(window.expr, [self.read(var) for var in window.window.inputs])
+                start = len(self.body)
                 self._assign(group, Proved(expr, 0), named.get(position - 1), uses)
+                self._place(start, equation)
                 continue
             absorb = ABSORBS.of(equation.primitive.name)
             count = 1
@@ -536,7 +540,17 @@ class Scope:
             group = kept[position : position + count]
             position += count
             self.writer.equations += count
+            start = len(self.body)
             self._group(group, named.get(position - 1), uses)
+            self._place(start, group[-1])
+
+    def _place(self, start: int, equation: Any) -> None:
+        """Under what the equation was made under, if that is unusual."""
+        try:
+            managers = contexts(equation.ctx)
+        except spelling.Unwritable as error:
+            raise Unsourceable(equation.primitive.name, str(error), place(equation)) from error
+        under(self.body, start, managers)
 
     def _windows(self, kept: Sequence[Any], uses: dict[int, int]) -> dict[int, Found]:
         """Equations that are written together, by the position of the first; none in the plain style."""

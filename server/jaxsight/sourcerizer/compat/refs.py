@@ -14,6 +14,10 @@ import jax
 from jax._src.state import indexing
 
 
+# Newer versions define it elsewhere, and this module has it still.
+_SLICE: Any = vars(indexing)["Slice"]
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """A slice along one axis; `start` and `size` are numbers, or what stands for a traced one."""
@@ -37,7 +41,7 @@ def indices(tree: Any, leaves: Sequence[Any]) -> list[Any] | None:
         return None
     indexer = transforms[0]
     return [
-        _range(part, size) if isinstance(part, indexing.Slice) else part
+        _range(part, size) if isinstance(part, _SLICE) else part
         for part, size in zip(indexer.indices, indexer.shape, strict=True)
     ]
 

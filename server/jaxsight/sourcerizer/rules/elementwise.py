@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.contexts import metadata
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, call
 from jaxsight.sourcerizer.view import LAX, View
 
@@ -60,3 +61,8 @@ def copy(view: View) -> Iterator[Expr]:
 def name(view: View) -> Iterator[Expr]:
     function = spelling.function(checkpoint_name)
     yield call(function, *view.operands, spelling.text(view.params["name"]))
+
+
+@LAX("xla_metadata_value")
+def metadata_of_a_value(view: View) -> Iterator[Expr]:
+    yield metadata([*view.operands], dict(view.params["xla_metadata_kvs"]))

@@ -46,7 +46,9 @@ def ffi_call(scope: Scope, equation: Any) -> Proved:
     if params.get("legacy_backend_config") is not None:
         options["legacy_backend_config"] = value(params["legacy_backend_config"])
     results = [spelling.struct(aval) for aval in params["result_avals"]]
-    made = call("jax.ffi.ffi_call", spelling.text(params["target_name"]), sequence(results), **options)
+    made = call(
+        "jax.ffi.ffi_call", spelling.text(params["target_name"]), sequence(results), **options
+    )
     foreign = scope.names.fresh("foreign")
     scope.body.append(Assign(foreign, made))
     attributes = {name: _attribute(given) for name, given in params["attributes"]}
@@ -172,7 +174,9 @@ def custom_vmap(scope: Scope, equation: Any) -> Proved:
     function.decorators.append(Atom(path))
     function.body.append(Return(results[0] if single else tuple_(results)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
-    return Proved(call(name, *operands), nested_results(1) if single else tuple(range(len(results))))
+    return Proved(
+        call(name, *operands), nested_results(1) if single else tuple(range(len(results)))
+    )
 
 
 @STRUCTURES("custom_partitioning")
@@ -187,7 +191,12 @@ def custom_partitioning(scope: Scope, equation: Any) -> Proved:
         raise Unsourceable("custom_partitioning", "it has static arguments")
     single = jax.tree.unflatten(params["out_tree"], range(len(equation.outvars))) == 0
     options: dict[str, Expr] = {}
-    for key in ("partition", "infer_sharding_from_operands", "propagate_user_sharding", "sharding_rule"):
+    for key in (
+        "partition",
+        "infer_sharding_from_operands",
+        "propagate_user_sharding",
+        "sharding_rule",
+    ):
         if params.get(key) is not None:
             options[key] = scope.writer.placeholder(params[key], key, "says how to partition")
     if not params.get("decode_shardings", True):
