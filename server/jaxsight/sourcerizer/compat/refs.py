@@ -13,7 +13,6 @@ from typing import Any
 import jax
 from jax._src.state import indexing
 
-
 # Newer versions define it elsewhere, and this module has it still.
 _SLICE: Any = vars(indexing)["Slice"]
 
