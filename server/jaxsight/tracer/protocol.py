@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-VERSION = 3
+VERSION = 4
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
 CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
@@ -162,6 +162,15 @@ class Show:
     id: int
     trace: int
     what: str = JAXPR
+
+
+@dataclass(frozen=True, slots=True)
+class Lower:
+    """Lower what was traced before to StableHLO. `trace` is the id of a `Traced` answer, `platform` one of `cpu`, `cuda`, `rocm`, `tpu`."""
+
+    id: int
+    trace: int
+    platform: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +353,55 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Equation:
+    """One equation of a lowered program: its path, its primitive, where the user wrote it, and what it gives (`f32[8,16]`)."""
+
+    path: str
+    primitive: str
+    span: Span | None = None
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A computation that XLA would do while compiling, predicted from the jaxpr: equation `path`, over `elements` elements.
+
+    `seconds` is a rough estimate of what it would cost; `traps` are those not to be awaited.
+    """
+
+    path: str
+    primitive: str
+    elements: int
+    bytes: int
+    seconds: float
+    trap: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A program in StableHLO, its operations located by the paths of their equations instead of by lines.
+
+    `program` is a portable artifact (MLIR bytecode) in base64, `text` the module for people with large constants elided, its lines linked. `key` is a digest of the program without
+    names of files: an edit that only moves lines does not change it. `program` is empty when `folds` has a trap.
+    """
+
+    id: int
+    platform: str
+    key: str
+    program: str
+    text: str
+    links: tuple[Link, ...] = ()
+    equations: tuple[Equation, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    constants: tuple[str, ...] = ()
+    """Digests of the constants that the program holds."""
+    donated: tuple[int, ...] = ()
+    jaxlib: str = ""
+    stablehlo: str = ""
+    """The StableHLO version of the artifact."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """A whole text, with the lines that lead back to the source. Several links may name one line.
 
@@ -357,5 +415,5 @@ class Shown:
     reused: tuple[Reused, ...] = ()
 
 
-ToTracer = Trace | Show | Overlay | Cancel
-FromTracer = Hello | Stage | Traced | Failed | Cancelled | Shown
+ToTracer = Trace | Show | Lower | Overlay | Cancel
+FromTracer = Hello | Stage | Traced | Failed | Cancelled | Shown | Lowered
