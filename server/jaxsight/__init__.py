@@ -7,11 +7,11 @@ JAX when it is first asked for.
 __version__ = "0.1.0"
 
 _LAZY = {
-    "Difference": "jaxsight.sourcerizer.same",
+    "Difference": "jaxsight.interpreters.same",
     "NotInvertible": "jaxsight.interpreters.inversion.errors",
     "inverse": "jaxsight.interpreters.inversion.transform",
     "sourcerize": "jaxsight.sourcerizer.api",
-    "same_jaxpr": "jaxsight.sourcerizer.same",
+    "same_jaxpr": "jaxsight.interpreters.same",
 }
 
 

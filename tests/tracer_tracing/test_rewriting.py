@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxsight.interpreters.compat.locations import locations
 from jaxsight.tracer import observer
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.protocol import chunk_file
@@ -309,7 +310,7 @@ def ranges(jaxpr: Any) -> list[Any]:
     opened = jaxprs.open_jaxpr(jaxpr)
     out: list[Any] = []
     for equation in opened.eqns:
-        out.append([frame for frame in jaxprs.locations(equation) if "§" in frame.file])
+        out.append([frame for frame in locations(equation) if "§" in frame.file])
         for part in jaxprs.inner(equation):
             out += ranges(part.jaxpr)
     return out

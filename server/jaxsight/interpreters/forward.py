@@ -12,9 +12,9 @@ from typing import Any
 from jax import lax
 
 from jaxsight.interpreters.base import Environment, Rules
+from jaxsight.interpreters.compat import parameters
 from jaxsight.interpreters.compat.equations import called, made_by
-from jaxsight.sourcerizer.compat import parameters
-from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
+from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 
 Rule = Callable[..., Any]
 """`rule(equation, *values)`: what stands for the result, or a list of that when the primitive has several results."""

@@ -14,7 +14,7 @@ How it works, in the order of the modules:
 * An equation with programs inside (`writer.STRUCTURES`: scan, cond, jit, custom_jvp …) is written by a rule that holds by construction:
   it writes the functions and gives the call.
 * `module` holds the text as statements, so that passes may change them; `layout` makes lines of them as `ruff format` would.
-* `same` says whether two jaxprs are one program: `api.check` executes a written module and compares.
+* `interpreters.same` says whether two jaxprs are one program: `api.check` executes a written module and compares.
 
 To add a primitive: try whether `by_name` or `bind` proves already (most do); else add a candidate to the module of its group.
 To add an idiom: register it in `view.PRETTY` for the last primitive of it.

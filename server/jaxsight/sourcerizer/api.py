@@ -13,11 +13,12 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.staging import is_literal, opened
+from jaxsight.interpreters.depth import room_for_nesting
+from jaxsight.interpreters.same import Difference, live, same_jaxpr
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import passing, rules, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
-from jaxsight.sourcerizer.compat.staging import is_literal, opened
-from jaxsight.sourcerizer.depth import room_for_nesting
 from jaxsight.sourcerizer.exprs import Atom, Expr
 from jaxsight.sourcerizer.exprs import call as calling
 from jaxsight.sourcerizer.inlining import handled, inlined
@@ -33,7 +34,6 @@ from jaxsight.sourcerizer.module import (
     roots,
 )
 from jaxsight.sourcerizer.options import Constants, Options, Style
-from jaxsight.sourcerizer.same import Difference, live, same_jaxpr
 from jaxsight.sourcerizer.writer import Placeholder, Writer
 
 _log = logging.getLogger(__name__)

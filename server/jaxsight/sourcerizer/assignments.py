@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxsight.interpreters.compat.locations import Location, locations
+from jaxsight.interpreters.compat.staging import is_dropped
 from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
-from jaxsight.sourcerizer.compat.staging import is_dropped
-from jaxsight.tracer.compat.jaxprs import Location, locations
 
 _OURS = str(Path(__file__).parent.parent)
 

@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.same import value_token
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.exprs import Atom, Expr, call, list_
 from jaxsight.sourcerizer.layout import flat
-from jaxsight.sourcerizer.same import value_token
 
 FEW = 32
 """Numbers that are written one by one."""

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from jaxsight.interpreters.compat.locations import locations
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Call, Expr, Index, is_identifier
 from jaxsight.sourcerizer.spelling import IMPORTS
-from jaxsight.tracer.compat.jaxprs import locations
 
 LONGEST = 30
 """Characters of a name, at most: longer ones leave no room on the line."""

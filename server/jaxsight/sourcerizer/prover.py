@@ -20,11 +20,11 @@ from jax import lax
 from jax.extend.core import primitives
 from jax.interpreters import ad
 
+from jaxsight.interpreters.compat.staging import stage, surroundings
+from jaxsight.interpreters.same import Block, Comparison
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.compat.staging import stage, surroundings
 from jaxsight.sourcerizer.exprs import Expr
 from jaxsight.sourcerizer.layout import flat
-from jaxsight.sourcerizer.same import Block, Comparison
 
 _log = logging.getLogger(__name__)
 

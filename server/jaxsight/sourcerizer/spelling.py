@@ -21,7 +21,7 @@ import jax.extend.core.primitives
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.sourcerizer.compat import parameters as read
+from jaxsight.interpreters.compat import parameters as read
 from jaxsight.sourcerizer.exprs import (
     NONE,
     Atom,

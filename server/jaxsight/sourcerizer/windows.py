@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.compat.staging import is_literal
+from jaxsight.interpreters.same import value_token
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.compat.staging import is_literal
 from jaxsight.sourcerizer.exprs import Expr, Slot
-from jaxsight.sourcerizer.same import value_token
 
 LONGEST = 16
 """Equations of a window, at most."""

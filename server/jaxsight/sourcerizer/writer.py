@@ -17,13 +17,20 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
+from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    is_dropped,
+    is_literal,
+    is_ref,
+    on_its_mesh,
+    opened,
+)
+from jaxsight.interpreters.same import Comparison, live, value_token
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
-from jaxsight.sourcerizer.compat import parameters as read
-from jaxsight.sourcerizer.compat.refs import is_ref
 from jaxsight.sourcerizer.compat.sources import is_backward
-from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal, on_its_mesh, opened
 from jaxsight.sourcerizer.contexts import contexts
 from jaxsight.sourcerizer.contexts import place as under
 from jaxsight.sourcerizer.exprs import (
@@ -61,7 +68,6 @@ from jaxsight.sourcerizer.names import (
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.prover import Claim, Prover
 from jaxsight.sourcerizer.rules.bound import by_name, by_primitive
-from jaxsight.sourcerizer.same import Comparison, live, value_token
 from jaxsight.sourcerizer.view import LAX, PRETTY, View
 from jaxsight.sourcerizer.windows import Found, Window, candidates, found
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.tracer.compat import avals
+from jaxsight.interpreters.compat import avals
 
 _LEAVES = 12
 """How many leaves of a tree are shown at most in a hint or hover of one value."""

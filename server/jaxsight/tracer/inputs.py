@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import protocol
-from jaxsight.tracer.compat import avals
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.find import Found
 

@@ -22,8 +22,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import display, observer, protocol
-from jaxsight.tracer.compat import avals, jaxprs, traces
+from jaxsight.tracer.compat import jaxprs, traces
 
 
 class CancelledByServer(BaseException):

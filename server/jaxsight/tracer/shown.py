@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jaxsight.interpreters.compat.locations import Location, locations
 from jaxsight.tracer import protocol
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import clean, span_of
@@ -166,12 +167,10 @@ class _Whole:
 
 def span(equation: Any) -> protocol.Span | None:
     """Where in a chunk an equation was made: the innermost frame that lies in one."""
-    locate: Callable[[jaxprs.Location], protocol.Span | None] = lambda at: span_of(
+    locate: Callable[[Location], protocol.Span | None] = lambda at: span_of(
         at.file, at.line, at.column, at.end_line, at.end_column
     )
-    return next(
-        (found for at in jaxprs.locations(equation) if (found := locate(at)) is not None), None
-    )
+    return next((found for at in locations(equation) if (found := locate(at)) is not None), None)
 
 
 def _order(equation: Any) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from jaxsight.interpreters.compat.locations import locations
 from jaxsight.tracer import protocol, shown
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import clean, failure, refusal
@@ -36,9 +37,9 @@ def written(
     Raises `UserError` of stage `sourcerize` when the function can be traced but not written, and what the function raises.
     """
     # Imported when first needed: few sessions ask for source.
+    from jaxsight.interpreters.depth import room_for_nesting
+    from jaxsight.interpreters.same import same_jaxpr
     from jaxsight.sourcerizer import api
-    from jaxsight.sourcerizer.depth import room_for_nesting
-    from jaxsight.sourcerizer.same import same_jaxpr
 
     with room_for_nesting():
         original = _program(call.function, call)
@@ -123,7 +124,7 @@ def _program(function: Callable[..., Any], call: Call) -> Any:
 def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
     """For the lines of `file`: the equation that each stands for and where it was written."""
     for path, equation, other in _pairs(jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(made)):
-        place = next((at for at in jaxprs.locations(other) if at.file == file), None)
+        place = next((at for at in locations(other) if at.file == file), None)
         if place is not None:
             for line in range(place.line, max(place.end_line, place.line) + 1):
                 yield protocol.Link(line - 1, path, shown.span(equation))
@@ -131,7 +132,7 @@ def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
 
 def _pairs(original: Any, made: Any) -> Iterator[tuple[str, Any, Any]]:
     """The equations of two jaxprs that are the same program, side by side, by the path in the first."""
-    from jaxsight.sourcerizer.same import live
+    from jaxsight.interpreters.same import live
 
     known: set[tuple[int, int]] = set()
     waiting = [("", original, made)]

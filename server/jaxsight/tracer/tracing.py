@@ -21,8 +21,9 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters import views
+from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import display, protocol, shown
-from jaxsight.tracer.compat import avals, jaxprs, leaks, traces
+from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
 from jaxsight.tracer.inputs import Evaluator, Inputs, is_array

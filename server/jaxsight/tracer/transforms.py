@@ -15,8 +15,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import protocol
-from jaxsight.tracer.compat import avals
 from jaxsight.tracer.failures import refusal
 from jaxsight.tracer.find import Found
 from jaxsight.tracer.inputs import Inputs, is_array

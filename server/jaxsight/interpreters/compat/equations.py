@@ -14,7 +14,7 @@ from typing import Any
 import jax
 from jax._src import source_info_util
 
-from jaxsight.sourcerizer.compat.staging import Program, opened
+from jaxsight.interpreters.compat.staging import Program, opened
 
 _BODIES = {
     "call": "call_jaxpr",

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.equations import called, function_name
 from jaxsight.interpreters.inversion.elementwise import two_arguments
 from jaxsight.interpreters.inversion.network import (
@@ -23,8 +24,7 @@ from jaxsight.interpreters.inversion.network import (
     Solution,
     inverses,
 )
-from jaxsight.sourcerizer.same import same_jaxpr
-from jaxsight.tracer.compat import avals
+from jaxsight.interpreters.same import same_jaxpr
 
 
 @inverses("custom_jvp_call")

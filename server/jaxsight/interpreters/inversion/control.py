@@ -9,6 +9,8 @@ from typing import Any
 
 from jax import lax
 
+from jaxsight.interpreters.compat import parameters
+from jaxsight.interpreters.compat.staging import opened
 from jaxsight.interpreters.inversion.network import (
     Blocked,
     Network,
@@ -18,8 +20,6 @@ from jaxsight.interpreters.inversion.network import (
     Solution,
     inverses,
 )
-from jaxsight.sourcerizer.compat import parameters
-from jaxsight.sourcerizer.compat.staging import opened
 
 
 @inverses("while")

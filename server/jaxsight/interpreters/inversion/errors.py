@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.interpreters.compat.equations import called, function_name, is_of_jax
+from jaxsight.interpreters.compat.locations import locations
 from jaxsight.interpreters.inversion.network import Placed
-from jaxsight.tracer.compat import jaxprs
 
 _OURS = str(Path(__file__).resolve().parents[2])
 
@@ -51,7 +51,7 @@ def _users(culprit: Placed) -> tuple[Any, str]:
 
 def _place(equation: Any) -> tuple[str, int]:
     """The innermost frame of the user's."""
-    for location in jaxprs.locations(equation):
+    for location in locations(equation):
         if not location.file.startswith(_OURS):
             return location.file, location.line
     return "", 0

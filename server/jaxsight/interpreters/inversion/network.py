@@ -16,9 +16,9 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.base import Environment, Rules
+from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.equations import CALLS, bind, called, made_by
-from jaxsight.sourcerizer.compat.staging import Program, is_dropped, is_literal
-from jaxsight.tracer.compat import avals
+from jaxsight.interpreters.compat.staging import Program, is_dropped, is_literal
 
 
 @dataclass(eq=False, slots=True)

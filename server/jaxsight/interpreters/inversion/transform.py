@@ -16,12 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.staging import Program, opened
+from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.interpreters.inversion import composites, control, elementwise, linear, structure
 from jaxsight.interpreters.inversion.errors import NotInvertible
 from jaxsight.interpreters.inversion.network import Network, Node, Solver, inverses
-from jaxsight.sourcerizer.compat.staging import Program, opened
-from jaxsight.sourcerizer.depth import room_for_nesting
-from jaxsight.tracer.compat import avals
 
 _MODULES = (composites, control, elementwise, linear, structure)
 """Imported for the rules that they register."""

@@ -1,7 +1,7 @@
 """What reads and writes of references keep in their parameters. Holds for JAX 0.8 to 0.12.
 
 Private API used: `NDIndexer` and `Slice` of `state.indexing`, by the names of their attributes, as the `tree` of `get`, `swap` and
-`addupdate` holds them; `core.Ref`.
+`addupdate` holds them.
 """
 
 from __future__ import annotations
@@ -52,8 +52,3 @@ def _range(part: Any, size: int) -> Range:
 
 def _is(value: Any, number: int) -> bool:
     return isinstance(value, int) and value == number
-
-
-def is_ref(value: Any) -> bool:
-    """An array that changes, rather than a value."""
-    return isinstance(value, jax.ref.Ref)

@@ -9,13 +9,13 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+from jaxsight.interpreters.same import Comparison
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.compat import parameters as read
-from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Return, Statement
 from jaxsight.sourcerizer.names import identifier
-from jaxsight.sourcerizer.same import Comparison
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
     STRUCTURES,

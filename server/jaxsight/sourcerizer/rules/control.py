@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.sourcerizer.compat import parameters as read
-from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
+from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.exprs import NONE, Atom, Expr, call, list_, tuple_
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (

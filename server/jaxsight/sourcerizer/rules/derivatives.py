@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from jaxsight.sourcerizer.compat.staging import opened
+from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.exprs import Atom, Expr, Star, call, dict_, list_, tuple_
 from jaxsight.sourcerizer.module import Assign, Function, Return, Statement
 from jaxsight.sourcerizer.view import LAX, View

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.sourcerizer import signature, spelling
-from jaxsight.sourcerizer.compat.staging import Program, opened
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Return
 from jaxsight.sourcerizer.names import identifier

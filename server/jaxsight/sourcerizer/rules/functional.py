@@ -8,12 +8,12 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.staging import Program, evaluate, opened, stage
+from jaxsight.interpreters.same import Comparison
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.compat.staging import Program, evaluate, opened, stage
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
 from jaxsight.sourcerizer.module import Statement
 from jaxsight.sourcerizer.rules.calls import closed_function
-from jaxsight.sourcerizer.same import Comparison
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
     STRUCTURES,

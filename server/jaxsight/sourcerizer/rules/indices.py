@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxsight.sourcerizer.compat.staging import is_literal
+from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, Index, call, tuple_
 from jaxsight.sourcerizer.rules.shapes import bounds, whole_of
 from jaxsight.sourcerizer.spelling import text, value

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.compat.staging import is_jaxpr, is_literal, opened
 from jaxsight.sourcerizer.exprs import Atom, Expr, Item, Keyword, call
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.view import PRETTY, View

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.sourcerizer.compat import parameters as read
-from jaxsight.sourcerizer.compat.staging import Program, is_literal, opened
+from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.exprs import Expr, call
 from jaxsight.sourcerizer.rules.control import grouped
 from jaxsight.sourcerizer.writer import (

@@ -7,9 +7,9 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.compat import meshes
-from jaxsight.sourcerizer.compat.staging import opened
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.module import Assign
 from jaxsight.sourcerizer.spelling import value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.interpreters.compat import parameters as read
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.exprs import Atom, Expr, call
 from jaxsight.sourcerizer.rules.bound import keywords
 from jaxsight.sourcerizer.spelling import value

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsight.interpreters.compat import parameters as read
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.compat import parameters as read
 from jaxsight.sourcerizer.exprs import Atom, Expr, call, tuple_
 from jaxsight.sourcerizer.rules.bound import keywords
 from jaxsight.sourcerizer.spelling import value

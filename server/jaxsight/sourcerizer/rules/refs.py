@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxsight.interpreters.compat.staging import is_dropped, is_literal, opened
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.compat import refs
-from jaxsight.sourcerizer.compat.staging import is_dropped, is_literal, opened
 from jaxsight.sourcerizer.exprs import NONE, Atom, Expr, Index, call, tuple_
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import Assign, Function

@@ -1,7 +1,7 @@
 """Walking and printing jaxprs, whichever class this version of JAX gives them. Holds for JAX 0.8 to 0.12.
 
 From 0.11 on `ClosedJaxpr` is merged into `Jaxpr`; everything here takes either. Private API used: `core.Jaxpr`,
-`debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`, `JaxprPpContext`), `source_info_util.user_frames`.
+`debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`, `JaxprPpContext`).
 
 An equation's path is its index among its jaxpr's equations, from 0, below the path of the equation around it and the name of the
 inner jaxpr: `3`, `3/body/1`, `4/branches1/0`. `body` is what loops and calls name `jaxpr`, `body_jaxpr` or `call_jaxpr`.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jax._src import core, source_info_util
+from jax._src import core
 from jax._src import pretty_printer as pp
 
 from jaxsight.tracer.compat.traces import Staged, stage_text
@@ -34,17 +34,6 @@ class Inner:
     name: str
     """The part of a path: `body`, `cond`, `branches1`."""
     jaxpr: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """Where code of a user's file made an equation: Python's lines, UTF-8 columns."""
-
-    file: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
 
 
 def open_jaxpr(jaxpr: Any) -> Any:
@@ -136,18 +125,6 @@ def _reached(opened: Any, inside: tuple[str, ...]) -> Iterator[Reached]:
 def constants(jaxpr: Any) -> list[Any]:
     """The arrays that the traced function captured."""
     return list(jaxpr.consts)
-
-
-def locations(equation: Any) -> Iterator[Location]:
-    """The frames of the user's that made an equation, innermost first."""
-    for frame in source_info_util.user_frames(equation.source_info.traceback):
-        yield Location(
-            frame.file_name,
-            frame.start_line,
-            frame.start_column,
-            frame.end_line,
-            frame.end_column,
-        )
 
 
 class Printer:

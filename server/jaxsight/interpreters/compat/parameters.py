@@ -14,7 +14,7 @@ from jax._src import core, sharding_impls
 from jax._src import linear_util as lu
 from jax._src.interpreters import ad as _ad
 
-from jaxsight.sourcerizer.compat.staging import Program, Staged, opened, stage
+from jaxsight.interpreters.compat.staging import Program, Staged, opened, stage
 
 _ZERO: Any = getattr(_ad, "Zero")  # noqa: B009 - its module says not that it exports it
 _UNSPECIFIED: Any = getattr(sharding_impls, "UnspecifiedValue")  # noqa: B009

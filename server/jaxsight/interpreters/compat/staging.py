@@ -59,6 +59,11 @@ def is_literal(atom: Any) -> bool:
     return isinstance(atom, core.Literal)
 
 
+def is_ref(value: Any) -> bool:
+    """An array that changes, rather than a value."""
+    return isinstance(value, jax.ref.Ref)
+
+
 def is_dropped(var: Any) -> bool:
     return isinstance(var, core.DropVar)
 

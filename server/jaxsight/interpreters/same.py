@@ -15,10 +15,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.sourcerizer.compat import parameters as read
-from jaxsight.sourcerizer.compat.refs import is_ref
-from jaxsight.sourcerizer.compat.staging import Program, is_jaxpr, is_literal, opened
-from jaxsight.sourcerizer.depth import room_for_nesting
+from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat.staging import Program, is_jaxpr, is_literal, is_ref, opened
+from jaxsight.interpreters.depth import room_for_nesting
 
 Token = Hashable
 

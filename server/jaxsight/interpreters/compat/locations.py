@@ -1,0 +1,35 @@
+"""Where equations were made. Holds for JAX 0.8 to 0.12.
+
+Private API used: `source_info_util.user_frames`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jax._src import source_info_util
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where code of a user's file made an equation: Python's lines, UTF-8 columns."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+def locations(equation: Any) -> Iterator[Location]:
+    """The frames of the user's that made an equation, innermost first."""
+    for frame in source_info_util.user_frames(equation.source_info.traceback):
+        yield Location(
+            frame.file_name,
+            frame.start_line,
+            frame.start_column,
+            frame.end_line,
+            frame.end_column,
+        )
