@@ -34,6 +34,7 @@ from jaxsight.sourcerizer.module import (
     roots,
 )
 from jaxsight.sourcerizer.options import Constants, Options, Style
+from jaxsight.sourcerizer.remarks import with_sources
 from jaxsight.sourcerizer.writer import Placeholder, Writer
 
 _log = logging.getLogger(__name__)
@@ -284,6 +285,8 @@ def _module(
     inner: list[Statement] = [*writer.functions, main]
     if options.style == "pretty" and not options.shapes:
         inner = inlined(inner)
+    if options.sources:
+        inner = with_sources(inner)
     rest: list[Statement] = []
     if writer.packed:
         inner.insert(0, Raw(["", "", *arrays.UNPACK]))

@@ -193,8 +193,7 @@ def _taking(
         whole = isinstance(statement, Return) and statement.value == Atom(name)
         if not whole and (given.given or not _reads_well(made, given.value, indent)):
             break
-        if not isinstance(made, Return):
-            made = dataclasses.replace(made, equations=[*given.equations, *made.equations])
+        made = dataclasses.replace(made, equations=[*given.equations, *made.equations])
         del before[place]
         statement = made
     return statement

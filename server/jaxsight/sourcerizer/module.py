@@ -33,7 +33,10 @@ class Effect:
 
 @dataclass(slots=True)
 class Return:
+    """`return value`. `equations` are those of what was moved into it."""
+
     value: Expr
+    equations: Sequence[Any] = ()
 
 
 @dataclass(slots=True)
@@ -102,8 +105,8 @@ def lines(body: Sequence[Statement], indent: str = "") -> Iterator[Line]:
                 yield from (Line(text, equations) for text in made)
             case Effect(value, equations):
                 yield from (Line(text, equations) for text in broken(value, indent, "", ""))
-            case Return(value):
-                yield from (Line(text) for text in returned(value, indent))
+            case Return(value, equations):
+                yield from (Line(text, equations) for text in returned(value, indent))
             case Remark(text):
                 for line in text.splitlines():
                     yield Line(f"{indent}# {line}".rstrip())

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxsight.interpreters.compat.locations import locations
+from jaxsight.interpreters.compat.locations import Location, locations
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Call, Expr, Index, is_identifier
 from jaxsight.sourcerizer.spelling import IMPORTS
 
@@ -162,9 +162,15 @@ class ModuleNames:
         return Names(around, self.everywhere, self.module)
 
 
-def place(equation: Any) -> str:
-    """Where the user's code made an equation, as `file:line`, or nothing."""
+def made_at(equation: Any) -> Location | None:
+    """Where the user's code made an equation, if that is known."""
     for location in itertools.islice(locations(equation), _FRAMES):
         if not location.file.startswith(_OURS):
-            return f"{location.file}:{location.line}"
-    return ""
+            return location
+    return None
+
+
+def place(equation: Any) -> str:
+    """The same as `file:line`, or nothing."""
+    at = made_at(equation)
+    return f"{at.file}:{at.line}" if at is not None else ""
