@@ -35,6 +35,7 @@ from jaxsight.sourcerizer.module import (
 )
 from jaxsight.sourcerizer.options import Constants, Options, Style
 from jaxsight.sourcerizer.remarks import with_sources
+from jaxsight.sourcerizer.whole import jitted
 from jaxsight.sourcerizer.writer import Placeholder, Writer
 
 _log = logging.getLogger(__name__)
@@ -121,13 +122,18 @@ def write(
             *(argument.value for argument in call.arguments)
         )
         title = name or signature.name_of(function)
-        written = _write(call, jaxpr, shape, Writer(options, name_of=name_of, fits=fits), title)
+        style = options.style
+
+        def new_writer() -> Writer:
+            return Writer(replace(options, style=style), name_of=name_of, fits=fits)
+
+        written = _write(call, jaxpr, shape, new_writer, title)
         if options.style == "pretty" and (why := _parted(written, call, jaxpr)) is not None:
             _log.warning(
                 "the pretty style of %s is not the same program (%s): plain style", title, why
             )
-            plain = Writer(replace(options, style="lax"), name_of=name_of, fits=fits)
-            written = _write(call, jaxpr, shape, plain, title)
+            style = "lax"
+            written = _write(call, jaxpr, shape, new_writer, title)
         return written
 
 
@@ -145,10 +151,22 @@ def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | 
         return error
 
 
-def _write(call: signature.Call, jaxpr: Any, shape: Any, writer: Writer, name: str) -> Written:
+def _write(
+    call: signature.Call,
+    jaxpr: Any,
+    shape: Any,
+    new_writer: Callable[[], Writer],
+    name: str,
+    apart: bool = False,
+) -> Written:
+    """Writes a program. Where the function is jitted it has its decorator, unless what is jitted is to stand `apart`."""
+    writer = new_writer()
     options = writer.options
     writer.names.keep(name)
     program = opened(jaxpr)
+    one = None if apart or options.inline else jitted(call, program)
+    if one is not None:
+        program = one.program
     scope = writer.scope()
     for parameter in call.parameters:
         bare = parameter.lstrip("*").partition("=")[0]
@@ -163,7 +181,7 @@ def _write(call: signature.Call, jaxpr: Any, shape: Any, writer: Writer, name: s
             scope.write(var, Atom(fresh))
             scope.body.append(Assign(fresh, argument.expr))
     results = scope.program(program)
-    if options.style == "pretty":
+    if options.style == "pretty" and one is None:
         scope.body = [*_converted(call, scope.body), *scope.body]
     leaves, tree = jax.tree.flatten(shape)
     structure = jax.tree.unflatten(tree, range(len(leaves)))
@@ -172,6 +190,8 @@ def _write(call: signature.Call, jaxpr: Any, shape: Any, writer: Writer, name: s
     parameters = call.parameters
     extra = [*writer.placeholders.values()]
     stored = list(writer.stored) if options.constants == "argument" else []
+    if one is not None and (extra or stored):
+        return _write(call, jaxpr, shape, new_writer, name, apart=True)
     if extra or stored:
         added = (*(placeholder.name for placeholder in extra), *stored)
         star = () if any(p == "*" or p.startswith("*") for p in parameters) else ("*",)
@@ -183,7 +203,8 @@ def _write(call: signature.Call, jaxpr: Any, shape: Any, writer: Writer, name: s
     statements: list[Statement] = [*nested, *_checks(call, scope), *scope.body, Return(value)]
     main = Function(name, parameters, statements)
     main.docstring = passing.explained((given.name, given.why) for given in extra)
-    body = _module(writer, main, call, name, options)
+    made_of: list[Statement] = [main] if one is None else one.decorated(main)
+    body = _module(writer, made_of, name, options)
     made = tuple(lines(body))
     text = "\n".join(line.text for line in made) + "\n"
     return Written(
@@ -272,9 +293,7 @@ def _checks(call: signature.Call, scope: Any) -> list[Statement]:
     return checks
 
 
-def _module(
-    writer: Writer, main: Function, call: signature.Call, name: str, options: Options
-) -> list[Statement]:
+def _module(writer: Writer, main: list[Statement], name: str, options: Options) -> list[Statement]:
     head = [f"`{name}`, written by jaxsight for JAX {jax.__version__}."]
     config: Any = jax.config
     if config.jax_enable_x64:
@@ -282,7 +301,7 @@ def _module(
     else:
         head.append("Holds with jax_enable_x64 off, JAX's default.")
     body: list[Statement] = []
-    inner: list[Statement] = [*writer.functions, main]
+    inner: list[Statement] = [*writer.functions, *main]
     if options.style == "pretty" and not options.shapes:
         inner = inlined(inner)
     if options.sources:

@@ -54,6 +54,8 @@ class Fixed:
 
     expr: Expr
     value: Any
+    parameter: str
+    """Which it is, or is part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Call:
 
     def flat(self, *leaves: Any) -> Any:
         args, kwargs = self.rebuild(leaves)
-        return self.function(*args, **kwargs)
+        return functions.traceable(self.function)(*args, **kwargs)
 
 
 def is_traced(value: Any) -> bool:
@@ -95,7 +97,7 @@ def bind(
             ]
         )
     bound = signature.bind(*args, **kwargs)
-    static = functions.statics(function)
+    static = functions.told(function)
     arguments: list[Argument] = []
     fixed: list[Fixed] = []
     parameters = list(signature.parameters.values())
@@ -103,12 +105,12 @@ def bind(
     for position, parameter in enumerate(parameters):
         if parameter.name not in bound.arguments:
             if parameter.default is not inspect.Parameter.empty:
-                fixed.append(Fixed(Atom(parameter.name), parameter.default))
+                fixed.append(Fixed(Atom(parameter.name), parameter.default, parameter.name))
             continue
         given = bound.arguments[parameter.name]
         is_static = position in static.positions or parameter.name in static.names
         if is_static:
-            fixed.append(Fixed(Atom(parameter.name), given))
+            fixed.append(Fixed(Atom(parameter.name), given, parameter.name))
             continue
         places[parameter.name] = []
         for path, leaf in jax.tree_util.tree_flatten_with_path(given)[0]:
@@ -118,7 +120,7 @@ def bind(
                 arguments.append(Argument(expr, name, leaf))
             else:
                 places[parameter.name].append(-1)
-                fixed.append(Fixed(expr, leaf))
+                fixed.append(Fixed(expr, leaf, parameter.name))
 
     def rebuild(leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         again = signature.bind(*args, **kwargs)

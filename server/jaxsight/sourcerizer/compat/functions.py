@@ -1,30 +1,76 @@
 """What a jitted function was told. Holds for JAX 0.8 to 0.12.
 
-Private API used: `_jit_info` of a jitted function (a `PjitInfo`).
+Private API used: `_jit_info` of a jitted function (a `PjitInfo`), its `compiler_options_kvs` among others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import types
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+
+from jaxsight.interpreters.compat.parameters import is_unspecified
+
 
 @dataclass(frozen=True, slots=True)
-class Statics:
-    """Arguments that a jitted function takes as they are."""
+class Told:
+    """Arguments that a jitted function takes as they are, and those whose memory it takes."""
 
     positions: frozenset[int]
     names: frozenset[str]
+    donated: frozenset[int]
+    donated_names: frozenset[str]
 
 
-def statics(function: Callable[..., Any]) -> Statics:
-    """None for a function that is not jitted."""
+def told(function: Callable[..., Any]) -> Told:
+    """Of the parameters that `inspect.signature` shows; none for a function that is not jitted."""
     info = getattr(function, "_jit_info", None)
-    positions = tuple(getattr(info, "static_argnums", ()) or ())
-    names = tuple(getattr(info, "static_argnames", ()) or ())
-    return Statics(frozenset(positions), frozenset(names))
+    # Bound methods pass on what is asked of their function, whose first parameter they do not show.
+    hidden = int(isinstance(function, types.MethodType))
+    count = len(inspect.signature(function).parameters) + hidden if info is not None else 0
+
+    def positions(given: Iterable[int] | None) -> frozenset[int]:
+        whole = (position + count if position < 0 else position for position in given or ())
+        return frozenset(position - hidden for position in whole if position >= hidden)
+
+    def names(given: Iterable[str] | None) -> frozenset[str]:
+        return frozenset(given or ())
+
+    return Told(
+        positions(getattr(info, "static_argnums", ())),
+        names(getattr(info, "static_argnames", ())),
+        positions(getattr(info, "donate_argnums", ())),
+        names(getattr(info, "donate_argnames", ())),
+    )
 
 
 def is_jitted(function: Callable[..., Any]) -> bool:
     return hasattr(function, "_jit_info")
+
+
+def compiler_options(function: Callable[..., Any]) -> dict[str, Any]:
+    """What a jitted function tells the compiler; its jaxpr says nothing of that."""
+    info = getattr(function, "_jit_info", None)
+    return dict(getattr(info, "compiler_options_kvs", ()) or ())
+
+
+def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without options for the compiler, which JAX takes at the top alone."""
+    if not compiler_options(function) or isinstance(function, types.MethodType):
+        return function
+    given: Any = function
+    info = given._jit_info
+    if not all(map(is_unspecified, (*info.in_shardings_leaves, *info.out_shardings_leaves))):
+        return function  # which JAX refuses to trace within another, and says why
+    return jax.jit(
+        given.__wrapped__,
+        static_argnums=info.static_argnums,
+        static_argnames=info.static_argnames,
+        donate_argnums=info.donate_argnums,
+        donate_argnames=info.donate_argnames,
+        keep_unused=info.keep_unused,
+    )
