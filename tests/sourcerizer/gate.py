@@ -82,7 +82,7 @@ def check(
 def _check_text(written: Written, call: Call, imports: frozenset[str], gradient: bool) -> None:
     tree = ast.parse(written.text)
     _check_imports(tree, imports)
-    _check_format(written.text)
+    check_format(written.text)
     module = types.ModuleType("generated_module")
     exec(compile(tree, "<generated>", "exec"), module.__dict__)
     _check_signature(call.function, module.generated)
@@ -152,7 +152,8 @@ def _check_imports(tree: ast.Module, allowed: frozenset[str]) -> None:
                 raise Fails(f"imports {name}, which is private")
 
 
-def _check_format(text: str) -> None:
+def check_format(text: str) -> None:
+    """Raises `Fails` where `ruff format` would change the text; nothing without ruff."""
     if (ruff := shutil.which("ruff")) is None and (
         beside := Path(sys.executable).with_name("ruff")
     ).exists():

@@ -21,8 +21,8 @@ from jaxsight.sourcerizer import passing, rules, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
 from jaxsight.sourcerizer.exprs import Atom, Expr
 from jaxsight.sourcerizer.exprs import call as calling
+from jaxsight.sourcerizer.fixed import checks
 from jaxsight.sourcerizer.inlining import handled, inlined
-from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
     Assign,
     Function,
@@ -35,6 +35,7 @@ from jaxsight.sourcerizer.module import (
 )
 from jaxsight.sourcerizer.options import Constants, Options, Style
 from jaxsight.sourcerizer.remarks import with_sources
+from jaxsight.sourcerizer.results import pytree
 from jaxsight.sourcerizer.whole import jitted
 from jaxsight.sourcerizer.writer import Placeholder, Writer
 
@@ -183,10 +184,8 @@ def _write(
     results = scope.program(program)
     if options.style == "pretty" and one is None:
         scope.body = [*_converted(call, scope.body), *scope.body]
-    leaves, tree = jax.tree.flatten(shape)
-    structure = jax.tree.unflatten(tree, range(len(leaves)))
     trees = [(Atom(parameter), given) for parameter, given in _argument_trees(call)]
-    value = signature.build(structure, results, trees)
+    value = pytree(jax.tree.structure(shape), results, trees, writer.structure)
     parameters = call.parameters
     extra = [*writer.placeholders.values()]
     stored = list(writer.stored) if options.constants == "argument" else []
@@ -200,9 +199,12 @@ def _write(
         parameters = (*plain, *star, *added, *double)
     passed = [placeholder.name for placeholder in extra]
     writer.functions[:], nested = passing.split(writer.functions, [*passed, *stored])
-    statements: list[Statement] = [*nested, *_checks(call, scope), *scope.body, Return(value)]
+    refused = checks(call.fixed)
+    statements: list[Statement] = [*nested, *refused.statements, *scope.body, Return(value)]
     main = Function(name, parameters, statements)
-    main.docstring = passing.explained((given.name, given.why) for given in extra)
+    main.docstring = passing.explained(
+        [(given.name, given.why) for given in extra], refused.explained
+    )
     made_of: list[Statement] = [main] if one is None else one.decorated(main)
     body = _module(writer, made_of, name, options)
     made = tuple(lines(body))
@@ -266,31 +268,6 @@ def _argument_trees(call: signature.Call) -> list[tuple[str, Any]]:
     except (TypeError, ValueError):
         return []
     return [(name, given) for name, given in bound.arguments.items()]
-
-
-def _checks(call: signature.Call, scope: Any) -> list[Statement]:
-    """Refuses values of static arguments other than those that the program was made for."""
-    checks: list[Statement] = []
-    for fixed in call.fixed:
-        text = flat(fixed.expr)
-        try:
-            wanted = flat(spelling.value(fixed.value))
-        except spelling.Unwritable:
-            continue
-        if isinstance(fixed.value, (bool, int, float, str, type(None), tuple)):
-            test = f"{text} is not {wanted}" if fixed.value is None else f"{text} != {wanted}"
-            message = (
-                f'"written for {text} = {wanted}"'.replace('"written', "'written")
-                if '"' in wanted
-                else None
-            )
-            quoted = (
-                spelling.text(f"written for {text} = {wanted}")
-                if message is None
-                else Atom(repr(f"written for {text} = {wanted}"))
-            )
-            checks.append(Raw([f"if {test}:", f"    raise ValueError({flat(quoted)})"]))
-    return checks
 
 
 def _module(writer: Writer, main: list[Statement], name: str, options: Options) -> list[Statement]:

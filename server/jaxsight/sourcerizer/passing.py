@@ -34,11 +34,16 @@ def split(
     )
 
 
-def explained(placeholders: Iterable[tuple[str, str]]) -> str:
-    """The docstring of a written function that takes more than the original: for each name, why."""
-    rows = [f"    {name}: {why}." for name, why in placeholders]
+def explained(
+    placeholders: Sequence[tuple[str, str]], fixed: Sequence[tuple[str, str]] = ()
+) -> str:
+    """The docstring of a written function that takes more than the original, or cannot check what it takes: for each name, why."""
+    rows = [f"    {name}: {why}." for name, why in (*placeholders, *fixed)]
     if not rows:
         return ""
-    return "\n".join(
-        ["As the original, but its caller passes in what no text can hold.", "", "Args:", *rows]
+    first = (
+        "As the original, but its caller passes in what no text can hold."
+        if placeholders
+        else "As the original, for some arguments as they were."
     )
+    return "\n".join([first, "", "Args:", *rows])

@@ -27,12 +27,8 @@ from jaxsight.sourcerizer.exprs import (
     Attribute,
     Expr,
     Index,
-    Keyword,
     call,
-    dict_,
     is_identifier,
-    list_,
-    tuple_,
 )
 from jaxsight.sourcerizer.names import identifier
 
@@ -195,62 +191,6 @@ def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, st
                 flat = call("jax.tree.leaves", Atom(parameter))
                 return Index(flat, (Atom(str(position)),)), f"{parameter}_{position}"
     return expr, identifier(name, parameter)
-
-
-class OpaqueResult(ValueError):
-    """A result whose type no text can build."""
-
-
-def build(
-    structure: Any, leaves: Sequence[Expr], argument_trees: Sequence[tuple[Expr, Any]]
-) -> Expr:
-    """An expression for a result: `structure` is its pytree with, for leaves, their positions.
-
-    `argument_trees` are the parameters' values, whose structure a result may take over.
-    """
-    match structure:
-        case int():
-            return leaves[structure]
-        case None:
-            return Atom("None")
-        case dict() if type(structure) is dict:
-            return dict_(
-                (spelling.value(key), build(part, leaves, argument_trees))
-                for key, part in structure.items()
-            )
-        case tuple() if type(structure) is tuple:
-            return tuple_(build(part, leaves, argument_trees) for part in structure)
-        case list() if type(structure) is list:
-            return list_(build(part, leaves, argument_trees) for part in structure)
-        case tuple() if hasattr(structure, "_fields") and spelling.type_path(type(structure)):
-            path = spelling.type_path(type(structure))
-            return call(
-                str(path),
-                *(
-                    Keyword(field, build(part, leaves, argument_trees))
-                    for field, part in zip(structure._fields, structure, strict=True)
-                ),
-            )
-        case _:
-            return _like_an_argument(structure, leaves, argument_trees)
-
-
-def _like_an_argument(
-    structure: Any, leaves: Sequence[Expr], argument_trees: Sequence[tuple[Expr, Any]]
-) -> Expr:
-    numbers, tree = jax.tree.flatten(structure)
-    for expr, given in argument_trees:
-        held: Any = jax.tree.structure(given)
-        if held == tree:
-            return call(
-                "jax.tree.unflatten",
-                call("jax.tree.structure", expr),
-                list_(leaves[number] for number in numbers),
-            )
-    cls = type(structure)
-    raise OpaqueResult(
-        f"a result of type {cls.__module__}.{cls.__qualname__} is like no argument, and no text can build it"
-    )
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -260,6 +260,13 @@ class Writer:
             self.placeholders[id(value)] = known
         return Atom(known.name)
 
+    def structure(self, tree: Any, why: str) -> Expr:
+        """A name for the structure of a result that no text can build; equal ones have one name."""
+        for known in self.placeholders.values():
+            if isinstance(known.value, type(tree)) and known.value == tree:
+                return Atom(known.name)
+        return self.placeholder(tree, "structure", why)
+
     def shared(
         self, key: Any, keep: Any, base: str, build: Callable[[str], list[Statement]]
     ) -> Expr:

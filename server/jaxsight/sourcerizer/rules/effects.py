@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxsight.sourcerizer import signature, spelling
+from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.compat import callbacks
 from jaxsight.sourcerizer.exprs import Atom, Expr, call, tuple_
 from jaxsight.sourcerizer.names import identifier
+from jaxsight.sourcerizer.results import pytree
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import STRUCTURES, Proved, Scope, Unsourceable
 
@@ -46,8 +47,7 @@ def _given(
     def tree(part: Any) -> Expr:
         leaves, structure = jax.tree.flatten(part)
         spelled = [_spelled(scope, leaf) for leaf in leaves]
-        numbered = jax.tree.unflatten(structure, range(len(leaves)))
-        return signature.build(numbered, spelled, [])
+        return pytree(structure, spelled, [], scope.writer.structure)
 
     return [tree(part) for part in args], {name: tree(part) for name, part in kwargs.items()}
 

@@ -10,10 +10,11 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import Program, opened
-from jaxsight.sourcerizer import signature, spelling
+from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Return
 from jaxsight.sourcerizer.names import identifier
+from jaxsight.sourcerizer.results import Leaf, built
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
     STRUCTURES,
@@ -73,9 +74,10 @@ def call_exported(scope: Scope, equation: Any) -> Proved:
     name = scope.writer.named(data, "_EXPORTED", call("jax.export.deserialize", stored))
     spelling.modules["jax.export"] = "jax.export"
     leaves = [scope.operand(atom) for atom in equation.invars]
-    args, kwargs = jax.tree.unflatten(exported.in_tree, range(len(leaves)))
-    given = [signature.build(part, leaves, []) for part in args]
-    named = {key: signature.build(part, leaves, []) for key, part in kwargs.items()}
+    args, kwargs = jax.tree.unflatten(exported.in_tree, map(Leaf, range(len(leaves))))
+    opaque = scope.writer.structure
+    given = [built(part, leaves, [], opaque) for part in args]
+    named = {key: built(part, leaves, [], opaque) for key, part in kwargs.items()}
     results = jax.tree.unflatten(exported.out_tree, range(len(equation.outvars)))
     return Proved(call(Attribute(name, "call"), *given, **named), results)
 

@@ -1,0 +1,143 @@
+"""What a program was made for: the written function refuses other values of arguments that are no arrays.
+
+A value that text can say is compared with that. One whose `repr` says all of it is compared by that. Of others only the type is, and
+the written function's docstring explains it.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.exprs import Expr
+from jaxsight.sourcerizer.layout import WIDTH, flat
+from jaxsight.sourcerizer.module import Raw, Statement
+from jaxsight.sourcerizer.signature import Fixed
+
+_LONGEST = 120
+"""Characters of a `repr` that a check may hold."""
+
+_IDENTICAL = (bool, type(None), enum.Enum)
+"""Types whose values are compared with `is`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Statements that refuse other values, and what there is to say of those that they cannot tell apart."""
+
+    statements: tuple[Statement, ...]
+    explained: tuple[tuple[str, str], ...]
+
+
+def checks(fixed: Sequence[Fixed]) -> Checks:
+    statements: list[Statement] = []
+    explained: list[tuple[str, str]] = []
+    for given in fixed:
+        name = flat(given.expr)
+        test = _test(name, given.value)
+        if test is None:
+            test = _by_type(name, given.value)
+            explained.append(
+                (name, f"is built in: the program holds for {_shown(given.value)} alone")
+            )
+        statements.append(Raw(_refusal(test, name, given.value)))
+    return Checks(tuple(statements), tuple(explained))
+
+
+def _test(name: str, value: Any) -> str | None:
+    """A condition that is true of other values; None where no text can tell."""
+    if isinstance(value, float) and math.isnan(value):
+        return f"not np.isnan({name})"
+    said = _said(value)
+    if said is not None:
+        identical = isinstance(value, _IDENTICAL) or callable(value)
+        return f"{name} {'is not' if identical else '!='} {said}"
+    shown = repr(value)
+    if _tells_all(value, shown):
+        return f"repr({name}) != {flat(spelling.text(shown))}"
+    return None
+
+
+def _said(value: Any) -> str | None:
+    """A value as text that needs no import but JAX's and NumPy's."""
+    if not _is_common(value):
+        return None
+    known = dict(spelling.modules)
+    try:
+        return flat(spelling.value(value))
+    except spelling.Unwritable:
+        spelling.modules.clear()
+        spelling.modules.update(known)
+        return None
+
+
+def _is_common(value: Any) -> bool:
+    """Whether a value is of Python's types, or JAX's, throughout."""
+    match value:
+        case tuple() | list() | set() | frozenset():
+            return type(value).__module__ == "builtins" and all(map(_is_common, value))
+        case dict():
+            return type(value) is dict and all(map(_is_common, [*value, *value.values()]))
+        case np.ndarray() | jax.Array():
+            return False  # they are compared element by element
+        case _:
+            named = value if callable(value) and hasattr(value, "__module__") else type(value)
+            return str(named.__module__).partition(".")[0] in (
+                "builtins",
+                "jax",
+                "numpy",
+                "ml_dtypes",
+            )
+
+
+def _tells_all(value: Any, shown: str) -> bool:
+    """Whether equal texts mean equal values, as far as one can see: no address, nothing left out."""
+    own = getattr(type(value), "__repr__", None) != object.__repr__
+    return own and len(shown) <= _LONGEST and not re.search(r" at 0x|\.\.\.|\n", shown)
+
+
+def _by_type(name: str, value: Any) -> str:
+    return f"type({name}).__name__ != {flat(spelling.text(type(value).__name__))}"
+
+
+def _shown(value: Any) -> str:
+    """A short name for people."""
+    name = getattr(value, "__qualname__", None)
+    module = getattr(value, "__module__", None)
+    if isinstance(name, str) and isinstance(module, str):
+        return f"{module}.{name}"
+    return f"the {type(value).__name__} that it was written for"
+
+
+def _refusal(test: str, name: str, value: Any) -> list[str]:
+    said = _said(value)
+    told = (
+        said
+        if said is not None
+        else repr(value)
+        if _tells_all(value, repr(value))
+        else _shown(value)
+    )
+    words: Expr = spelling.text(f"written for {name} = {told}")
+    lines = [f"if {test}:", f"    raise ValueError({flat(words)})"]
+    return list(_broken(lines)) if max(map(len, lines)) + 4 > WIDTH else lines
+
+
+def _broken(lines: Sequence[str]) -> Iterator[str]:
+    """The lines with arguments on lines of their own where formatters put them."""
+    for line in lines:
+        head, bracket, rest = line.partition("ValueError(")
+        if bracket and len(line) + 4 > WIDTH:
+            yield head + bracket
+            yield f"        {rest[:-1]}"
+            yield "    )"
+        else:
+            yield line

@@ -1,0 +1,135 @@
+"""Results as the pytrees that they were: built from public types, taken over from an argument, or from a structure that is passed in."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer.exprs import Atom, Expr, Keyword, call, dict_, list_, tuple_
+from jaxsight.sourcerizer.layout import flat
+
+Opaque = Callable[[Any, str], Expr]
+"""Gives a name for the structure (a `PyTreeDef`) of a result that no text can build, with the reason for people."""
+
+Trees = Sequence[tuple[Expr, Any]]
+"""Parameters and their values, whose structure a result may take over."""
+
+
+class Leaf(int):
+    """The position of a leaf among a program's results."""
+
+
+def pytree(tree: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+    """An expression for a pytree, given its structure (a `PyTreeDef`) and its leaves."""
+    numbered = jax.tree.unflatten(tree, map(Leaf, range(len(leaves))))
+    return built(numbered, leaves, arguments, opaque)
+
+
+def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+    """An expression for a result: `structure` is its pytree with, for leaves, their positions (`Leaf`) among `leaves`."""
+
+    def inner(part: Any) -> Expr:
+        return built(part, leaves, arguments, opaque)
+
+    match structure:
+        case Leaf():
+            return leaves[structure]
+        case None:
+            return Atom("None")
+        case dict() if type(structure) is dict and (keys := _keys(structure)) is not None:
+            return dict_(zip(keys, map(inner, structure.values()), strict=True))
+        case tuple() if type(structure) is tuple:
+            return tuple_(map(inner, structure))
+        case list() if type(structure) is list:
+            return list_(map(inner, structure))
+        case tuple() if hasattr(structure, "_fields") and spelling.type_path(type(structure)):
+            return _from_fields(
+                structure, dict(zip(structure._fields, structure, strict=True)), inner
+            )
+        case _:
+            return _other(structure, leaves, arguments, opaque)
+
+
+def _keys(structure: dict[Any, Any]) -> list[Expr] | None:
+    try:
+        return [spelling.value(key) for key in structure]
+    except spelling.Unwritable:
+        return None
+
+
+def _from_fields(structure: Any, fields: dict[str, Any], inner: Callable[[Any], Expr]) -> Expr:
+    path = spelling.type_path(type(structure))
+    return call(str(path), *(Keyword(name, inner(part)) for name, part in fields.items()))
+
+
+def _other(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+    numbers, tree = jax.tree.flatten(structure)
+    given = list_(leaves[number] for number in numbers)
+    for expr, value in arguments:
+        held: Any = jax.tree.structure(value)
+        if held == tree:
+            return call("jax.tree.unflatten", call("jax.tree.structure", expr), given)
+    made = _dataclass(structure, leaves, arguments, opaque)
+    if made is not None:
+        return made
+    cls = type(structure)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    why = f"is `jax.tree.structure` of a result of type {name}, which no text can build"
+    return call("jax.tree.unflatten", opaque(tree, why), given)
+
+
+def _dataclass(
+    structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque
+) -> Expr | None:
+    """A call of a dataclass's constructor, if that gives the same structure again."""
+    if not dataclasses.is_dataclass(structure) or isinstance(structure, type):
+        return None
+    if not spelling.type_path(type(structure)):
+        return None
+    fields = {
+        field.name: getattr(structure, field.name, None)
+        for field in dataclasses.fields(structure)
+        if field.init
+    }
+
+    def build(numbers: Sequence[Expr], otherwise: Opaque) -> Expr:
+        def inner(part: Any) -> Expr:
+            if _has_leaves(part):
+                return built(part, numbers, arguments, otherwise)
+            return spelling.value(part)
+
+        return _from_fields(structure, fields, inner)
+
+    def refuse(tree: Any, why: str) -> Expr:
+        raise spelling.Unwritable(tree, why)
+
+    count = len(leaves)
+    try:
+        trial = build([Atom(str(number)) for number in range(count)], refuse)
+        # What third parties' constructors do with numbers in place of arrays is theirs to say.
+        again = eval(flat(trial), _namespace())
+    except Exception:  # noqa: BLE001
+        return None
+    there: Any = jax.tree.structure(again)
+    if there != jax.tree.structure(structure):
+        return None
+    if jax.tree.leaves(again) != jax.tree.leaves(structure):
+        return None
+    return build(leaves, opaque)
+
+
+def _has_leaves(part: Any) -> bool:
+    found = jax.tree.leaves(part)
+    return bool(found) and all(type(leaf) is Leaf for leaf in found)
+
+
+def _namespace() -> dict[str, Any]:
+    """The packages whose types may have been spelled, under their own names and those that written modules give them."""
+    roots = {module.partition(".")[0] for module in spelling.modules.values()} | {"jax"}
+    short = {given: sys.modules[name] for name, given in spelling.SHORT.items()}
+    return short | {root: sys.modules[root] for root in roots}
