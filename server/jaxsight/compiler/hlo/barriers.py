@@ -1,0 +1,121 @@
+"""Why a kernel ends where it does: its fusion barrier.
+
+A kernel's own operation may be one that nothing is fused behind (a reduction, an FFT, a matmul). If it is not, what reads its results may be
+one that nothing is fused before. If neither is, its results are wanted outside: by the caller, by the next turn of a loop, by several kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxsight.compiler.graph import KERNEL, OUTPUT
+from jaxsight.compiler.hlo.flow import Flow
+from jaxsight.compiler.hlo.kinds import Fused, Kind
+from jaxsight.compiler.hlo.shapes import arrays
+from jaxsight.compiler.hlo.walk import Unit
+
+_OWN = {
+    "fft": "fft",
+    "sort": "sort",
+    "dot": "matmul",
+    "scaled-dot": "matmul",
+    "ragged-dot": "matmul",
+    "convolution": "convolution",
+    "custom-call": "custom call",
+    "collective": "collective",
+    "scatter": "scatter",
+    "select-and-scatter": "scatter",
+    "rng-bit-generator": "random bits",
+    "transpose": "layout change",
+    "while": "while",
+}
+"""Operations that end their kernel themselves, and what that is called."""
+
+_REDUCTIONS = frozenset({"reduce", "reduce-window", "reduce-precision-and-reduce"})
+_BEFORE = frozenset(
+    {"fft", "sort", "matmul", "convolution", "custom call", "collective", "scatter", "random bits"}
+)
+"""Reasons of a kernel that are reasons for those before it too."""
+
+
+def reasons(
+    units: list[Unit], kinds: list[Kind], fused: Fused, flow: Flow, barriers: Iterable[str]
+) -> list[str]:
+    """The reason of each kernel. `barriers` are the equations whose results go into an `optimization_barrier`."""
+    stopped = frozenset(barriers)
+    own = [_own(unit, kind, fused) for unit, kind in zip(units, kinds, strict=True)]
+    readers: dict[int, set[int]] = {}
+    for source, kernel, _ in flow.reads:
+        if source.what == KERNEL:
+            readers.setdefault(source.index, set()).add(kernel)
+    outputs = {source.index for source, _, _ in flow.outputs if source.what == KERNEL}
+    found = []
+    for index, unit in enumerate(units):
+        reading = readers.get(index, set()) - {index}
+        if own[index] and own[index] != "concat/slice":
+            found.append(own[index])
+        elif _stops(unit, fused, stopped):
+            found.append("optimization_barrier")
+        elif flow.feeds_loop.get(index) or (unit.loops and not reading):
+            found.append("while")  # It is for the next turn, or says whether there is one.
+        elif not reading and index in outputs:
+            found.append(OUTPUT)
+        elif following := {own[kernel] for kernel in reading} & _BEFORE:
+            found.append(min(following))
+        elif any(units[kernel].loops != unit.loops for kernel in reading):
+            found.append("while")
+        elif any(kinds[kernel].hero in _REDUCTIONS for kernel in reading):
+            found.append("reduction")
+        elif own[index]:
+            found.append(own[index])
+        elif len(reading) > 1:
+            found.append("multi-output")
+        elif index in outputs:
+            found.append(OUTPUT)
+        else:
+            found.append("conditional" if unit.branch >= 0 else "other")
+    return found
+
+
+def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
+    """The reason in the kernel itself; `""` when there is none."""
+    roots = {root.opcode for root in fused.roots(unit.instruction)}
+    if roots & _REDUCTIONS:
+        return "reduction"
+    if kind.word == "copy":
+        return "layout change" if kind.hero == "transpose" or _moves(unit) else ""
+    if kind.word in ("library", "triton", "collective", "sort", "callback", "custom call"):
+        return _OWN.get(kind.hero, "custom call")
+    if kind.hero in ("dot", "convolution", "scatter", "sort", "select-and-scatter"):
+        return _OWN[kind.hero]
+    if kind.hero == "while":
+        return "while"
+    if "transpose" in roots:
+        return "layout change"
+    if kind.hero == "rng-bit-generator":
+        return "random bits"
+    if kind.hero in _REDUCTIONS and unit.instruction.attribute("kind") == "kInput":
+        return "reduction"
+    if kind.hero == "gather" and "gather" in roots:
+        return "gather"
+    if "concatenate" in roots or "dynamic-update-slice" in roots:
+        return "concat/slice"
+    return ""
+
+
+def _moves(unit: Unit) -> bool:
+    """Whether a copy has another layout than what it copies."""
+    before = (
+        unit.computation.by_name.get(unit.instruction.operands[0])
+        if unit.instruction.operands
+        else None
+    )
+    if before is None:
+        return False
+    return [value.layout for value in arrays(before.shape)] != [
+        value.layout for value in arrays(unit.instruction.shape)
+    ]
+
+
+def _stops(unit: Unit, fused: Fused, stopped: frozenset[str]) -> bool:
+    return bool(stopped) and any(root.equation in stopped for root in fused.roots(unit.instruction))

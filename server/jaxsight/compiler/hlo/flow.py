@@ -1,0 +1,330 @@
+"""What passes between kernels: follows every value from the kernel that makes it to those that read it, through tuples, loops and branches.
+
+A value is known by its sources, one tuple of them for each array in it. What a loop carries is a source of its own, which stands
+for what comes in and what the body gives; it is resolved when everything has been followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Temporary, Value
+from jaxsight.compiler.hlo.shapes import arrays
+from jaxsight.compiler.hlo.text import Instruction
+from jaxsight.compiler.hlo.walk import Call, Walk
+
+_CARRIED = "carried"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Result `leaf` of kernel `index`, or parameter `leaf`, or what loop `index` carries as its `leaf`."""
+
+    what: str
+    index: int
+    leaf: int
+
+
+Leaves = list[tuple[Source, ...]]
+"""The sources of each array of a value."""
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """All reads."""
+
+    reads: list[tuple[Source, int, Value]] = field(default_factory=list)
+    """(source, the kernel that reads it, what it reads), sources resolved."""
+    outputs: list[tuple[Source, int, Value]] = field(default_factory=list)
+    """(source, the output that it is, the value)."""
+    inputs: dict[int, tuple[Value, ...]] = field(default_factory=dict)
+    """What each kernel reads, each operand once."""
+    feeds_loop: dict[int, set[int]] = field(default_factory=dict)
+    """The loops that carry what a kernel gives, by kernel."""
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Everything as edges, each once."""
+        found: dict[tuple[Source, End], Edge] = {}
+        for source, kernel, value in self.reads:
+            end = End(KERNEL, kernel)
+            found.setdefault((source, end), Edge(_end(source), end, value))
+        for source, output, value in self.outputs:
+            end = End(OUTPUT, output)
+            found.setdefault((source, end), Edge(_end(source), end, value))
+        return tuple(found.values())
+
+    def temporaries(self, equations: Iterable[str]) -> tuple[Temporary, ...]:
+        """What kernels leave for kernels and is no output."""
+        names = list(equations)
+        out = {source for source, _, _ in self.outputs}
+        readers: dict[Source, tuple[Value, list[int]]] = {}
+        for source, kernel, value in self.reads:
+            if source.what == KERNEL and source not in out:
+                readers.setdefault(source, (value, []))[1].append(kernel)
+        return tuple(
+            Temporary(value, source.index, tuple(dict.fromkeys(kernels)), names[source.index])
+            for source, (value, kernels) in readers.items()
+        )
+
+
+def follow(walk: Walk) -> Flow:
+    """Follow all values of a walk."""
+    return _Following(walk).run()
+
+
+def _end(source: Source) -> End:
+    return End(source.what, source.leaf if source.what == PARAMETER else source.index)
+
+
+@dataclass(slots=True, eq=False)
+class _Frame:
+    """A computation that is being followed."""
+
+    call: Call
+    given: list[Leaves]
+    """The values of its parameters."""
+    at: int = 0
+    known: dict[str, Leaves] = field(default_factory=dict)
+    waiting: list[tuple[str, Call]] = field(default_factory=list)
+    results: list[Leaves] = field(default_factory=list)
+    caller: Instruction | None = None
+
+
+class _Following:
+    def __init__(self, walk: Walk) -> None:
+        self.walk = walk
+        self.carried: dict[Source, tuple[Source, ...]] = {}
+        self.reads: list[tuple[tuple[Source, ...], int, Value]] = []
+        self.flow = Flow()
+
+    def run(self) -> Flow:
+        top = self.walk.top
+        if top is None:
+            return self.flow
+        parameters = top.computation.parameters()
+        given: list[Leaves] = []
+        leaf = 0
+        for parameter in parameters:
+            values = arrays(parameter.shape)
+            given.append([(Source(PARAMETER, 0, leaf + each),) for each in range(len(values))])
+            leaf += len(values)
+        results = self._computations(top, given)
+        resolved = _Resolver(self.carried)
+        for sources, kernel, value in self.reads:
+            for source in resolved.all(sources):
+                self.flow.reads.append((source, kernel, value))
+        root = top.computation.root
+        values = arrays(root.shape) if root is not None else ()
+        for index, sources in enumerate(results[: len(values)]):
+            for source in resolved.all(sources):
+                self.flow.outputs.append((source, index, values[index]))
+        for loop, sources in self.carried.items():
+            for source in resolved.all(sources):
+                if source.what == KERNEL:
+                    self.flow.feeds_loop.setdefault(source.index, set()).add(loop.index)
+        return self.flow
+
+    def _computations(self, top: Call, given: list[Leaves]) -> Leaves:
+        """Follow a run and all runs within it, with a stack of our own: loops may be nested deeper than Python's."""
+        stack = [_Frame(top, given)]
+        while True:
+            frame = stack[-1]
+            if frame.waiting:
+                role, call = frame.waiting.pop(0)
+                stack.append(_Frame(call, self._arguments(frame, role)))
+                continue
+            if frame.caller is not None:
+                frame.known[frame.caller.name] = self._result(frame)
+                frame.caller = None
+                frame.results = []
+            instructions = frame.call.computation.instructions
+            while frame.at < len(instructions):
+                instruction = instructions[frame.at]
+                frame.at += 1
+                calls = frame.call.calls.get(instruction.name)
+                if calls:
+                    frame.caller = instruction
+                    frame.waiting = list(calls)
+                    break
+                frame.known[instruction.name] = self._value(frame, instruction)
+            if frame.caller is not None:
+                continue
+            root = frame.call.computation.root
+            result = frame.known.get(root.name, []) if root is not None else []
+            stack.pop()
+            if not stack:
+                return result
+            stack[-1].results.append(result)
+
+    def _arguments(self, frame: _Frame, role: str) -> list[Leaves]:
+        """The parameters of the next run of `frame.caller`."""
+        caller = frame.caller
+        assert caller is not None
+        operands = [frame.known.get(name, []) for name in caller.operands]
+        match role:
+            case "body" | "condition":
+                loop = frame.call.loops[caller.name]
+                initial = operands[0] if operands else []
+                for leaf, sources in enumerate(initial):
+                    self.carried.setdefault(Source(_CARRIED, loop, leaf), sources)
+                return [[(Source(_CARRIED, loop, leaf),) for leaf in range(len(initial))]]
+            case "branch":
+                return (
+                    [operands[1 + len(frame.results)]]
+                    if len(operands) > 1 + len(frame.results)
+                    else []
+                )
+            case _:
+                return operands
+
+    def _result(self, frame: _Frame) -> Leaves:
+        """What `frame.caller` gives, its runs having given `frame.results`."""
+        caller = frame.caller
+        assert caller is not None
+        match caller.opcode:
+            case "while":
+                loop = frame.call.loops[caller.name]
+                initial = frame.known.get(caller.operands[0], []) if caller.operands else []
+                body = frame.results[0] if frame.results else []
+                given: Leaves = []
+                for leaf, sources in enumerate(initial):
+                    mark = Source(_CARRIED, loop, leaf)
+                    after = body[leaf] if leaf < len(body) else ()
+                    if after == (mark,):  # It goes round as it came in.
+                        given.append(sources)
+                        continue
+                    self.carried[mark] = _joined(sources, after)
+                    given.append(after)
+                return given
+            case "conditional":
+                leaves = max((len(result) for result in frame.results), default=0)
+                return [
+                    _joined(*(result[leaf] for result in frame.results if leaf < len(result)))
+                    for leaf in range(leaves)
+                ]
+            case _:
+                return frame.results[0] if frame.results else []
+
+    def _value(self, frame: _Frame, instruction: Instruction) -> Leaves:
+        known = frame.known
+        unit = frame.call.units.get(instruction.name)
+        if unit is not None:
+            self._read(known, instruction, unit)
+            return [(Source(KERNEL, unit, leaf),) for leaf in range(len(arrays(instruction.shape)))]
+        match instruction.opcode:
+            case "parameter":
+                number = int(instruction.literal) if instruction.literal.isdigit() else 0
+                return frame.given[number] if number < len(frame.given) else []
+            case "tuple":
+                return [leaf for name in instruction.operands for leaf in known.get(name, [()])]
+            case "get-tuple-element":
+                return self._element(frame, instruction)
+            case opcode if opcode.endswith(("-done", "-update")):
+                return self._done(frame, instruction)
+            case _:
+                before = [leaf for name in instruction.operands for leaf in known.get(name, [])]
+                count = len(arrays(instruction.shape))
+                if len(before) == count:
+                    return before
+                return [_joined(*before)] * count
+
+    def _read(self, known: dict[str, Leaves], instruction: Instruction, unit: int) -> None:
+        inputs: list[Value] = []
+        for name in dict.fromkeys(instruction.operands):
+            leaves = known.get(name, [])
+            operand = self._shape_of(instruction, unit, name)
+            values = arrays(operand) if operand else ()
+            inputs += values
+            for leaf, sources in enumerate(leaves):
+                if sources and leaf < len(values):
+                    self.reads.append((sources, unit, values[leaf]))
+        self.flow.inputs[unit] = tuple(inputs)
+
+    def _shape_of(self, instruction: Instruction, unit: int, name: str) -> str:
+        found = self.walk.units[unit].computation.by_name.get(name)
+        return found.shape if found is not None and found.opcode not in ("after-all",) else ""
+
+    def _element(self, frame: _Frame, instruction: Instruction) -> Leaves:
+        if not instruction.operands:
+            return []
+        name = instruction.operands[0]
+        leaves = frame.known.get(name, [])
+        tuple_ = frame.call.computation.by_name.get(name)
+        index = int(instruction.attribute("index") or 0)
+        if tuple_ is None:
+            return leaves[index : index + 1]
+        start, count = _within(tuple_.shape, index)
+        return leaves[start : start + count]
+
+    def _done(self, frame: _Frame, instruction: Instruction) -> Leaves:
+        """The end of something asynchronous gives what its start made, or copied."""
+        count = len(arrays(instruction.shape))
+        if not instruction.operands:
+            return [()] * count
+        before = frame.known.get(instruction.operands[0], [])
+        start = frame.call.computation.by_name.get(instruction.operands[0])
+        if start is not None and start.name in frame.call.units:
+            unit = frame.call.units[start.name]
+            return [(Source(KERNEL, unit, leaf),) for leaf in range(count)]
+        # A transfer: the same value elsewhere.
+        return [_joined(*before)] * count
+
+
+def _within(shape: str, index: int) -> tuple[int, int]:
+    """Where the arrays of element `index` of a tuple type begin, and how many they are."""
+    start = 0
+    for position, part in enumerate(_parts(shape)):
+        count = len(arrays(part))
+        if position == index:
+            return start, count
+        start += count
+    return start, 0
+
+
+def _parts(shape: str) -> Iterator[str]:
+    """The types in a tuple type."""
+    depth = 0
+    begin = 1
+    for at, letter in enumerate(shape):
+        if letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and depth == 1:
+            yield shape[begin:at]
+            begin = at + 1
+    yield shape[begin:-1]
+
+
+def _joined(*leaves: tuple[Source, ...]) -> tuple[Source, ...]:
+    return tuple(dict.fromkeys(source for leaf in leaves for source in leaf))
+
+
+class _Resolver:
+    """Sources without those that stand for what a loop carries."""
+
+    def __init__(self, carried: dict[Source, tuple[Source, ...]]) -> None:
+        self._carried = carried
+        self._known: dict[Source, tuple[Source, ...]] = {}
+
+    def all(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        return _joined(*(self._one(source) for source in sources))
+
+    def _one(self, source: Source) -> tuple[Source, ...]:
+        if source.what != _CARRIED:
+            return (source,)
+        known = self._known.get(source)
+        if known is None:
+            found: dict[Source, None] = {}
+            seen = {source}
+            waiting = [source]
+            while waiting:
+                for each in self._carried.get(waiting.pop(), ()):
+                    if each.what != _CARRIED:
+                        found[each] = None
+                    elif each not in seen:
+                        seen.add(each)
+                        waiting.append(each)
+            known = self._known[source] = tuple(found)
+        return known

@@ -1,0 +1,278 @@
+"""What a kernel is, in a word for programs and in words for people."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from jaxsight.compiler.hlo.shapes import arrays, elements
+from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+
+TRIVIAL = frozenset(
+    {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape"}
+)
+"""Operations inside a kernel that compute nothing of their own."""
+
+COLLECTIVES = {
+    "all-reduce": "all-reduce",
+    "all-gather": "all-gather",
+    "all-to-all": "all-to-all",
+    "ragged-all-to-all": "ragged all-to-all",
+    "reduce-scatter": "reduce-scatter",
+    "collective-permute": "collective permute",
+    "collective-broadcast": "collective broadcast",
+    "send": "send",
+    "recv": "receive",
+}
+
+_LIBRARIES = (
+    # Beginnings of custom calls' targets, as XLA and JAX name them.
+    ("__cublas$lt$", "cuBLASLt matmul"),
+    ("__cublas$triangularSolve", "cuBLAS triangular solve"),
+    ("__cublas$", "cuBLAS matmul"),
+    ("__cudnn$conv", "cuDNN convolution"),
+    ("__cudnn$norm", "cuDNN norm"),
+    ("__cudnn$fmha", "cuDNN attention"),
+    ("__cudnn$", "cuDNN"),
+    ("__cub$", "CUB"),
+    ("cu_threefry", "random bits"),
+    ("cublas", "cuBLAS"),
+    ("cusolver", "cuSOLVER"),
+    ("cusparse", "cuSPARSE"),
+    ("cudnn", "cuDNN"),
+    ("hip", "HIP"),
+    ("lapack", "LAPACK"),
+    ("blas", "BLAS"),
+    ("__onednn$", "oneDNN"),
+    ("__onednn", "oneDNN"),
+    ("ducc_", "FFT (DUCC)"),
+    ("TopK", "top-k"),
+    ("tpu_custom_call", "Mosaic kernel"),
+    ("mosaic_gpu", "Mosaic kernel"),
+    ("__gpu$xla.gpu.triton", "Triton kernel"),
+    ("triton_kernel_call", "Triton kernel"),
+    ("xla.gpu.ext.cub_sort", "CUB sort"),
+)
+
+_CALLBACKS = re.compile(r"callback|xla_ffi_python|infeed|outfeed", re.IGNORECASE)
+_FUSION = {
+    "kLoop": "loop fusion",
+    "kInput": "input fusion",
+    "kOutput": "output fusion",
+    "kCustom": "custom fusion",
+}
+_FUSED_BACKEND = re.compile(r'"fusion_backend_config":\{"kind":"([^"]*)"')
+
+_HEROES = (
+    # The operations that name a fusion, the most telling first.
+    ("dot", "matmul"),
+    ("scaled-dot", "matmul"),
+    ("ragged-dot", "ragged matmul"),
+    ("convolution", "convolution"),
+    ("scatter", "scatter"),
+    ("sort", "sort"),
+    ("reduce-window", "windowed reduction"),
+    ("reduce", "reduction"),
+    ("select-and-scatter", "scatter"),
+    ("dynamic-update-slice", "update in place"),
+    ("gather", "gather"),
+    ("transpose", "transpose"),
+    ("concatenate", "concatenate"),
+    ("rng-bit-generator", "random bits"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`word` and `what` as in `graph.Kernel`; `hero` is the operation that decides (`reduce`, `dot`, `fft`, `custom-call`…), or empty."""
+
+    word: str
+    what: str
+    hero: str = ""
+
+
+class Fused:
+    """What fusions hold: the instructions of their computations, those of fusions and calls within too. Each computation is looked at once."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._known: dict[str, list[Instruction]] = {}
+        self._home: dict[int, Computation] = {}
+
+    def inside(self, instruction: Instruction) -> list[Instruction]:
+        """All instructions that run in one launch; the instruction itself when it holds none."""
+        names = self._names(instruction)
+        if not names:
+            return [instruction]
+        return [each for name in names for each in self._of(name)]
+
+    def root(self, instruction: Instruction) -> Instruction:
+        """The operation that gives the result, behind tuples and bitcasts."""
+        seen = 0
+        while (names := self._names(instruction)) and seen < 50:
+            computation = self._module.computations.get(names[0])
+            root = computation.root if computation is not None else None
+            if computation is None or root is None:
+                break
+            while root.opcode in ("bitcast", "tuple", "reshape", "copy") and root.operands:
+                before = computation.by_name.get(root.operands[0])
+                if before is None or before.opcode == "parameter":
+                    break
+                root = before
+            instruction, seen = root, seen + 1
+        return instruction
+
+    def roots(self, instruction: Instruction) -> list[Instruction]:
+        """The operations that give the results, one for each result."""
+        names = self._names(instruction)
+        computation = self._module.computations.get(names[0]) if names else None
+        root = computation.root if computation is not None else None
+        if computation is None or root is None:
+            return [instruction]
+        given = [root]
+        if root.opcode == "tuple":
+            given = [
+                found
+                for name in root.operands
+                if (found := computation.by_name.get(name)) is not None
+            ]
+        return [self._behind(computation.by_name, each) for each in given]
+
+    def _behind(self, by_name: dict[str, Instruction], instruction: Instruction) -> Instruction:
+        while instruction.opcode in ("bitcast", "reshape", "convert") and instruction.operands:
+            before = by_name.get(instruction.operands[0])
+            if before is None or before.opcode == "parameter":
+                break
+            instruction = before
+        return self.root(instruction)
+
+    def computation_of(self, instruction: Instruction) -> Computation:
+        """Where one of those that `inside` gave stands."""
+        return self._home[id(instruction)]
+
+    @staticmethod
+    def _names(instruction: Instruction) -> tuple[str, ...]:
+        opcode = instruction.opcode
+        if opcode == "fusion" or opcode == "call" or opcode == "async-start":
+            called = instruction.called
+            return (
+                called.get("calls")
+                or called.get("to_apply")
+                or called.get("called_computations", ())
+            )
+        if opcode == "while":
+            called = instruction.called
+            return called.get("body", ()) + called.get("condition", ())
+        return ()
+
+    def _of(self, name: str) -> list[Instruction]:
+        known = self._known.get(name)
+        if known is not None:
+            return known
+        found: list[Instruction] = []
+        self._known[name] = found
+        computation = self._module.computations.get(name)
+        if computation is None:
+            return found
+        for instruction in computation.instructions:
+            if names := self._names(instruction):
+                for inner in names:
+                    found += self._of(inner)
+            else:
+                found.append(instruction)
+                self._home[id(instruction)] = computation
+        return found
+
+
+def kind(instruction: Instruction, fused: Fused) -> Kind:
+    """What kind of kernel an instruction is."""
+    opcode = instruction.opcode.removesuffix("-start")
+    if opcode == "async":
+        inside = [each for each in fused.inside(instruction) if each.opcode not in TRIVIAL]
+        return kind(inside[-1], fused) if inside else Kind("op", "asynchronous")
+    if opcode in COLLECTIVES:
+        return Kind("collective", COLLECTIVES[opcode], "collective")
+    match opcode:
+        case "fusion":
+            return _fusion(instruction, fused)
+        case "custom-call":
+            return _custom_call(instruction)
+        case "call":
+            return Kind("op", "small loop in one unit", "while")
+        case "fft":
+            return Kind("library", f"FFT ({instruction.attribute('fft_type')})", "fft")
+        case "sort":
+            return Kind("sort", "sort", "sort")
+        case "dot" | "convolution" | "ragged-dot" | "scaled-dot":
+            return Kind(
+                "library",
+                "matmul" if "dot" in opcode else "convolution",
+                "dot" if "dot" in opcode else opcode,
+            )
+        case "triangular-solve" | "cholesky":
+            return Kind("library", opcode.replace("-", " "), "custom-call")
+        case "copy":
+            return Kind("copy", _copy(instruction, fused), "copy")
+        case "transpose":
+            return Kind("copy", "transpose", "transpose")
+        case "rng-bit-generator" | "rng" | "rng-get-and-update-state":
+            return Kind("op", "random bits", "rng-bit-generator")
+        case "infeed" | "outfeed":
+            return Kind("callback", opcode, "custom-call")
+        case "broadcast":
+            return Kind("memset", "memset", "")
+        case _:
+            return Kind("op", opcode, opcode)
+
+
+def _fusion(instruction: Instruction, fused: Fused) -> Kind:
+    inside = fused.inside(instruction)
+    opcodes = {each.opcode for each in inside}
+    backend = found[1] if (found := _FUSED_BACKEND.search(instruction.attributes)) else ""
+    hero, words = next(((op, words) for op, words in _HEROES if op in opcodes), ("", ""))
+    if "triton" in backend:
+        return Kind("triton", f"Triton {words or 'fusion'}", hero)
+    if backend.startswith(("__cudnn", "__cublas")):
+        library = "cuDNN" if "cudnn" in backend else "cuBLAS"
+        return Kind("library", f"{library} {words or 'fusion'}", hero)
+    if "custom-call" in opcodes:
+        (call, *_) = [each for each in inside if each.opcode == "custom-call"]
+        inner = _custom_call(call)
+        if inner.word == "library":
+            return inner
+    if "fft" in opcodes:
+        return Kind("library", "FFT", "fft")
+    real = [each for each in inside if each.opcode not in TRIVIAL]
+    if not real:
+        scalar = all(elements(each.shape) == 1 for each in inside if each.opcode == "constant")
+        if scalar and not instruction.operands:
+            return Kind("memset", "memset", "")
+        return Kind("fusion", "broadcast", "")
+    if {each.opcode for each in real} <= {"copy"}:
+        return Kind("copy", "copy", "copy")
+    if {each.opcode for each in real} <= {"transpose", "copy"}:
+        return Kind("copy", "transpose", "transpose")
+    name = _FUSION.get(instruction.attribute("kind"), "fusion")
+    return Kind("fusion", f"{name} ({words})" if words else name, hero)
+
+
+def _custom_call(instruction: Instruction) -> Kind:
+    target = instruction.attribute("custom_call_target")
+    for beginning, words in _LIBRARIES:
+        if target.startswith(beginning):
+            hero = (
+                "dot" if "matmul" in words else "convolution" if "conv" in words else "custom-call"
+            )
+            hero = "sort" if "sort" in words else hero
+            word = "triton" if "Triton" in words else "library"
+            if target.startswith("__gpu$") and "triton" not in target:
+                word = "custom call"
+            return Kind(word, words, hero)
+    if _CALLBACKS.search(target):
+        return Kind("callback", "host callback", "custom-call")
+    return Kind("custom call", target or "custom call", "custom-call")
+
+
+def _copy(instruction: Instruction, fused: Fused) -> str:
+    values = arrays(instruction.shape)
+    return f"copy of {values[0].text}" if values and values[0].bytes > 0 else "copy"

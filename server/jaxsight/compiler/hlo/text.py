@@ -1,0 +1,230 @@
+"""HLO text as instructions: one per line, as all versions from JAX 0.4.35 to 0.12 print them.
+
+Names come with `%` or without, operands with types or without, metadata with a stack frame or a source line; none of that matters here.
+Large texts are the rule, so each line is looked at a constant number of times, and attributes are found when they are asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_HEAD = re.compile(r"\s+(?P<root>ROOT )?%?(?P<name>[^\s=(]+) = ")
+_SIMPLE = re.compile(r"(?P<shape>[^\s(]\S*) (?P<opcode>[a-z][\w-]*)\(")
+_OPCODE = re.compile(r" ?(?P<opcode>[a-z][\w-]*)\(")
+_COMPUTATION = re.compile(r"(?P<entry>ENTRY )?%?(?P<name>[^\s(]+) (?:\(|\{)")
+_BRACKET = re.compile(r"[()]")
+_OPERAND = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
+_COMMENT = re.compile(r"/\*.*?\*/")
+_OP_NAME = re.compile(r'op_name="([^"]*)"')
+_SCOPE = re.compile(r"eq\[([^\]]*)\]")
+_CALLED = re.compile(
+    r"\b(?P<role>calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
+    r"|called_computations|select|scatter)=(?P<names>\{[^}]*\}|%?[\w.\-]+)"
+)
+_MODULE = re.compile(r"HloModule ([^\s,]+)")
+_WITHOUT_OPERANDS = frozenset({"parameter", "constant", "iota"})
+
+
+@dataclass(slots=True, eq=False)
+class Instruction:
+    """One instruction. `shape` and `attributes` are as printed; `line` counts from 0."""
+
+    name: str
+    opcode: str
+    shape: str
+    operands: tuple[str, ...]
+    attributes: str
+    line: int
+    root: bool
+    literal: str = ""
+    """What stands between the brackets of a constant or parameter."""
+
+    @property
+    def op_name(self) -> str:
+        """The scopes that the program gave the operation; `""` when there are none."""
+        found = _OP_NAME.search(self.attributes)
+        return found[1] if found else ""
+
+    @property
+    def equation(self) -> str:
+        """The path of the equation that it comes from, `3/body/1`; `""` when unknown."""
+        return path(self.op_name)
+
+    def attribute(self, name: str) -> str:
+        """The text of an attribute that is a word or a quoted string; `""` when it is not there."""
+        start = self.attributes.find(f"{name}=")
+        if start < 0:
+            return ""
+        start += len(name) + 1
+        if self.attributes.startswith('"', start):
+            return self.attributes[start + 1 : self.attributes.find('"', start + 1)]
+        end = start
+        while end < len(self.attributes) and self.attributes[end] not in ", ":
+            end += 1
+        return self.attributes[start:end]
+
+    @property
+    def called(self) -> dict[str, tuple[str, ...]]:
+        """The computations that it names, by role (`calls`, `body`, `condition`, …)."""
+        if "=" not in self.attributes:
+            return {}
+        return {
+            found["role"]: tuple(
+                name.strip().lstrip("%") for name in found["names"].strip("{}").split(",")
+            )
+            for found in _CALLED.finditer(self.attributes)
+        }
+
+
+@dataclass(slots=True, eq=False)
+class Computation:
+    """Instructions in the order in which they run (the order of the text)."""
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    by_name: dict[str, Instruction] = field(default_factory=dict)
+
+    @property
+    def root(self) -> Instruction | None:
+        """The instruction that gives the result."""
+        for instruction in reversed(self.instructions):
+            if instruction.root:
+                return instruction
+        return self.instructions[-1] if self.instructions else None
+
+    def parameters(self) -> list[Instruction]:
+        """The parameters by their numbers."""
+        found = [each for each in self.instructions if each.opcode == "parameter"]
+        return sorted(found, key=lambda each: int(each.literal) if each.literal.isdigit() else 0)
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """A whole text."""
+
+    name: str = ""
+    header: str = ""
+    entry: Computation | None = None
+    computations: dict[str, Computation] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def path(op_name: str) -> str:
+    """The path of an equation in an operation's name: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
+
+    What XLA joins with `;` are several operations that became one: the first counts.
+    """
+    if "eq[" not in op_name:
+        return ""
+    return "/".join(_SCOPE.findall(op_name.split(";", 1)[0])).replace(".", "/")
+
+
+def parse(text: str) -> Module:
+    """The module of a text. Lines that are no HLO are noted, never raised."""
+    module = Module()
+    computation: Computation | None = None
+    for number, line in _lines(text):
+        if line[0] not in " \t":
+            if line[0] == "}":
+                computation = None
+            elif line.startswith("HloModule"):
+                module.header = line
+                found = _MODULE.match(line)
+                module.name = found[1] if found else ""
+            elif line.endswith("{") and (head := _COMPUTATION.match(line)):
+                computation = Computation(head["name"])
+                module.computations[computation.name] = computation
+                if head["entry"]:
+                    module.entry = computation
+            continue
+        if computation is None:
+            continue
+        instruction = _instruction(line, number)
+        if instruction is None:
+            if len(module.notes) < 8:
+                module.notes.append(f"line {number + 1} is not understood: {line.strip()[:80]}")
+            continue
+        computation.instructions.append(instruction)
+        computation.by_name[instruction.name] = instruction
+    if module.entry is None:
+        module.notes.append("there is no entry computation")
+    return module
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that hold something, with their numbers; a literal printed over several lines is joined."""
+    pending: list[str] = []
+    begun = 0
+    for number, line in enumerate(text.split("\n")):
+        if pending:
+            pending.append(line.strip())
+            # Its last line is the one that closes the brackets.
+            if "})" in line:
+                yield begun, " ".join(pending)
+                pending = []
+        elif " constant({" in line and ")" not in line:
+            pending, begun = [line], number
+        elif line and not line.isspace():
+            yield number, line
+
+
+def _instruction(line: str, number: int) -> Instruction | None:
+    head = _HEAD.match(line)
+    if head is None:
+        return None
+    start = head.end()
+    if (simple := _SIMPLE.match(line, start)) is not None:
+        shape, opcode, start = simple["shape"], simple["opcode"], simple.end()
+    else:
+        end = _closing(line, start)
+        found = _OPCODE.match(line, end)
+        if end < 0 or found is None:
+            return None
+        shape, opcode, start = line[head.end() : end], found["opcode"], found.end()
+    end = line.find(")", start)
+    if end >= 0 and line.find("(", start, end) >= 0:
+        end = _closing(line, start - 1) - 1
+    if end < 0:
+        return None
+    inside = line[start:end]
+    operands: tuple[str, ...] = ()
+    literal = ""
+    if opcode in _WITHOUT_OPERANDS:
+        literal = inside
+    elif inside:
+        operands = _operands(inside)
+    return Instruction(
+        head["name"], opcode, shape, operands, line[end + 1 :], number, bool(head["root"]), literal
+    )
+
+
+def _operands(inside: str) -> tuple[str, ...]:
+    if "/*" in inside:
+        inside = _COMMENT.sub("", inside)
+    if "[" not in inside and "(" not in inside:
+        return tuple(part.strip().lstrip("%") for part in inside.split(","))
+    # Types are printed before the names; only the names are behind a space before a comma.
+    names = []
+    depth = begin = 0
+    for at, letter in enumerate(inside):
+        if letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            names.append(inside[begin:at])
+            begin = at + 1
+    names.append(inside[begin:])
+    return tuple(found[1] for part in names if (found := _OPERAND.search(part)) is not None)
+
+
+def _closing(line: str, opening: int) -> int:
+    """The position behind the bracket that closes the one at `opening`; -1 when there is none."""
+    depth = 0
+    for found in _BRACKET.finditer(line, opening):
+        depth += 1 if found[0] == "(" else -1
+        if depth == 0:
+            return found.end()
+    return -1
