@@ -296,10 +296,15 @@ class Comparison:
             self._vjp_rules(one, other)
 
     def _jvp_rules(self, one: dict[str, Any], other: dict[str, Any]) -> None:
-        ours, theirs = read.jvp_rule(one), read.jvp_rule(other)
-        if ours.zeros != theirs.zeros:
-            raise Parted("symbolic zeros of the jvp rule", ours.zeros, theirs.zeros)
-        self._inner("jvp", ours.program, theirs.program)
+        for absent in read.absences(one):
+            ours, theirs = (_asked(params, absent) for params in (one, other))
+            if isinstance(ours, str) or isinstance(theirs, str):
+                if ours != theirs:
+                    raise Parted(f"jvp rule for zeros {absent}", ours, theirs)
+                continue
+            if ours.zeros != theirs.zeros:
+                raise Parted("symbolic zeros of the jvp rule", ours.zeros, theirs.zeros)
+            self._inner("jvp", ours.program, theirs.program)
 
     def _vjp_rules(self, one: dict[str, Any], other: dict[str, Any]) -> None:
         ours, theirs = read.vjp_rules(one), read.vjp_rules(other)
@@ -372,6 +377,16 @@ class Comparison:
                 self._values(what, one, other)
             return
         raise Parted(what, left, right)
+
+
+def _asked(params: dict[str, Any], absent: Sequence[bool]) -> read.Rule | str:
+    """A jvp rule, or that it does not take these symbolic zeros."""
+    try:
+        return read.jvp_rule(params, absent)
+    except Exception:
+        if not any(absent):
+            raise
+        return "refused"
 
 
 def _said(given: Any) -> Any:

@@ -26,6 +26,9 @@ _OURS = str(Path(__file__).parent.parent)
 _FRAMES = 4
 """How many of the user's frames are asked for an assignment, from the innermost."""
 
+STAND_IN = "__name_"
+"""What the names of functions begin with that are not named yet."""
+
 _RESERVED = frozenset(keyword.kwlist) | frozenset(dir(builtins)) | frozenset(IMPORTS)
 
 _BY_PRIMITIVE = {
@@ -88,6 +91,8 @@ def after_expression(expr: Expr) -> str | None:
             return _BY_METHOD.get(method)
         case Index():
             return "part"
+        case Call(Atom(name)) if name.startswith(STAND_IN):
+            return "out"
         case Call(Atom(name)) if is_identifier(name):
             return f"{name.strip('_')}_out"
         case _:

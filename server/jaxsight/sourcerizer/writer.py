@@ -58,6 +58,7 @@ from jaxsight.sourcerizer.module import (
     renamed,
 )
 from jaxsight.sourcerizer.names import (
+    STAND_IN,
     ModuleNames,
     Names,
     after_expression,
@@ -277,7 +278,7 @@ class Writer:
         known = self._shared.get(key)
         if known is not None:
             return Atom(known[1])
-        stand_in = f"__name_{len(self._building)}__"
+        stand_in = f"{STAND_IN}{len(self._building)}__"
         self._building.append(stand_in)
         start = len(self.functions)
         statements = build(stand_in)

@@ -6,6 +6,8 @@ Private API used: parameters of `scan` (`num_consts` and `num_carry`, from 0.11 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,11 +100,35 @@ def _wrapped_inside(function: Any, depth: int = _MEMO_DEPTH) -> Any:
     return None
 
 
-def jvp_rule(params: dict[str, Any]) -> Rule:
-    """The rule of a `custom_jvp_call` for tangents that are all there: primals then tangents, to the same."""
-    inputs = len(opened(params["call_jaxpr"]).jaxpr.invars) - params["num_consts"]
-    jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*(False,) * inputs)
+def jvp_inputs(params: dict[str, Any]) -> int:
+    """How many tangents the rule of a `custom_jvp_call` takes."""
+    return len(opened(params["call_jaxpr"]).jaxpr.invars) - int(params["num_consts"])
+
+
+def jvp_rule(params: dict[str, Any], absent: Sequence[bool] | None = None) -> Rule:
+    """The rule of a `custom_jvp_call`: primals then tangents, to the same, without symbolic zeros.
+
+    Args:
+        absent: which tangents are symbolic zeros; none of them when it is not given.
+    """
+    flags = absent if absent is not None else (False,) * jvp_inputs(params)
+    jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*flags)
     return Rule(Program(jaxpr, tuple(consts)), tuple(zeros))
+
+
+MOST_PATTERNS = 4
+"""Tangents that a rule for symbolic zeros may have to be asked for all patterns of them."""
+
+
+def absences(params: dict[str, Any]) -> list[tuple[bool, ...]]:
+    """Patterns of symbolic zeros that a rule is asked for: without any first; where they are too many, those of one, or of all but one."""
+    count = jvp_inputs(params)
+    if not params["symbolic_zeros"]:
+        return [(False,) * count]
+    if count <= MOST_PATTERNS:
+        return list(itertools.product((False, True), repeat=count))
+    single = [tuple(i == j for i in range(count)) for j in range(count)]
+    return [(False,) * count, *single, *(tuple(not one for one in flags) for flags in single)]
 
 
 @dataclass(frozen=True, slots=True)

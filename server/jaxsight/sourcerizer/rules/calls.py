@@ -16,6 +16,7 @@ from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Return, Statement
 from jaxsight.sourcerizer.names import identifier
+from jaxsight.sourcerizer.rules.zeros import with_symbolic_zeros
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
     STRUCTURES,
@@ -210,9 +211,12 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     base = _named(program, "function")
 
     def build(home: Scope, name: str) -> list[Statement]:
-        rule = read.jvp_rule(params)
         function = _function(home, name, program, equation.invars[:captured])
         function.decorators.append(Atom("jax.custom_jvp"))
+        if params["symbolic_zeros"]:
+            bases = argument_bases(program)[captured:]
+            return [function, *with_symbolic_zeros(home, name, params, bases)]
+        rule = read.jvp_rule(params)
         jvp = home.inner()
         bases = argument_bases(program)[captured:]
         named = [jvp.names.fresh(base) for base in bases]
@@ -234,13 +238,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
             Return(tuple_([sequence(outputs), sequence(dots)])),
         ]
         derivative = Function(f"{name}_jvp", ("primals", "tangents"), body)
-        derivative.decorators.append(
-            call(f"{name}.defjvp", symbolic_zeros=Atom("True"))
-            if params["symbolic_zeros"]
-            else Atom(f"{name}.defjvp")
-        )
-        if params["symbolic_zeros"]:
-            raise Unsourceable("custom_jvp_call", "its rule asks for symbolic zeros")
+        derivative.decorators.append(Atom(f"{name}.defjvp"))
         return [function, derivative]
 
     return _custom(scope, equation, program, captured, base, build)
@@ -298,7 +296,10 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
     if params["symbolic_zeros"]:
-        raise Unsourceable("custom_vjp_call", "its rule asks for symbolic zeros")
+        raise Unsourceable(
+            "custom_vjp_call",
+            "its rules ask for symbolic zeros, which are written for custom_jvp alone",
+        )
     base = _named(program, "function")
     count = len(equation.outvars)
 

@@ -1,0 +1,98 @@
+"""What is told to calls is kept, or refused with one clear message: never text that is not the same program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax.custom_derivatives import SymbolicZero
+
+from jaxsight import same_jaxpr, sourcerize
+from jaxsight.sourcerizer.api import Written, load
+from jaxsight.sourcerizer.writer import Unsourceable
+from tests.sourcerizer.gate import check_format
+
+X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+RoundTrip = Callable[..., Written]
+
+
+def is_zero(tangent: Any) -> bool:
+    return type(tangent) is SymbolicZero
+
+
+@jax.custom_jvp
+def times(x: Any, y: Any) -> Any:
+    return x * y, x
+
+
+def times_rule(primals: Any, tangents: Any) -> Any:
+    x, y = primals
+    tx, ty = tangents
+    if is_zero(tx) and is_zero(ty):
+        dot = SymbolicZero.from_primal_value(x)
+    elif is_zero(tx):
+        dot = x * ty * 3
+    else:
+        dot = tx * y * 2 if is_zero(ty) else tx * y + x * ty
+    return times(x, y), (dot, tx)
+
+
+times.defjvp(times_rule, symbolic_zeros=True)
+
+
+def test_rule_that_asks_for_symbolic_zeros_is_written_for_every_pattern(
+    round_trip: RoundTrip,
+) -> None:
+    def both(x: Any, y: Any) -> Any:
+        out, kept = times(x, y)
+        return out.sum() + kept.sum()
+
+    written = round_trip(both, X, X + 2)
+    assert "symbolic_zeros=True" in written.text
+    made = load(written)
+    for argnums in (0, 1, (0, 1)):
+        expected = jax.make_jaxpr(jax.grad(both, argnums))(X, X + 2)
+        found = jax.make_jaxpr(jax.grad(made, argnums))(X, X + 2)
+        assert same_jaxpr(expected, found) is None
+        check_format(written.text)
+
+
+def test_rules_that_differ_in_one_pattern_alone_are_not_the_same() -> None:
+    def made(factor: float) -> Any:
+        @jax.custom_jvp
+        def f(x: Any, y: Any) -> Any:
+            return x * y
+
+        def rule(primals: Any, tangents: Any) -> Any:
+            dot = tangents[0] if not is_zero(tangents[0]) else tangents[1] * factor
+            return f(*primals), dot
+
+        f.defjvp(rule, symbolic_zeros=True)
+        return jax.make_jaxpr(f)(X, X)
+
+    assert same_jaxpr(made(2.0), made(2.0)) is None
+    assert same_jaxpr(made(2.0), made(3.0)) is not None
+
+
+def test_rule_for_too_many_symbolic_zeros_is_refused() -> None:
+    @jax.custom_jvp
+    def f(*xs: Any) -> Any:
+        return sum(xs)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]), symbolic_zeros=True)
+    with pytest.raises(Unsourceable, match="among 5 tangents"):
+        sourcerize(lambda x: f(x, x, x, x, x))(X)
+
+
+def test_vjp_rules_that_ask_for_symbolic_zeros_are_refused() -> None:
+    @jax.custom_vjp
+    def f(x: Any) -> Any:
+        return x
+
+    f.defvjp(lambda x: (x.value, None), lambda _, ct: (ct,), symbolic_zeros=True)
+    with pytest.raises(Unsourceable, match=r"custom_vjp_call.*symbolic zeros"):
+        sourcerize(f)(X)
