@@ -50,7 +50,7 @@ def test_the_jaxpr_is_that_of_make_jaxpr(source: str, arguments: tuple[str, ...]
         structs.append(jax.ShapeDtypeStruct(given.shape, np.dtype(given.dtype)))
     expected = jax.make_jaxpr(file.namespace["f"])(*structs)
     assert traced.equations == jaxprs.count(expected)
-    assert jaxprs_equal(file.tracing.stored(traced.id), expected)
+    assert jaxprs_equal(file.tracing.stored(traced.id).jaxpr, expected)
 
 
 def jaxprs_equal(one: object, other: object) -> bool:

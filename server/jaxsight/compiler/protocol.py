@@ -29,7 +29,9 @@ class Compile:
     options: tuple[tuple[str, str], ...] = ()
     """XLA's debug options by name."""
     constants: tuple[str, ...] = ()
-    """Digests of large constants that the program has by itself, so that others in the HLO are known as folded."""
+    """Types of the arrays that the program captures, so that others in the HLO are known as folded."""
+    barriers: tuple[str, ...] = ()
+    """Paths of the equations whose results go straight into an `optimization_barrier`, which optimized HLO no longer shows."""
 
 
 @dataclass(frozen=True, slots=True)

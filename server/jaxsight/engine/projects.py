@@ -29,6 +29,8 @@ from jaxsight.engine.settings import ProjectSettings, Settings, merge, read_proj
 from jaxsight.tracer.protocol import (
     Cancelled,
     Failed,
+    Lower,
+    Lowered,
     Show,
     Shown,
     Sourcerize,
@@ -104,7 +106,7 @@ class Project:
     async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
         """Have a tracer answer."""
         reply = await self._request(question, None, waiting=waiting)
-        assert not isinstance(reply, Shown), "a trace is not answered by a text"
+        assert not isinstance(reply, Shown | Lowered), "a trace is not answered by a text"
         return reply
 
     async def _request(
@@ -137,12 +139,27 @@ class Project:
             case _:
                 return None
 
+    async def lower(self, answer: Answer, platform: str) -> Lowered | Failed | Died | None:
+        """What was traced in StableHLO, or why it is not; nothing when the tracer that traced it is gone."""
+        tracers = self._started()
+        if tracers is None or not isinstance(answer.reply, Traced):
+            return None
+        request = Lower(tracers.next_id(), answer.reply.id, platform)
+        reply = await tracers.request(request, priority=Priority.BACKGROUND)
+        match reply:
+            case Lowered() | Died():
+                return reply
+            case Failed() if reply.failure.stage == "lower":
+                return reply
+            case _:
+                return None
+
     async def sourcerize(
         self, question: Question, wanted: Sourcerize
     ) -> Shown | Failed | Cancelled | Died:
         """Have a tracer write the function of a question as source."""
         reply = await self._request(question, wanted, waiting=True)
-        assert not isinstance(reply, Traced), "what asks for source is answered by a text"
+        assert not isinstance(reply, Traced | Lowered), "what asks for source is answered by a text"
         return reply
 
     def withdraw(self, path: str) -> None:

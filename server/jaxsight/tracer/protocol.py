@@ -151,6 +151,18 @@ class Trace:
 
 JAXPR = "jaxpr"
 
+_SCOPE = re.compile(r"eq\[([^\]]*)\]")
+
+
+def equation_path(name: str) -> str:
+    """The path of an equation in the name of a lowered operation, `""` when there is none.
+
+    `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`. XLA joins names with `;` where several operations became one: the first counts.
+    """
+    if "eq[" not in name:
+        return ""
+    return "/".join(_SCOPE.findall(name.split(";", 1)[0])).replace(".", "/")
+
 
 @dataclass(frozen=True, slots=True)
 class Show:
@@ -394,8 +406,9 @@ class Lowered:
     equations: tuple[Equation, ...] = ()
     folds: tuple[Fold, ...] = ()
     constants: tuple[str, ...] = ()
-    """Digests of the constants that the program holds."""
-    donated: tuple[int, ...] = ()
+    """Types of the arrays that the program captures, as HLO writes them."""
+    barriers: tuple[str, ...] = ()
+    """Paths of the equations whose results go straight into an `optimization_barrier`."""
     jaxlib: str = ""
     stablehlo: str = ""
     """The StableHLO version of the artifact."""

@@ -19,6 +19,7 @@ from jaxsight.tracer.protocol import (
     Failed,
     Failure,
     FromTracer,
+    Lower,
     Overlay,
     Show,
     ToTracer,
@@ -38,7 +39,7 @@ class Line:
     """The connection with the server, and which request is being worked on."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
-        self.requests: SimpleQueue[Trace | Show | Overlay] = SimpleQueue()
+        self.requests: SimpleQueue[Trace | Show | Lower | Overlay] = SimpleQueue()
         self._incoming = incoming
         self._outgoing = outgoing
         self._process = os.getpid()
@@ -98,7 +99,7 @@ class Line:
                         self._stop()
                     else:
                         self._dropped.add(request)
-            case Trace() | Show() | Overlay():
+            case Trace() | Show() | Lower() | Overlay():
                 self.requests.put(message)
             case _:
                 logger.error("the server sent %s, which only a tracer says", type(message).__name__)
@@ -128,7 +129,7 @@ def _decline(line: Line, problem: str) -> None:
     failure = Failure(stage="start", type="ImportError", message=problem)
     while True:
         match line.requests.get():
-            case Trace(id=request) | Show(id=request):
+            case Trace(id=request) | Show(id=request) | Lower(id=request):
                 line.send(Failed(request, failure))
             case _:
                 pass

@@ -23,6 +23,7 @@ from jaxsight.tracer.protocol import (
     Failed,
     Failure,
     FromTracer,
+    Lower,
     Overlay,
     Reused,
     Show,
@@ -70,6 +71,8 @@ class Tracer:
                     self._imports.texts.put(path, text)
                 case Show() as request:
                     self._line.send(self._show(request))
+                case Lower() as request:
+                    self._line.send(self._lower(request))
                 case Trace() as request:
                     self._line.send(self._trace(request))
                     self._keep_house()
@@ -88,6 +91,21 @@ class Tracer:
         except Exception as error:
             logger.exception("a trace could not be shown")
             return Failed(request.id, failure(error, "internal"))
+
+    def _lower(self, request: Lower) -> FromTracer:
+        if not self._line.start(request.id):
+            return Cancelled(request.id)
+        self._line.send(Stage(request.id, "lower", request.platform))
+        try:
+            return self._tracing.lower(request)
+        except UserError as error:
+            return Failed(request.id, error.failure)
+        except BaseException as error:  # lowering runs rules that user code may have registered
+            logger.exception("a trace could not be lowered")
+            return Failed(request.id, failure(error, "lower"))
+        finally:
+            self._baseline.restore()
+            self._line.finish()
 
     def _trace(self, request: Trace) -> FromTracer:
         at = "execute"

@@ -27,6 +27,7 @@ from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
 from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
+from jaxsight.tracer.lowered import lowered
 from jaxsight.tracer.naming import Naming
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.sourcerized import written
@@ -60,7 +61,7 @@ class Tracing:
 
     def __init__(self) -> None:
         self._evaluator = Evaluator()
-        self._jaxprs: OrderedDict[int, Any] = OrderedDict()
+        self._traced: OrderedDict[int, Any] = OrderedDict()
 
     def trace(
         self,
@@ -102,9 +103,9 @@ class Tracing:
         equations = jaxprs.count(jaxpr)
         folded = shown.folded(jaxpr, equations)
         observed = recorder.collect(request.chunks, sites, jaxprs.reached(jaxpr))
-        self._jaxprs[request.id] = jaxpr
-        if len(self._jaxprs) > _KEPT:
-            self._jaxprs.popitem(last=False)
+        self._traced[request.id] = traced
+        if len(self._traced) > _KEPT:
+            self._traced.popitem(last=False)
         return protocol.Traced(
             id=request.id,
             parameters=tuple(
@@ -157,19 +158,23 @@ class Tracing:
         raise UserError(error, recorder.collect(request.chunks, sites))
 
     def stored(self, trace: int) -> Any:
-        """The jaxpr of an earlier trace. Raises `UserError` when it is no longer kept."""
-        jaxpr = self._jaxprs.get(trace)
-        if jaxpr is None:
+        """An earlier trace, as JAX's `Traced` stage. Raises `UserError` when it is no longer kept."""
+        traced = self._traced.get(trace)
+        if traced is None:
             raise refusal("find", f"trace {trace} is no longer kept", type="LookupError")
-        self._jaxprs.move_to_end(trace)
-        return jaxpr
+        self._traced.move_to_end(trace)
+        return traced
 
     def show(self, request: protocol.Show) -> protocol.Shown:
         """The whole jaxpr of an earlier trace, or what an interpreter makes of it. Raises `UserError` when it is no longer kept."""
-        jaxpr = self.stored(request.trace)
+        jaxpr = self.stored(request.trace).jaxpr
         if request.what == protocol.JAXPR:
             return shown.whole(request, jaxpr)
         return viewed(request, jaxpr)
+
+    def lower(self, request: protocol.Lower) -> protocol.Lowered:
+        """An earlier trace in StableHLO. Raises `UserError` when it is no longer kept, or cannot be lowered for the platform."""
+        return lowered(request, self.stored(request.trace))
 
 
 def _traced(found: Found, inputs: Inputs, outputs: _Outputs) -> Any:

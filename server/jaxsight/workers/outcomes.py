@@ -6,7 +6,7 @@ import signal as signals
 from dataclasses import dataclass
 from enum import Enum
 
-from jaxsight.tracer.protocol import Cancelled, Failed, Hello, Shown, Traced
+from jaxsight.tracer.protocol import Cancelled, Failed, Hello, Lowered, Shown, Traced
 from jaxsight.workers.limits import GIB, MIB
 
 SENT_BY_OTHERS = (9, 15)
@@ -67,6 +67,7 @@ class Died:
             "execute": "executing the module",
             "inputs": "making the example inputs",
             "trace": "tracing the function",
+            "lower": "lowering the function",
         }.get(self.stage, "answering")
         death = self.death
         match death.reason:
@@ -98,7 +99,7 @@ class Died:
         return f"{what}. Not run again until it changes." if self.repeated else f"{what}."
 
 
-Answer = Traced | Failed | Cancelled | Shown
+Answer = Traced | Failed | Cancelled | Shown | Lowered
 Outcome = Answer | Died
 
 

@@ -22,6 +22,8 @@ from jaxsight.tracer.protocol import (
     Cancel,
     Cancelled,
     Failed,
+    Lower,
+    Lowered,
     Show,
     Shown,
     Stage,
@@ -78,7 +80,7 @@ def nowhere(path: str, chunk: str) -> int | None:
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    message: Trace | Show
+    message: Trace | Show | Lower
     on_stage: Callable[[Stage], None] | None
     answer: asyncio.Future[Outcome]
     tracer: Tracer | None = None
@@ -174,7 +176,7 @@ class Tracers:
 
     async def request(
         self,
-        message: Trace | Show,
+        message: Trace | Show | Lower,
         *,
         priority: Priority = Priority.PERSON,
         on_stage: Callable[[Stage], None] | None = None,
@@ -309,7 +311,7 @@ class Tracers:
                                 self._allow(limit)
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
-                        case (Traced() | Failed() | Cancelled() | Shown()) as answer:
+                        case (Traced() | Failed() | Cancelled() | Shown() | Lowered()) as answer:
                             if answer.id == message.id:
                                 return await self._answered(tracer, message, answer)
                         case Stage():
@@ -325,7 +327,9 @@ class Tracers:
             self._timer = None
         return Died(message.id, entry.stage, await asyncio.shield(process.death))
 
-    async def _answered(self, tracer: Tracer, message: Trace | Show, answer: Answer) -> Answer:
+    async def _answered(
+        self, tracer: Tracer, message: Trace | Show | Lower, answer: Answer
+    ) -> Answer:
         # What it printed is in the output's pipe by now: a turn of the loop reads it, still under this file's name.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -389,13 +393,19 @@ def _is_internal(outcome: Outcome) -> bool:
     return isinstance(outcome, Failed) and outcome.failure.stage == "internal"
 
 
-def _unavailable(message: Trace | Show, why: str) -> Died:
+def _unavailable(message: Trace | Show | Lower, why: str) -> Died:
     return Died(message.id, "", Death(Reason.UNAVAILABLE, last_words=why))
 
 
-def _file(message: Trace | Show) -> str:
+def _file(message: Trace | Show | Lower) -> str:
     return message.file if isinstance(message, Trace) else ""
 
 
-def _subject(message: Trace | Show) -> str:
-    return message.function if isinstance(message, Trace) else message.what
+def _subject(message: Trace | Show | Lower) -> str:
+    match message:
+        case Trace(function=function):
+            return function
+        case Show(what=what):
+            return what
+        case Lower(platform=platform):
+            return f"lowering for {platform}"

@@ -33,7 +33,17 @@ _OWN = {
 
 _REDUCTIONS = frozenset({"reduce", "reduce-window", "reduce-precision-and-reduce"})
 _BEFORE = frozenset(
-    {"fft", "sort", "matmul", "convolution", "custom call", "collective", "scatter", "random bits"}
+    {
+        "fft",
+        "sort",
+        "matmul",
+        "convolution",
+        "custom call",
+        "collective",
+        "scatter",
+        "random bits",
+        "while",
+    }
 )
 """Reasons of a kernel that are reasons for those before it too."""
 
@@ -84,6 +94,8 @@ def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
         return "reduction"
     if kind.word == "copy":
         return "layout change" if kind.hero == "transpose" or _moves(unit) else ""
+    if kind.word == "triton" and kind.hero not in _OWN:
+        return "reduction" if kind.hero in _REDUCTIONS and roots & _REDUCTIONS else ""
     if kind.word in ("library", "triton", "collective", "sort", "callback", "custom call"):
         return _OWN.get(kind.hero, "custom call")
     if kind.hero in ("dot", "convolution", "scatter", "sort", "select-and-scatter"):

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from jaxsight.tracer.protocol import equation_path
+
 _HEAD = re.compile(r"\s+(?P<root>ROOT )?%?(?P<name>[^\s=(]+) = ")
 _SIMPLE = re.compile(r"(?P<shape>[^\s(]\S*) (?P<opcode>[a-z][\w-]*)\(")
 _OPCODE = re.compile(r" ?(?P<opcode>[a-z][\w-]*)\(")
@@ -18,7 +20,6 @@ _BRACKET = re.compile(r"[()]")
 _OPERAND = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
 _COMMENT = re.compile(r"/\*.*?\*/")
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
-_SCOPE = re.compile(r"eq\[([^\]]*)\]")
 _CALLED = re.compile(
     r"\b(?P<role>calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
     r"|called_computations|select|scatter)=(?P<names>\{[^}]*\}|%?[\w.\-]+)"
@@ -50,7 +51,7 @@ class Instruction:
     @property
     def equation(self) -> str:
         """The path of the equation that it comes from, `3/body/1`; `""` when unknown."""
-        return path(self.op_name)
+        return equation_path(self.op_name)
 
     def attribute(self, name: str) -> str:
         """The text of an attribute that is a word or a quoted string; `""` when it is not there."""
@@ -109,16 +110,6 @@ class Module:
     entry: Computation | None = None
     computations: dict[str, Computation] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-
-
-def path(op_name: str) -> str:
-    """The path of an equation in an operation's name: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
-
-    What XLA joins with `;` are several operations that became one: the first counts.
-    """
-    if "eq[" not in op_name:
-        return ""
-    return "/".join(_SCOPE.findall(op_name.split(";", 1)[0])).replace(".", "/")
 
 
 def parse(text: str) -> Module:

@@ -51,14 +51,15 @@ def inner(equation: Any) -> Iterator[Inner]:
     """The jaxprs that an equation carries, in the order of its parameters."""
     for parameter, value in equation.params.items():
         if is_jaxpr(value):
-            yield Inner(parameter, _name(parameter), open_jaxpr(value))
+            yield Inner(parameter, part_name(parameter), open_jaxpr(value))
         elif type(value) in (tuple, list) or isinstance(value, tuple):
             for index, part in enumerate(value):
                 if is_jaxpr(part):
-                    yield Inner(parameter, f"{_name(parameter)}{index}", open_jaxpr(part))
+                    yield Inner(parameter, f"{part_name(parameter)}{index}", open_jaxpr(part))
 
 
-def _name(parameter: str) -> str:
+def part_name(parameter: str) -> str:
+    """What stands for a parameter in a path; of several jaxprs in one parameter, followed by the index."""
     return "body" if parameter in _BODY else parameter.removesuffix("_jaxpr")
 
 

@@ -1,0 +1,140 @@
+"""Lowering with the paths of equations in place of lines of files. Holds for JAX 0.8 to 0.12.
+
+Private API used: `Traced._params` (and `_lojax`, where there is one), `JaxprEqn.replace`, `Jaxpr.replace`, `source_info_util.SourceInfo` and
+`new_name_stack`, the option `jax_traceback_in_locations_limit`, StableHLO's dialect as jaxlib has it.
+
+Every equation gets the scope `eq[INDEX]`, within an inner jaxpr `eq[NAME.INDEX]` with the part of the path that `jaxprs.inner` gives it. JAX joins
+scopes as it lowers, and XLA as it inlines, so that an operation's name has the whole path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax._src import source_info_util
+from jaxlib import version
+from jaxlib.mlir.dialects import stablehlo
+
+from jaxsight.tracer.compat import jaxprs
+
+JAXLIB: str = version.__version__
+
+_LEFT_ALONE = frozenset({"pallas_call", "core_map", "tpu_custom_call"})
+"""Primitives whose inner jaxprs become kernels of their own, not operations of the program."""
+
+_ELIDED = 16
+"""Elements from which a constant is elided in the text for people."""
+
+_LOCATION = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"')
+_USE = re.compile(r" loc\((#loc\d*)\)")
+_PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A lowered program: a portable artifact, and text with the name of each line's operation."""
+
+    artifact: bytes
+    version: str
+    """Of StableHLO."""
+    text: str
+    names: tuple[str, ...]
+    """By line of the text; empty where there is no operation."""
+
+
+def located(traced: Any) -> Any:
+    """The same traced function, every equation located by its path alone."""
+    placed = copy.copy(traced)
+    placed._params = {**traced._params, "jaxpr": _Placed().closed(traced.jaxpr, "")}
+    if hasattr(placed, "_lojax"):
+        placed._lojax = None
+    return placed
+
+
+def lower(traced: Any, platform: str) -> Module:
+    """StableHLO of a traced function for a platform that need not be here.
+
+    Raises what JAX raises for programs that it cannot lower for it.
+    """
+    config: Any = jax.config
+    limit = config.values["jax_traceback_in_locations_limit"]
+    config.update("jax_traceback_in_locations_limit", 0)
+    try:
+        lowered = located(traced).lower(lowering_platforms=(platform,))
+        module: Any = lowered.compiler_ir("stablehlo")
+    finally:
+        config.update("jax_traceback_in_locations_limit", limit)
+    printed = module.operation.get_asm(
+        enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
+    )
+    text, names = _without_locations(printed)
+    newest = stablehlo.get_current_version()
+    # Comes last: it turns the module into another dialect.
+    artifact = stablehlo.serialize_portable_artifact(module, newest)
+    return Module(artifact, newest, text, names)
+
+
+class _Placed:
+    """Jaxprs with located equations; what equations share stays shared, which keeps functions of the module single."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str], Any] = {}
+
+    def closed(self, jaxpr: Any, label: str) -> Any:
+        key = id(jaxpr), label
+        placed = self._known.get(key)
+        if placed is None:
+            opened = jaxprs.open_jaxpr(jaxpr)
+            equations = [
+                self._equation(each, f"{label}{index}") for index, each in enumerate(opened.eqns)
+            ]
+            placed = opened.replace(eqns=equations)
+            if opened is not jaxpr:
+                placed = jaxpr.replace(jaxpr=placed)
+            self._known[key] = placed
+        return placed
+
+    def _equation(self, equation: Any, place: str) -> Any:
+        source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{place}]"))
+        params = equation.params
+        if params and equation.primitive.name not in _LEFT_ALONE:
+            parts = {part.parameter for part in jaxprs.inner(equation)}
+            if parts:
+                params = {
+                    key: self._parameter(key, value) if key in parts else value
+                    for key, value in params.items()
+                }
+        return equation.replace(params=params, source_info=source)
+
+    def _parameter(self, key: str, value: Any) -> Any:
+        name = jaxprs.part_name(key)
+        if jaxprs.is_jaxpr(value):
+            return self.closed(value, f"{name}.")
+        placed = [
+            self.closed(part, f"{name}{index}.") if jaxprs.is_jaxpr(part) else part
+            for index, part in enumerate(value)
+        ]
+        return type(value)(placed) if type(value) in (tuple, list) else type(value)(*placed)
+
+
+def _without_locations(printed: str) -> tuple[str, tuple[str, ...]]:
+    """The text without locations, and what was located at each line."""
+    lines = printed.split("\n")
+    named = {found[1]: found[2] for line in lines if (found := _LOCATION.match(line)) is not None}
+    kept: list[str] = []
+    names: list[str] = []
+    for line in lines:
+        if line.startswith("#loc"):
+            continue
+        used = _USE.findall(line)
+        # Of a line's locations the last is the operation's; those before are of arguments.
+        names.append(named.get(used[-1], "") if used else "")
+        kept.append(_PLAIN.sub("", _USE.sub("", line)))
+    while kept and not kept[-1].strip():
+        kept.pop()
+        names.pop()
+    return "\n".join(kept) + "\n", tuple(names)

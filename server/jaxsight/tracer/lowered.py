@@ -1,0 +1,141 @@
+"""What a traced function is in StableHLO: the answer to `Lower`.
+
+The program that is sent on has no line, no file and no address in it, so its digest changes only when the program does. Where its equations are written
+is told beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer import protocol, shown
+from jaxsight.tracer.compat import jaxprs, lowering
+from jaxsight.tracer.failures import UserError, clean, failure, refusal
+
+LARGEST = 40 * 1024 * 1024
+"""Bytes of constants that a program may capture to be compiled: it travels in one frame, in base64."""
+
+_MOST = 50_000
+"""Equations that are told of, at most."""
+
+
+def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
+    """Lowers a traced function.
+
+    Raises:
+        UserError: of stage `lower`: it captures too much, or JAX cannot lower it for the platform.
+    """
+    captured = sum(_bytes(constant) for constant in _constants(traced.jaxpr))
+    if captured > LARGEST:
+        size = f"{captured / 2**20:.0f} MiB"
+        raise refusal(
+            "lower",
+            f"it captures {size} of constants, which would be compiled into the program: make them arguments",
+            type="CapturedConstants",
+        )
+    try:
+        module = lowering.lower(traced, request.platform)
+    except Exception as error:
+        raise UserError(failure(error, "lower")) from error
+    equations = tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr)))
+    spans = {each.path: each.span for each in equations}
+    return protocol.Lowered(
+        id=request.id,
+        platform=request.platform,
+        key=hashlib.sha256(module.artifact).hexdigest(),
+        program=base64.b64encode(module.artifact).decode("ascii"),
+        text=clean(module.text),
+        links=tuple(_links(module, spans)),
+        equations=equations,
+        constants=tuple(dict.fromkeys(_types(traced.jaxpr))),
+        barriers=tuple(_barriers(jaxprs.open_jaxpr(traced.jaxpr))),
+        jaxlib=lowering.JAXLIB,
+        stablehlo=module.version,
+    )
+
+
+def _equations(opened: Any) -> Iterator[protocol.Equation]:
+    """All equations by their paths, outer ones first; at most `_MOST`."""
+    waiting: list[tuple[Any, str]] = [(opened, "")]
+    told = 0
+    while waiting:
+        jaxpr, prefix = waiting.pop(0)
+        for index, equation in enumerate(jaxpr.eqns):
+            if told >= _MOST:
+                return
+            told += 1
+            path = f"{prefix}{index}"
+            outputs = tuple(avals.text(var.aval) for var in equation.outvars[:4])
+            yield protocol.Equation(path, equation.primitive.name, shown.span(equation), outputs)
+            if equation.params:
+                waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in jaxprs.inner(equation)]
+
+
+def _links(
+    module: lowering.Module, spans: dict[str, protocol.Span | None]
+) -> Iterator[protocol.Link]:
+    for line, name in enumerate(module.names):
+        if path := protocol.equation_path(name):
+            yield protocol.Link(line, path, spans.get(path))
+
+
+def _constants(jaxpr: Any) -> Iterator[Any]:
+    """The arrays that a jaxpr and those within capture, each once."""
+    known: set[int] = set()
+    waiting = [jaxpr]
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        for constant in getattr(each, "consts", ()):
+            if id(constant) not in known:
+                known.add(id(constant))
+                yield constant
+        for equation in jaxprs.open_jaxpr(each).eqns:
+            for value in equation.params.values():
+                parts = value if isinstance(value, tuple | list) else (value,)
+                waiting += [part for part in parts if jaxprs.is_jaxpr(part)]
+
+
+def _bytes(constant: Any) -> int:
+    return avals.size(avals.of(constant))
+
+
+def _types(jaxpr: Any) -> Iterator[str]:
+    """The types of captured arrays as HLO writes them, `s32[8]`."""
+    for constant in _constants(jaxpr):
+        aval = avals.of(constant)
+        shape = getattr(aval, "shape", None)
+        if shape is None or math.prod(shape) < 2:
+            continue
+        dtype, _, rest = avals.text(aval).partition("[")
+        if dtype == "bool":
+            dtype = "pred"
+        elif dtype.startswith("i") and dtype[1:].isdigit():
+            dtype = f"s{dtype[1:]}"
+        yield f"{dtype}[{rest}"
+
+
+_BARRIERS = frozenset({"optimization_barrier", "checkpoint", "remat2", "remat"})
+
+
+def _barriers(opened: Any, prefix: str = "") -> Iterator[str]:
+    """The paths of the equations whose results go straight into an `optimization_barrier`, a checkpoint's too."""
+    made: dict[Any, int] = {}
+    for index, equation in enumerate(opened.eqns):
+        if equation.primitive.name in _BARRIERS:
+            for var in equation.invars:
+                if not hasattr(var, "val") and (maker := made.get(var)) is not None:
+                    yield f"{prefix}{maker}"
+        for var in equation.outvars:
+            made[var] = index
+        if equation.params:
+            for part in jaxprs.inner(equation):
+                yield from _barriers(part.jaxpr, f"{prefix}{index}/{part.name}/")
