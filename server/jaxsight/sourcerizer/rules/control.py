@@ -10,6 +10,13 @@ import numpy as np
 from jaxsight.interpreters.compat import parameters as read
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.exprs import NONE, Atom, Expr, call, list_, tuple_
+from jaxsight.sourcerizer.rules.passthrough import (
+    bound_scan,
+    bound_while,
+    branches_hand_on,
+    scan_hands_on,
+    while_hands_on,
+)
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
     ABSORBS,
@@ -48,6 +55,8 @@ def _numbers(start: int, count: int) -> Any:
 @STRUCTURES("scan")
 def scan(scope: Scope, equation: Any) -> Proved:
     found = read.scan(equation.params)
+    if scan_hands_on(found):
+        return bound_scan(scope, equation, found)
     consts, carried = found.consts, found.consts + found.carry
     bases = argument_bases(found.body)
 
@@ -83,6 +92,10 @@ def while_(scope: Scope, equation: Any) -> Proved:
     params = equation.params
     conds = params["cond_nconsts"]
     consts = conds + params["body_nconsts"]
+    cond_program, body_program = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
+    batched = bool(cond_program.jaxpr.outvars[0].aval.shape)  # it runs while any is true
+    if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
+        return bound_while(scope, equation, cond_program, body_program)
 
     def written(name: str, program: Program, captured: Sequence[Any], single: bool) -> Expr:
         bases = argument_bases(program)
@@ -96,33 +109,12 @@ def while_(scope: Scope, equation: Any) -> Proved:
 
         return scope.function(name, program, captured, parameters, results)
 
-    body_program = opened(params["body_jaxpr"])
-    cond = written("cond", opened(params["cond_jaxpr"]), equation.invars[:conds], True)
+    cond = written("cond", cond_program, equation.invars[:conds], True)
     body = written("body", body_program, equation.invars[conds:consts], False)
     binders = body_program.jaxpr.invars[params["body_nconsts"] :]
     init = scope.operands(equation.invars[consts:], binders)
     count = len(equation.outvars)
-    if opened(params["cond_jaxpr"]).jaxpr.outvars[0].aval.shape:
-        return _bound_while(scope, equation, cond, body, init)
     return Proved(call("lax.while_loop", cond, body, sequence(init)), nested_results(count))
-
-
-def _bound_while(scope: Scope, equation: Any, cond: Expr, body: Expr, init: list[Expr]) -> Proved:
-    """A loop whose condition was batched, which runs while any is true: only `bind` says so.
-
-    What the functions capture they capture still, as constants of their jaxprs.
-    """
-    scope.writer.bound.append("while")
-    state = sequence(init)
-    expr = call(
-        "primitives.while_p.bind",
-        *init,
-        cond_jaxpr=call(call("jax.make_jaxpr", cond), state),
-        body_jaxpr=call(call("jax.make_jaxpr", body), state),
-        cond_nconsts=Atom("0"),
-        body_nconsts=Atom("0"),
-    )
-    return Proved(expr, tuple(range(len(equation.outvars))))
 
 
 def _is_bool_to_index(equation: Any) -> bool:
@@ -167,6 +159,8 @@ def cond(scope: Scope, found: Any) -> Proved | None:
     programs = [opened(branch) for branch in equation.params["branches"]]
     switched = chooser.primitive.name == "clamp"
     if any(key != "branches" and given is not None for key, given in equation.params.items()):
+        return None
+    if branches_hand_on(programs):
         return None
     names = (
         [f"branch_{index}" for index in range(len(programs))]

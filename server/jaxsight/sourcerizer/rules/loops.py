@@ -15,6 +15,7 @@ from jaxsight.interpreters.compat import parameters as read
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.exprs import Expr, call
 from jaxsight.sourcerizer.rules.control import grouped
+from jaxsight.sourcerizer.rules.passthrough import scan_hands_on, while_hands_on
 from jaxsight.sourcerizer.writer import (
     PRETTY_STRUCTURES,
     Proved,
@@ -29,7 +30,7 @@ from jaxsight.sourcerizer.writer import (
 @PRETTY_STRUCTURES("scan")
 def scan(scope: Scope, equation: Any) -> Proved | None:
     found = read.scan(equation.params)
-    if found.reverse or found.unroll != 1 or found.split_transpose:
+    if found.reverse or found.unroll != 1 or found.split_transpose or scan_hands_on(found):
         return None
     if found.carry == 0:
         return _map(scope, equation, found)
@@ -69,6 +70,8 @@ def while_(scope: Scope, equation: Any) -> Proved | None:
     consts = params["body_nconsts"]
     cond = opened(params["cond_jaxpr"]).jaxpr
     body = opened(params["body_jaxpr"])
+    if while_hands_on(opened(params["cond_jaxpr"]), params["cond_nconsts"], body, consts):
+        return None
     if params["cond_nconsts"] or len(cond.eqns) != 1 or len(cond.invars) < 3:
         return None
     (test,) = cond.eqns
