@@ -86,7 +86,6 @@ class Ready:
     python: str
     executable: str
     jaxlib: str = ""
-    targets: tuple[str, ...] = ()
     stablehlo: str = ""
     """The newest StableHLO version that it reads."""
     problem: str = ""

@@ -22,7 +22,6 @@ from jaxsight.tracer.protocol import (
     Lower,
     Overlay,
     Show,
-    ToTracer,
     Trace,
 )
 from jaxsight.workers import wire
@@ -91,7 +90,7 @@ class Line:
             os._exit(BROKEN_PROTOCOL)
         os._exit(0)
 
-    def _take(self, message: ToTracer | FromTracer) -> None:
+    def _take(self, message: wire.Message) -> None:
         match message:
             case Cancel(id=request):
                 with self._lock:

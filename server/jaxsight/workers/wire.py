@@ -2,7 +2,7 @@
 
 A frame is the length of its body in 4 bytes, big-endian, and the body: JSON in UTF-8 (lone surrogates, which a Python
 string may hold, pass as they are). The body is `{"type": class name, field: value, …}` of one message of
-`jaxsight.tracer.protocol`. Inside a message a dataclass is the list of its fields' values in order, a tuple is a list, and
+`jaxsight.tracer.protocol` or `jaxsight.compiler.protocol`. Inside a message a dataclass is the list of its fields' values in order, a tuple is a list, and
 where a field may hold one of several dataclasses the list begins with the class's name.
 
 This module runs in the user's interpreter too, so it uses the standard library alone. It must never wait: it turns bytes
@@ -21,6 +21,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
 
+from jaxsight.compiler.protocol import FromCompiler, ToCompiler
 from jaxsight.tracer.protocol import FromTracer, ToTracer
 
 FRAME_LIMIT = 64 * 1024 * 1024
@@ -28,7 +29,7 @@ FRAME_LIMIT = 64 * 1024 * 1024
 
 HEADER = struct.Struct(">I")
 
-Message = ToTracer | FromTracer
+Message = ToTracer | FromTracer | ToCompiler | FromCompiler
 
 _MESSAGES: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 

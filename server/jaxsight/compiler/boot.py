@@ -1,0 +1,39 @@
+"""Start of a compiler, run by path in an interpreter that has jaxlib: `python …/jaxsight/compiler/boot.py`.
+
+The same beginning as a tracer's (see `jaxsight.tracer.boot`): the protocol moves to private descriptors, whatever XLA prints goes to standard
+error, and the package is importable from where it lies, alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Serve until the server closes the pipe."""
+    here = Path(__file__).resolve().parent
+    package = here.parent
+    if sys.path and sys.path[0] and Path(sys.path[0]).resolve() == here:
+        del sys.path[0]
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(
+        package.name, package / "__init__.py", submodule_search_locations=[str(package)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no package at {package}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[package.name] = module
+    spec.loader.exec_module(module)
+
+    from jaxsight.compiler.serve import serve
+    from jaxsight.tracer.boot import die_with_parent, take_descriptors
+
+    incoming, outgoing = take_descriptors()
+    die_with_parent()
+    serve(incoming, outgoing)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""NVIDIA's GPUs.
+
+Sources:
+* [guide]: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability" (threads, registers and shared memory of a
+  multiprocessor; FP32 units in its section "Arithmetic Instructions").
+* [sheet]: NVIDIA's data sheet of the product (multiprocessors or CUDA cores, boost clock, memory and its bandwidth, peak rates; tensor rates are dense ones).
+* [paper]: NVIDIA's architecture white paper (L2 cache).
+* [xla]: the specification of the same chip in OpenXLA's `xla/backends/gpu/target_config/specs`, where it says what the driver tells.
+
+Only fields that every version from JAX 0.9 on knows are written: an unknown one would not be parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+TERA = 1e12
+GIGA = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What all chips of a compute capability have in common [guide]. Sizes in bytes."""
+
+    major: int
+    minor: int
+    threads_per_core: int
+    shared_per_core: int
+    shared_per_block: int
+    """The most that a block may ask for."""
+    fpus_per_core: int
+
+
+VOLTA = Generation(7, 0, 2048, 96 * KIB, 96 * KIB, 64)
+TURING = Generation(7, 5, 1024, 64 * KIB, 64 * KIB, 64)
+AMPERE = Generation(8, 0, 2048, 164 * KIB, 163 * KIB, 64)
+AMPERE_86 = Generation(8, 6, 1536, 100 * KIB, 99 * KIB, 128)
+ADA = Generation(8, 9, 1536, 100 * KIB, 99 * KIB, 128)
+HOPPER = Generation(9, 0, 2048, 228 * KIB, 227 * KIB, 128)
+BLACKWELL = Generation(10, 0, 2048, 228 * KIB, 227 * KIB, 128)
+BLACKWELL_ULTRA = Generation(10, 3, 2048, 228 * KIB, 227 * KIB, 128)
+BLACKWELL_RTX = Generation(12, 0, 1536, 100 * KIB, 99 * KIB, 128)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One chip. Clock in GHz, bandwidth in bytes a second, peak rates in operations a second by the dtype of a matmul's operands."""
+
+    name: str
+    title: str
+    """As the driver names it."""
+    generation: Generation
+    cores: int
+    """Streaming multiprocessors."""
+    clock: float
+    bandwidth: float
+    l2: int
+    memory: int
+    peak: Mapping[str, float] = field(hash=False)
+    """`f32` is what the plain units do, `tf32`, `bf16`, `f8`, `f64` the tensor cores."""
+    platform: str = "cuda"
+
+    @property
+    def specification(self) -> str:
+        """The text of a GpuTargetConfigProto."""
+        common = self.generation
+        return f"""\
+gpu_device_info {{
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  shared_memory_per_block: {48 * KIB}
+  shared_memory_per_core: {common.shared_per_core}
+  threads_per_core_limit: {common.threads_per_core}
+  core_count: {self.cores}
+  fpus_per_core: {common.fpus_per_core}
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: {self.bandwidth:.0f}
+  l2_cache_size: {self.l2}
+  clock_rate_ghz: {self.clock}
+  device_memory_size: {self.memory}
+  shared_memory_per_block_optin: {common.shared_per_block}
+  cuda_compute_capability {{ major: {common.major} minor: {common.minor} }}
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 8 patch: 0 }}
+device_description_str: "{self.title}"
+"""
+
+
+_ALL = (
+    Gpu(
+        name="v100",
+        title="Tesla V100-SXM2-16GB",
+        generation=VOLTA,
+        cores=80,  # [sheet] 5120 CUDA cores, 64 to a multiprocessor
+        clock=1.53,  # [sheet] boost
+        bandwidth=900 * GIGA,  # [sheet]
+        l2=6 * MIB,  # [paper]
+        memory=16 * GIB,  # [sheet]
+        peak={"f32": 15.7 * TERA, "f16": 125 * TERA, "f64": 7.8 * TERA},  # [sheet]
+    ),
+    Gpu(
+        name="t4",
+        title="Tesla T4",
+        generation=TURING,
+        cores=40,  # [sheet] 2560 CUDA cores, 64 to a multiprocessor
+        clock=1.59,  # [sheet] boost
+        bandwidth=320 * GIGA,  # [sheet]
+        l2=4 * MIB,  # [paper]
+        memory=16 * GIB,  # [sheet]
+        peak={"f32": 8.1 * TERA, "f16": 65 * TERA},  # [sheet]
+    ),
+    Gpu(
+        name="a100",
+        title="NVIDIA A100-SXM4-80GB",
+        generation=AMPERE,
+        cores=108,  # [paper]
+        clock=1.41,  # [sheet] boost
+        bandwidth=2039 * GIGA,  # [sheet]
+        l2=40 * MIB,  # [paper]
+        memory=80 * GIB,  # [sheet]
+        peak={  # [sheet]
+            "f32": 19.5 * TERA, "tf32": 156 * TERA, "bf16": 312 * TERA, "f16": 312 * TERA,
+            "f64": 19.5 * TERA,
+        },
+    ),
+    Gpu(
+        name="a10",
+        title="NVIDIA A10",
+        generation=AMPERE_86,
+        cores=72,  # [sheet] 9216 CUDA cores, 128 to a multiprocessor
+        clock=1.695,  # [sheet] boost
+        bandwidth=600 * GIGA,  # [sheet]
+        l2=6 * MIB,  # [paper] GA102
+        memory=24 * GIB,  # [sheet]
+        peak={"f32": 31.2 * TERA, "tf32": 62.5 * TERA, "bf16": 125 * TERA, "f16": 125 * TERA},  # [sheet]
+    ),
+    Gpu(
+        name="a6000",
+        title="NVIDIA RTX A6000",
+        generation=AMPERE_86,
+        cores=84,  # [sheet] 10752 CUDA cores, 128 to a multiprocessor
+        clock=1.8,  # [paper] boost
+        bandwidth=768 * GIGA,  # [sheet]
+        l2=6 * MIB,  # [paper]
+        memory=48 * GIB,  # [sheet]
+        peak={"f32": 38.7 * TERA, "tf32": 77.4 * TERA, "bf16": 154.8 * TERA, "f16": 154.8 * TERA},  # [paper]
+    ),
+    Gpu(
+        name="l4",
+        title="NVIDIA L4",
+        generation=ADA,
+        cores=58,  # [sheet] 7424 CUDA cores, 128 to a multiprocessor
+        clock=2.04,  # [sheet] boost
+        bandwidth=300 * GIGA,  # [sheet]
+        l2=48 * MIB,  # [paper]
+        memory=24 * GIB,  # [sheet]
+        peak={  # [sheet], halved where it counts sparse ones
+            "f32": 30.3 * TERA, "tf32": 60 * TERA, "bf16": 121 * TERA, "f16": 121 * TERA,
+            "f8": 242.5 * TERA,
+        },
+    ),
+    Gpu(
+        name="l40s",
+        title="NVIDIA L40S",
+        generation=ADA,
+        cores=142,  # [sheet] 18176 CUDA cores, 128 to a multiprocessor
+        clock=2.52,  # [sheet] boost
+        bandwidth=864 * GIGA,  # [sheet]
+        l2=96 * MIB,  # [paper]
+        memory=48 * GIB,  # [sheet]
+        peak={  # [sheet]
+            "f32": 91.6 * TERA, "tf32": 183 * TERA, "bf16": 362 * TERA, "f16": 362 * TERA,
+            "f8": 733 * TERA,
+        },
+    ),
+    Gpu(
+        name="rtx4090",
+        title="NVIDIA GeForce RTX 4090",
+        generation=ADA,
+        cores=128,  # [paper]
+        clock=2.52,  # [paper] boost
+        bandwidth=1008 * GIGA,  # [paper]
+        l2=72 * MIB,  # [paper]
+        memory=24 * GIB,  # [paper]
+        peak={  # [paper], with f32 accumulation
+            "f32": 82.6 * TERA, "tf32": 82.6 * TERA, "bf16": 165.2 * TERA, "f16": 165.2 * TERA,
+            "f8": 330.3 * TERA,
+        },
+    ),
+    Gpu(
+        name="rtx5090",
+        title="NVIDIA GeForce RTX 5090",
+        generation=BLACKWELL_RTX,
+        cores=170,  # [paper]
+        clock=2.407,  # [paper] boost
+        bandwidth=1792 * GIGA,  # [paper]
+        l2=96 * MIB,  # [paper]
+        memory=32 * GIB,  # [paper]
+        peak={  # [paper], with f32 accumulation
+            "f32": 104.8 * TERA, "tf32": 104.8 * TERA, "bf16": 209.5 * TERA, "f16": 209.5 * TERA,
+            "f8": 419 * TERA,
+        },
+    ),
+    Gpu(
+        name="rtx6000pro",
+        title="NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
+        generation=BLACKWELL_RTX,
+        cores=188,  # [sheet] 24064 CUDA cores, 128 to a multiprocessor
+        clock=2.617,  # [paper] boost
+        bandwidth=1792 * GIGA,  # [sheet]
+        l2=128 * MIB,  # [paper]
+        memory=96 * GIB,  # [sheet]
+        peak={"f32": 125 * TERA, "tf32": 251.9 * TERA, "bf16": 503.8 * TERA, "f16": 503.8 * TERA},  # [paper]
+    ),
+    Gpu(
+        name="h100",
+        title="NVIDIA H100 80GB HBM3",
+        generation=HOPPER,
+        cores=132,  # [paper] SXM5
+        clock=1.98,  # [xla]
+        bandwidth=3352.32 * GIGA,  # [xla]
+        l2=50 * MIB,  # [paper]
+        memory=84942979072,  # [xla]
+        peak={  # [sheet], halved where it counts sparse ones
+            "f32": 66.9 * TERA, "tf32": 494.7 * TERA, "bf16": 989.4 * TERA, "f16": 989.4 * TERA,
+            "f8": 1978.9 * TERA, "f64": 66.9 * TERA,
+        },
+    ),
+    Gpu(
+        name="h200",
+        title="NVIDIA H200",
+        generation=HOPPER,
+        cores=132,  # [sheet] as the H100 SXM
+        clock=1.98,  # [xla] as the H100
+        bandwidth=4800 * GIGA,  # [sheet]
+        l2=50 * MIB,  # [paper] as the H100
+        memory=141 * 10**9,  # [sheet]
+        peak={  # [sheet], halved where it counts sparse ones
+            "f32": 66.9 * TERA, "tf32": 494.7 * TERA, "bf16": 989.4 * TERA, "f16": 989.4 * TERA,
+            "f8": 1978.9 * TERA, "f64": 66.9 * TERA,
+        },
+    ),
+    Gpu(
+        name="b200",
+        title="NVIDIA B200",
+        generation=BLACKWELL,
+        cores=148,  # [xla]
+        clock=1.965,  # [xla]
+        bandwidth=8000 * GIGA,  # [sheet]
+        l2=126 * MIB,  # [xla]
+        memory=180 * 10**9,  # [sheet]
+        peak={  # [sheet], halved where it counts sparse ones
+            "f32": 75 * TERA, "tf32": 1100 * TERA, "bf16": 2250 * TERA, "f16": 2250 * TERA,
+            "f8": 4500 * TERA, "f64": 37 * TERA,
+        },
+    ),
+    Gpu(
+        name="b300",
+        title="NVIDIA B300",
+        generation=BLACKWELL_ULTRA,
+        cores=148,  # [xla]
+        clock=1.92,  # [xla]
+        bandwidth=8000 * GIGA,  # [sheet]
+        l2=126 * MIB,  # [xla] as the B200
+        memory=288 * 10**9,  # [sheet]
+        peak={  # [sheet], halved where it counts sparse ones
+            "f32": 75 * TERA, "tf32": 1100 * TERA, "bf16": 2250 * TERA, "f16": 2250 * TERA,
+            "f8": 4500 * TERA, "f64": 1.3 * TERA,
+        },
+    ),
+)  # fmt: skip
+
+GPUS: Mapping[str, Gpu] = {gpu.name: gpu for gpu in _ALL}
+"""By name, in the order in which they are listed."""

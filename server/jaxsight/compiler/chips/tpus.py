@@ -1,0 +1,43 @@
+"""Google's TPUs. libtpu knows the chips by the names of their topologies; the figures are for the roofline alone.
+
+Source of all figures: the page of each version in Google Cloud's TPU documentation ("System architecture", per chip).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TERA = 1e12
+GIGA = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Tpu:
+    """One chip. Bandwidth in bytes a second, peak rates in operations a second by the dtype of a matmul's operands."""
+
+    name: str
+    title: str
+    topology: str
+    """The smallest slice that libtpu describes everywhere."""
+    accelerator: str
+    """The accelerator type that libtpu wants to find in the environment."""
+    bandwidth: float
+    memory: int
+    peak: Mapping[str, float] = field(hash=False)
+    platform: str = "tpu"
+
+
+_ALL = (
+    Tpu("v4", "TPU v4", "v4:2x2x1", "v4-8", 1228 * GIGA, 32 * 2**30, {"bf16": 275 * TERA}),
+    Tpu("v5e", "TPU v5e", "v5e:2x2", "v5litepod-4", 819 * GIGA, 16 * 2**30, {"bf16": 197 * TERA}),
+    Tpu("v5p", "TPU v5p", "v5p:2x2x1", "v5p-8", 2765 * GIGA, 95 * 2**30, {"bf16": 459 * TERA}),
+    Tpu("v6e", "TPU v6e", "v6e:2x2", "v6e-4", 1640 * GIGA, 32 * 2**30, {"bf16": 918 * TERA}),
+    Tpu(
+        "7x", "TPU7x", "tpu7x:2x2x1", "tpu7x-8", 7370 * GIGA, 192 * 2**30,
+        {"bf16": 2307 * TERA, "f8": 4614 * TERA},
+    ),
+)  # fmt: skip
+
+TPUS: Mapping[str, Tpu] = {tpu.name: tpu for tpu in _ALL}
+"""By name, in the order in which they are listed."""

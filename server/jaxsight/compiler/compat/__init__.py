@@ -1,0 +1,1 @@
+"""Private API of JAX and jaxlib that compiling without a device needs, one module per concern."""

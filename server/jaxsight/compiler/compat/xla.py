@@ -1,0 +1,167 @@
+"""Compiling StableHLO by XLA's clients, for devices that are here and for those that are not. Holds for JAX 0.8 to 0.12 (GPUs that are not here: from 0.9 on).
+
+Private API used: `compiler.get_compile_options` and `backend_compile_and_load`, `mlir.make_ir_context`, `xla_client.DeviceList`, executables'
+`hlo_modules`, `get_compiled_memory_stats` and `cost_analysis`, `_jax.hlo_module_cost_analysis`, `topologies` with a target's description.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import compiler
+from jax._src.interpreters import mlir
+from jax._src.lib import xla_client  # type: ignore[attr-defined]
+from jax.experimental import topologies
+from jaxlib import _jax, version
+from jaxlib.mlir.dialects import stablehlo
+
+log = logging.getLogger(__name__)
+
+JAXLIB: str = version.__version__
+
+
+class NoDevice(Exception):
+    """There is no such device, and none can be described; the text says why."""
+
+
+class Refused(Exception):
+    """The program cannot be compiled; `kind` as in `protocol.NotCompiled`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What to compile for. `here`: the device itself; else its description."""
+
+    device: Any
+    here: bool
+    platform_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What XLA gives. Sizes in bytes, -1 where it does not tell."""
+
+    hlo: str
+    temporaries: int = -1
+    arguments: int = -1
+    outputs: int = -1
+    aliased: int = -1
+    code: int = -1
+    peak: int = -1
+    flops: float = -1.0
+    bytes_accessed: float = -1.0
+
+
+def newest_stablehlo() -> str:
+    """The version of StableHLO that is read here."""
+    return str(stablehlo.get_current_version())
+
+
+def local(platform: str) -> Device:
+    """This machine's first device of a platform, `cpu`, `cuda`, `rocm` or `tpu`.
+
+    Raises:
+        NoDevice: there is none.
+    """
+    try:
+        device: Any = jax.local_devices(backend=platform)[0]
+    except RuntimeError as error:
+        raise NoDevice(str(error)) from error
+    return Device(device, True, str(device.client.platform_version))
+
+
+def described(platform: str, **given: Any) -> Device:
+    """A device that is not here.
+
+    Args:
+        platform: `cuda`, `rocm` or `tpu`.
+        given: what the plugin wants to know: `topology_name`, or `topology` and `target_config`, the text of a GpuTargetConfigProto.
+
+    Raises:
+        NoDevice: the plugin is not installed, or does not know it.
+    """
+    make: Any = topologies.get_topology_desc
+    try:
+        device = make(platform=platform, **given).devices[0]
+    except Exception as error:
+        # Plugins raise what they like when they are missing or do not know a name.
+        raise NoDevice(f"{platform}: {error}") from error
+    return Device(device, False, str(getattr(device.client, "platform_version", "")))
+
+
+def compile(program: bytes, device: Device, options: Mapping[str, str]) -> Compilation:
+    """Optimized HLO of a portable artifact.
+
+    Raises:
+        Refused: it is no artifact that this version reads, or XLA does not compile it.
+    """
+    target = device.device
+    context: Any = mlir.make_ir_context()
+    with context:
+        try:
+            module: Any = stablehlo.deserialize_portable_artifact(context, program)
+        except Exception as error:
+            raise Refused(
+                "program", f"jaxlib {JAXLIB} does not read the program: {error}"
+            ) from error
+        settings = compiler.get_compile_options(
+            1,
+            1,
+            device_assignment=np.array([[target.id]]),
+            env_options_overrides=dict(options),
+            backend=target.client,
+        )
+        devices: Any = xla_client.DeviceList((target,))
+        run: Any = compiler.backend_compile_and_load
+        try:
+            executable = run(target.client, module, devices, settings, [])
+        except Exception as error:
+            raise Refused("xla", f"{type(error).__name__}: {error}") from error
+    modules = executable.hlo_modules()
+    if not modules:
+        raise Refused("target", f"jaxlib {JAXLIB} does not show what it compiled for this target")
+    flops, accessed = _cost(executable, modules[0])
+    return Compilation(
+        modules[0].to_string(), **_memory(executable), flops=flops, bytes_accessed=accessed
+    )
+
+
+def _memory(executable: Any) -> dict[str, int]:
+    try:
+        stats = executable.get_compiled_memory_stats()
+    except Exception:
+        log.exception("no memory analysis")
+        return {}
+    return {
+        "temporaries": stats.temp_size_in_bytes,
+        "arguments": stats.argument_size_in_bytes,
+        "outputs": stats.output_size_in_bytes,
+        "aliased": stats.alias_size_in_bytes,
+        "code": stats.generated_code_size_in_bytes,
+        "peak": getattr(stats, "peak_memory_in_bytes", -1),
+    }
+
+
+def _cost(executable: Any, module: Any) -> tuple[float, float]:
+    cost: Any = None
+    with contextlib.suppress(Exception):  # not every client has one; the module has it for all
+        cost = executable.cost_analysis()
+    if not cost:
+        try:
+            cost = _jax.hlo_module_cost_analysis(local("cpu").device.client, module)
+        except Exception:
+            log.exception("no cost analysis")
+            return -1.0, -1.0
+    if isinstance(cost, list | tuple):
+        cost = cost[0]
+    return float(cost.get("flops", -1.0)), float(cost.get("bytes accessed", -1.0))

@@ -1,0 +1,112 @@
+"""The compiler's loop: greets, then compiles one program after another until the server closes the pipe.
+
+Everything is in the main thread: XLA cannot be interrupted, so to cancel is to kill the process, which the server does.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import os
+import platform
+import sys
+import time
+
+from jaxsight.compiler.hlo import read
+from jaxsight.compiler.protocol import (
+    COMPILER_VERSION,
+    Compile,
+    Compiled,
+    Memory,
+    NotCompiled,
+    Ready,
+)
+from jaxsight.workers import wire
+
+log = logging.getLogger(__name__)
+
+READ_AT_ONCE = 1 << 20
+BROKEN_PROTOCOL = 3
+
+
+def serve(incoming: int, outgoing: int) -> None:
+    """Greet and answer. Never returns."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    problem, jaxlib, stablehlo = "", "", ""
+    try:
+        from jaxsight.compiler.compat import xla
+    except BaseException as error:  # noqa: BLE001 - a jaxlib that does not fit raises all sorts
+        problem = f"{sys.executable} cannot compile: {type(error).__name__}: {error}"
+    else:
+        jaxlib, stablehlo = xla.JAXLIB, xla.newest_stablehlo()
+    wire.write(
+        outgoing,
+        Ready(
+            COMPILER_VERSION,
+            platform.python_version(),
+            sys.executable,
+            jaxlib,
+            stablehlo,
+            problem,
+            os.getpid(),
+        ),
+    )
+    frames = wire.FrameReader()
+    try:
+        while data := os.read(incoming, READ_AT_ONCE):
+            for message in frames.feed(data):
+                if isinstance(message, Compile):
+                    wire.write(
+                        outgoing,
+                        _answer(message)
+                        if not problem
+                        else NotCompiled(message.id, "target", problem),
+                    )
+                else:
+                    log.error("a compiler was sent %s", type(message).__name__)
+    except (wire.WireError, OSError):
+        log.exception("the server's messages cannot be read")
+        os._exit(BROKEN_PROTOCOL)
+    os._exit(0)
+
+
+def _answer(request: Compile) -> Compiled | NotCompiled:
+    from jaxsight.compiler import devices
+    from jaxsight.compiler.compat import xla
+
+    try:
+        program = base64.b64decode(request.program, validate=True)
+    except binascii.Error as error:
+        return NotCompiled(request.id, "program", f"the program is no base64: {error}")
+    try:
+        device = devices.device(request.target)
+        begin = time.perf_counter()
+        compiled = xla.compile(program, device.device, {**device.options, **dict(request.options)})
+        seconds = time.perf_counter() - begin
+    except devices.NotHere as error:
+        return NotCompiled(request.id, "target", str(error))
+    except xla.Refused as error:
+        return NotCompiled(request.id, error.kind, str(error))
+    graph = read(compiled.hlo, constants=request.constants, barriers=request.barriers)
+    return Compiled(
+        id=request.id,
+        target=request.target,
+        how="device" if device.device.here else "ahead of time",
+        graph=graph,
+        memory=Memory(
+            temporaries=compiled.temporaries,
+            arguments=compiled.arguments,
+            outputs=compiled.outputs,
+            aliased=compiled.aliased,
+            code=compiled.code,
+            peak=compiled.peak,
+        ),
+        hlo=compiled.hlo,
+        seconds=seconds,
+        flops=compiled.flops,
+        bytes_accessed=compiled.bytes_accessed,
+        jaxlib=xla.JAXLIB,
+        platform=device.device.platform_version,
+        notes=device.notes,
+    )

@@ -1,0 +1,90 @@
+"""The targets: what people write, and what it means. Plain data; nothing here compiles, installs or looks for anything."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import cache
+
+from jaxsight.compiler.chips import GPUS, TPUS, Gpu, Tpu
+
+CPU = "cpu"
+PREFERRED = "cuda:h100"
+"""Where its compiler is installed and nothing else is asked for."""
+
+
+class UnknownTarget(Exception):
+    """No target has this name; the text says which there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target. `name` is canonical (`cuda:h100`), `platform` is JAX's (`cpu`, `cuda`, `rocm`, `tpu`)."""
+
+    name: str
+    platform: str
+    chip: Gpu | Tpu | None = None
+    """What it is compiled for; `None`: for the device of the machine."""
+    host: str = ""
+    """The machine that compiles, by the name that ssh knows; empty for this one."""
+
+    @property
+    def short(self) -> str:
+        """As hints say it: `h100`, `v5e`, `cpu`, `cuda`."""
+        short = self.chip.name if self.chip is not None else self.platform
+        return f"{short}@{self.host}" if self.host else short
+
+    @property
+    def title(self) -> str:
+        """The device for people."""
+        if self.chip is not None:
+            return self.chip.title
+        return {"cpu": "this machine's CPU", "cuda": "this machine's GPU"}.get(
+            self.platform, f"this machine's {self.platform}"
+        )
+
+
+@cache
+def parse(text: str) -> Target:
+    """The target of a name: `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`, `ssh://HOST/cuda:h100`.
+
+    Raises:
+        UnknownTarget: there is none; the message has the nearest names.
+    """
+    wanted = text.strip()
+    if wanted.startswith("ssh://"):
+        host, _, rest = wanted.removeprefix("ssh://").partition("/")
+        if not host or host.startswith("-"):
+            raise UnknownTarget(f"{text!r} names no host: write ssh://HOST or ssh://HOST/TARGET")
+        inner = parse(rest or "cuda")
+        if inner.host:
+            raise UnknownTarget(f"{text!r} goes through two machines: write ssh://HOST/TARGET")
+        return Target(f"ssh://{host}/{inner.name}", inner.platform, inner.chip, host)
+    platform, _, chip = wanted.lower().partition(":")
+    if platform == "gpu":
+        platform = "cuda"
+    if not chip and platform in ("cpu", "cuda", "rocm", "tpu"):
+        return Target(platform, platform)
+    gpu = GPUS.get(chip)
+    if gpu is not None and gpu.platform == platform:
+        return Target(f"{platform}:{chip}", platform, gpu)
+    if platform == "tpu" and (tpu := TPUS.get(_tpu_name(chip))) is not None:
+        return Target(f"tpu:{tpu.name}", "tpu", tpu)
+    near = difflib.get_close_matches(wanted.lower(), names(), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names())}"
+    raise UnknownTarget(f"there is no target {text!r}; {hint}")
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """All names without a host, those of this machine first."""
+    return (
+        CPU,
+        "cuda",
+        *(f"{gpu.platform}:{name}" for name, gpu in GPUS.items()),
+        *(f"tpu:{name}" for name in TPUS),
+    )
+
+
+def _tpu_name(chip: str) -> str:
+    return {"7x": "7x", "v7x": "7x", "tpu7x": "7x", "trillium": "v6e"}.get(chip, chip)
