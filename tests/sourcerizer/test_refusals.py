@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from jax.custom_derivatives import SymbolicZero
+from jax.experimental.layout import Format, Layout
 
 from jaxsight import same_jaxpr, sourcerize
 from jaxsight.sourcerizer.api import Written, load
@@ -96,3 +97,56 @@ def test_vjp_rules_that_ask_for_symbolic_zeros_are_refused() -> None:
     f.defvjp(lambda x: (x.value, None), lambda _, ct: (ct,), symbolic_zeros=True)
     with pytest.raises(Unsourceable, match=r"custom_vjp_call.*symbolic zeros"):
         sourcerize(f)(X)
+
+
+doubled = jax.jit(lambda x: jax.lax.sin(x) * 2)
+
+
+@pytest.mark.parametrize("kind", [jax.sharding.AxisType.Auto, jax.sharding.AxisType.Explicit])
+@pytest.mark.parametrize("of_devices", [True, False])
+def test_mesh_that_a_part_is_computed_under_is_said(
+    round_trip: RoundTrip, kind: Any, of_devices: bool
+) -> None:
+    mesh: Any = jax.sharding.AbstractMesh((1,), ("a",), axis_types=(kind,))
+    if of_devices:
+        devices = np.array(jax.devices()[:1])
+        mesh = jax.sharding.Mesh(devices, ("a",), axis_types=(kind,)).abstract_mesh
+
+    def under(x: Any) -> Any:
+        before = x + 1
+        with jax.sharding.use_abstract_mesh(mesh):
+            return doubled(before) + 1
+
+    written = round_trip(under, X, run=False)
+    assert "with jax.sharding.use_abstract_mesh(" in written.text
+    check_format(written.text)
+
+
+def test_mesh_of_devices_that_are_not_here_is_refused() -> None:
+    device = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("a",)).abstract_mesh
+    if getattr(device, "abstract_device", None) is None:
+        return  # meshes of this JAX do not know their devices' kind
+    sizes = (4096,)
+    mesh = jax.sharding.AbstractMesh(
+        sizes, ("a",), axis_types=device.axis_types, abstract_device=device.abstract_device
+    )
+
+    def under(x: Any) -> Any:
+        with jax.sharding.use_abstract_mesh(mesh):
+            return jax.lax.sin(x)
+
+    with pytest.raises(Unsourceable, match="its devices are not here"):
+        sourcerize(under)(X)
+
+
+def test_layouts_of_arguments_and_results_are_told_again(round_trip: RoundTrip) -> None:
+    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    turned = Format(Layout((1, 0)), here)
+    told = jax.jit(
+        lambda x, y: (x + y, x),
+        in_shardings=(turned, Format(Layout.AUTO)),
+        out_shardings=(None, turned),
+    )
+    written = round_trip(lambda x: told(x, x), X, run=False)
+    assert "jax.experimental.layout.Layout((1, 0))" in written.text
+    check_format(written.text)

@@ -1,4 +1,6 @@
-"""What an equation was made under, as `with` statements: where it computes, metadata for the compiler, the generator of random bits."""
+"""What an equation was made under, as `with` statements: a mesh, where it computes, metadata for the compiler, the generator of random
+bits.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ from jaxsight.sourcerizer.module import Statement, With
 def contexts(context: Any) -> list[Expr]:
     """Managers that an equation's context asks for, beyond what holds anyway; none for most.
 
-    Raises `Unwritable` for metadata whose names are no names of Python.
+    Raises `Unwritable` for a mesh of other devices than there are, and for metadata whose names are no names of Python.
     """
     found: list[Expr] = []
     config: Any = jax.config
     if context is None:
         return found
+    mesh = getattr(context, "cur_abstract_mesh", None)
+    if mesh is not None and mesh.axis_names and mesh != jax.sharding.get_abstract_mesh():
+        found.append(call("jax.sharding.use_abstract_mesh", spelling.abstract_mesh(mesh)))
     if context.threefry_partitionable != config.jax_threefry_partitionable:
         found.append(
             call("jax.threefry_partitionable", spelling.value(context.threefry_partitionable))
@@ -28,7 +33,7 @@ def contexts(context: Any) -> list[Expr]:
     if context.compute_type is not None:
         found.append(
             call(
-                _imported("jax.experimental.compute_on", "compute_on"),
+                spelling.imported("jax.experimental.compute_on", "compute_on"),
                 spelling.text(context.compute_type),
             )
         )
@@ -42,13 +47,9 @@ def metadata(operands: list[Expr], given: dict[str, Any]) -> Expr:
     if not all(is_identifier(name) for name in given):
         raise spelling.Unwritable(given, "its names are no names of Python")
     named = {name: spelling.value(part) for name, part in given.items()}
-    return call(_imported("jax.experimental.xla_metadata", "set_xla_metadata"), *operands, **named)
-
-
-def _imported(module: str, name: str) -> str:
-    path = f"{module}.{name}"
-    spelling.modules[path] = module
-    return path
+    return call(
+        spelling.imported("jax.experimental.xla_metadata", "set_xla_metadata"), *operands, **named
+    )
 
 
 def place(body: list[Statement], start: int, managers: list[Expr]) -> None:

@@ -436,10 +436,14 @@ def value(given: Any) -> Expr:
             return _array(given)
         case jax.sharding.PartitionSpec():
             return _call_by_path(given, [_spec_part(part) for part in given])
-        case jax.sharding.NamedSharding() if given.memory_kind in (None, "device"):
+        case jax.sharding.NamedSharding():
             around = _is_around(given.mesh)
             mesh = call("jax.sharding.get_abstract_mesh") if around else value(given.mesh)
-            return call("jax.sharding.NamedSharding", mesh, value(given.spec))
+            kind = _memory_kind(given)
+            return call("jax.sharding.NamedSharding", mesh, value(given.spec), **kind)
+        case jax.sharding.SingleDeviceSharding():
+            (device,) = given.device_set
+            return call("jax.sharding.SingleDeviceSharding", value(device), **_memory_kind(given))
         case jax.sharding.AbstractMesh():
             types = [] if not given.axis_names else [value(tuple(given.axis_types))]
             return call(
@@ -460,9 +464,50 @@ def value(given: Any) -> Expr:
             return _object(given)
 
 
+def _memory_kind(given: Any) -> dict[str, Expr]:
+    """A sharding's kind of memory, where it is not the usual one."""
+    usual = given.memory_kind in (None, "device")
+    return {} if usual else {"memory_kind": text(given.memory_kind)}
+
+
+def imported(module: str, name: str) -> str:
+    """The path of a public name whose module is to be imported."""
+    path = f"{module}.{name}"
+    modules[path] = module
+    return path
+
+
+def layout(given: Any) -> Expr:
+    """How an array lies in memory, as `jax.experimental.layout` says it."""
+    path = imported("jax.experimental.layout", "Layout")
+    if not hasattr(given, "major_to_minor"):
+        return Atom(f"{path}.AUTO")
+    bits = getattr(given, "sub_byte_element_size_in_bits", None) or getattr(
+        given, "_sub_byte_element_size_in_bits", 0
+    )
+    options = {} if given.tiling is None else {"tiling": value(given.tiling)}
+    if bits:
+        options["sub_byte_element_size_in_bits"] = value(bits)
+    return call(path, value(tuple(given.major_to_minor)), **options)
+
+
 def _is_around(mesh: Any) -> bool:
     """Whether it is the mesh that the program around is written under."""
     return bool(mesh.axis_names) and mesh == jax.sharding.get_abstract_mesh()
+
+
+def abstract_mesh(given: Any) -> Expr:
+    """A mesh without devices, or that of the machine's first devices where it knows their kind."""
+    kind = getattr(given, "abstract_device", None)
+    if kind is None:
+        return value(given)
+    count = math.prod(given.axis_sizes)
+    if count <= len(jax.devices()):
+        devices = np.array(jax.devices()[:count]).reshape(given.axis_sizes)
+        concrete = jax.sharding.Mesh(devices, given.axis_names, axis_types=given.axis_types)
+        if concrete.abstract_mesh == given:
+            return Attribute(value(concrete), "abstract_mesh")
+    raise Unwritable(given, "its devices are not here")
 
 
 def _spec_part(part: Any) -> Expr:

@@ -40,19 +40,21 @@ def closed_function(scope: Scope, name: str, program: Program) -> Function:
 def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
     """What `jax.jit` must be told, from the parameters of the equation."""
     options: dict[str, Expr] = {}
-    for key in ("in_shardings", "out_shardings"):
-        given = params[key]
-        if not all(read.is_unspecified(part) for part in given):
-            spelled = [_sharding(part) for part in given]
-            options[key] = sequence(spelled) if key == "out_shardings" else tuple_(spelled)
+    for side in ("in", "out"):
+        shardings = params[f"{side}_shardings"]
+        layouts = params.get(f"{side}_layouts") or (None,) * len(shardings)
+        if not all(map(read.is_unspecified, shardings)) or any(
+            given is not None for given in layouts
+        ):
+            spelled = [_placed(*pair) for pair in zip(shardings, layouts, strict=True)]
+            options[f"{side}_shardings"] = sequence(spelled) if side == "out" else tuple_(spelled)
     if any(params["donated_invars"]):
         donated = tuple(i for i, given in enumerate(params["donated_invars"]) if given)
         options["donate_argnums"] = value(donated[0] if len(donated) == 1 else donated)
     if params["keep_unused"]:
         options["keep_unused"] = Atom("True")
-    for key in ("in_layouts", "out_layouts"):
-        if any(layout is not None for layout in params.get(key, ())):
-            raise Unsourceable("jit", f"{key} are kept by no rule yet")
+    if params.get("inline"):
+        raise Unsourceable("jit", "it is to be inlined, which JAX does when it is traced")
     if params.get("compiler_options_kvs"):
         options["compiler_options"] = value(dict(params["compiler_options_kvs"]))
     return options
@@ -71,8 +73,13 @@ def decorated(
     return [function]
 
 
-def _sharding(given: Any) -> Expr:
-    return NONE if read.is_unspecified(given) else value(given)
+def _placed(sharding: Any, layout: Any) -> Expr:
+    """Where an argument or result of a jitted function lies, and how, as far as it was told."""
+    where = NONE if read.is_unspecified(sharding) else value(sharding)
+    if layout is None:
+        return where
+    parts = [spelling.layout(layout)] + ([where] if where != NONE else [])
+    return call(spelling.imported("jax.experimental.layout", "Format"), *parts)
 
 
 @STRUCTURES("jit", "pjit")
