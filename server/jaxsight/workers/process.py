@@ -1,4 +1,4 @@
-"""One tracer's process, seen from the server: messages go in, messages come out, and it ends exactly once.
+"""One tracer's or compiler's process, seen from the server: messages go in, messages come out, and it ends exactly once.
 
 On POSIX a guardian stands between (see `guardian`): it kills all that the tracer started, watches memory, and outlives the
 server by moments. Nothing here waits for the tracer: the owner awaits `ready`, `receive` and `death`, which always comes.
@@ -16,9 +16,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
-from jaxsight.tracer.protocol import VERSION, Hello, ToTracer
+from jaxsight.compiler.protocol import COMPILER_VERSION, Ready
+from jaxsight.tracer.protocol import VERSION, Hello
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import Death, Reason
 from jaxsight.workers.output import Locate, OutputMeter
@@ -77,7 +78,7 @@ class TracerProcess:
         limits: Limits,
         locate: Locate,
         on_output: Callable[[TracerProcess, str], None],
-    ) -> TracerProcess:
+    ) -> Self:
         """Spawn `command`, a tracer's, in `folder`. Answers at once; what goes wrong shows as its death."""
         process = cls(limits, locate, on_output)
         process._launch = asyncio.get_running_loop().create_task(
@@ -90,7 +91,7 @@ class TracerProcess:
         """Neither dead nor about to be."""
         return not self.death.done() and self._killed_for is None
 
-    def send(self, message: ToTracer) -> None:
+    def send(self, message: Message) -> None:
         """Queue a message for the tracer. `WireError` when it cannot be sent; a dead tracer just does not get it."""
         frame = encode(message)
         if self._transport is not None and self.alive:
@@ -244,18 +245,22 @@ class TracerProcess:
     def _got(self, message: Message) -> None:
         if self.ready.done():
             self._received.put_nowait(message)
-        elif isinstance(message, Hello):
-            self._greeted(message)
         else:
-            self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
+            self._greet(message)
 
-    def _greeted(self, hello: Hello) -> None:
-        if hello.version != VERSION:
-            versions = f"it speaks version {hello.version} of the protocol, not {VERSION}"
+    def _greet(self, message: Message) -> None:
+        """The first message."""
+        if not isinstance(message, Hello):
+            self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
+        elif self._speaks(message.version, VERSION):
+            self.ready.set_result(message)
+            self.idle()
+
+    def _speaks(self, version: int, expected: int) -> bool:
+        if version != expected:
+            versions = f"it speaks version {version} of the protocol, not {expected}"
             self.kill(Death(Reason.PROTOCOL, last_words=versions))
-            return
-        self.ready.set_result(hello)
-        self.idle()
+        return version == expected
 
     def pipe_lost(self, descriptor: int) -> None:
         """A pipe was closed: on the protocol's, the exit must be near."""
@@ -310,6 +315,19 @@ class TracerProcess:
         if self._transport is not None:
             self._transport.close()
         self._ended.set()
+
+
+class CompilerProcess(TracerProcess):
+    """A compiler: it greets by `Ready`, and `ready` tells no more than that it has."""
+
+    def _greet(self, message: Message) -> None:
+        if not isinstance(message, Ready):
+            self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
+        elif self._speaks(message.version, COMPILER_VERSION):
+            self.ready.set_result(
+                Hello(VERSION, message.python, message.executable, jaxlib=message.jaxlib)
+            )
+            self.idle()
 
 
 class _Pipes(asyncio.SubprocessProtocol):

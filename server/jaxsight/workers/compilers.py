@@ -1,0 +1,208 @@
+"""The compilers: one process for each target, started when it is first asked for, ended when it has long had nothing to do.
+
+XLA cannot be interrupted. To cancel is to wait a moment, in which most compiles end, and then to kill. A compile that takes longer than its deadline is killed, one
+that crashed its process is tried once more. Whatever happens, the caller gets an answer: a `Compiled`, or a `Trouble` in words for people.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from jaxsight.compiler.environments import Environment
+from jaxsight.compiler.protocol import Compile, Compiled, NotCompiled
+from jaxsight.compiler.targets import Target
+from jaxsight.workers.environment import tracer_environment
+from jaxsight.workers.limits import Limits
+from jaxsight.workers.outcomes import Death, Reason, signal_name, size
+from jaxsight.workers.process import CompilerProcess, TracerProcess
+from jaxsight.workers.wire import WireError
+
+log = logging.getLogger(__name__)
+
+BOOT = Path(__file__).parent.parent / "compiler" / "boot.py"
+
+GRACE = 2.0
+"""Seconds that a compile nobody waits for may still take: what it gives is kept."""
+
+IDLE = 600.0
+"""Seconds without work after which a compiler is ended: it holds some 400 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why there is nothing compiled. `kind`: as in `NotCompiled`, or `death`, `missing`, `fold`, `lower`."""
+
+    kind: str
+    message: str
+    last: bool = True
+    """Whether asking again would bring the same."""
+
+
+@dataclass(eq=False, slots=True)
+class _Worker:
+    target: Target
+    command: Sequence[str]
+    environment: Environment
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    process: CompilerProcess | None = None
+    idle: asyncio.TimerHandle | None = None
+
+
+class Compilers:
+    """See the module's docstring. To be used within one event loop; `aclose` ends every process."""
+
+    def __init__(self, *, memory: int, deadline: float) -> None:
+        """Args: `memory` in bytes and `deadline` in seconds, of one compile."""
+        self._limits = Limits(start=90.0, memory=memory)
+        self._deadline = deadline
+        self._workers: dict[str, _Worker] = {}
+        self._ids = itertools.count(1)
+        self._closing: set[asyncio.Task[None]] = set()
+        self.compiled = 0
+        """How often a compiler was asked: what the caches spared does not count."""
+
+    async def compile(
+        self, target: Target, environment: Environment, request: Compile
+    ) -> Compiled | Trouble:
+        """Have a program compiled. Cancelling the caller stops the compile, unless it ends within a moment.
+
+        Args:
+            request: without an id.
+        """
+        worker = self._worker(target, environment)
+        task = asyncio.get_running_loop().create_task(self._run(worker, request))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._later(self._abandon(worker, task))
+            raise
+
+    async def aclose(self) -> None:
+        """End everything and wait for it."""
+        for worker in self._workers.values():
+            if worker.idle is not None:
+                worker.idle.cancel()
+        processes = [w.process for w in self._workers.values() if w.process is not None]
+        self._workers.clear()
+        await asyncio.gather(*(process.aclose() for process in processes))
+        while self._closing:
+            await asyncio.wait(self._closing)
+
+    def _worker(self, target: Target, environment: Environment) -> _Worker:
+        worker = self._workers.get(target.name)
+        if worker is None or worker.environment != environment:
+            if worker is not None and worker.process is not None:
+                self._later(worker.process.aclose())
+            worker = self._workers[target.name] = _Worker(target, command(environment), environment)
+        return worker
+
+    async def _abandon(self, worker: _Worker, task: asyncio.Task[Compiled | Trouble]) -> None:
+        """Nobody waits any more."""
+        done, _ = await asyncio.wait([task], timeout=GRACE)
+        if done:
+            return
+        task.cancel()
+        if worker.process is not None:
+            worker.process.kill(Death(Reason.STOPPED))
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def _run(self, worker: _Worker, request: Compile) -> Compiled | Trouble:
+        async with worker.lock:
+            if worker.idle is not None:
+                worker.idle.cancel()
+            for again in (True, False):
+                answer = await self._once(worker, request)
+                if isinstance(answer, Death):
+                    crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
+                    if again and crashed:
+                        log.warning(
+                            "a compiler for %s died (%s); once more", worker.target.name, answer
+                        )
+                        continue
+                    return Trouble("death", _words(worker.target, answer))
+                loop = asyncio.get_running_loop()
+                worker.idle = loop.call_later(IDLE, self._rest, worker)
+                if isinstance(answer, NotCompiled):
+                    return Trouble(answer.kind, answer.message)
+                return answer
+            raise AssertionError("the second try answers")
+
+    async def _once(self, worker: _Worker, request: Compile) -> Compiled | NotCompiled | Death:
+        process = worker.process
+        if process is None or not process.alive:
+            process = worker.process = self._spawn(worker)
+        ready = await asyncio.shield(process.ready)
+        if ready is None:
+            return await asyncio.shield(process.death)
+        numbered = replace(request, id=next(self._ids))
+        try:
+            process.send(numbered)
+        except WireError as error:
+            return NotCompiled(numbered.id, "program", f"the program cannot be sent: {error}")
+        process.busy()
+        self.compiled += 1
+        try:
+            async with asyncio.timeout(self._deadline):
+                while (received := await process.receive()) is not None:
+                    if isinstance(received, Compiled | NotCompiled) and received.id == numbered.id:
+                        process.idle()
+                        return received
+        except TimeoutError:
+            process.kill(Death(Reason.TIMEOUT, limit=self._deadline))
+        return await asyncio.shield(process.death)
+
+    def _spawn(self, worker: _Worker) -> CompilerProcess:
+        log.info("starting a compiler for %s", worker.target.name)
+        return CompilerProcess.start(
+            worker.command,
+            environment=tracer_environment(
+                worker.environment.python, os.environ, worker.environment.variables
+            ),
+            folder=str(Path.home()),
+            limits=self._limits,
+            locate=lambda path, chunk: None,
+            on_output=_logged,
+        )
+
+    def _rest(self, worker: _Worker) -> None:
+        if worker.process is not None and not worker.lock.locked():
+            self._later(worker.process.aclose())
+            worker.process = None
+
+    def _later(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+def command(environment: Environment) -> list[str]:
+    """The command that starts a compiler in an environment."""
+    return [environment.python, "-X", "utf8", str(BOOT)]
+
+
+def _logged(process: TracerProcess, text: str) -> None:
+    log.debug("compiler %d: %s", process.pid, text.rstrip())
+
+
+def _words(target: Target, death: Death) -> str:
+    what = f"Compiling for {target.short}"
+    match death.reason:
+        case Reason.TIMEOUT:
+            return f"{what} took longer than {death.limit:g} s (setting `timeouts.compile`)."
+        case Reason.MEMORY:
+            return f"{what} used {size(death.used)} of memory, limit {size(death.limit)} (setting `memoryLimit`)."
+        case Reason.CRASHED:
+            return f"{what} crashed the compiler twice ({signal_name(death.signal)})."
+        case Reason.STOPPED:
+            return f"{what} was stopped."
+        case _:
+            words = f": {death.last_words}" if death.last_words else ""
+            return f"{what} ended the compiler with exit status {death.code}{words}."
