@@ -150,3 +150,10 @@ def test_layouts_of_arguments_and_results_are_told_again(round_trip: RoundTrip) 
     written = round_trip(lambda x: told(x, x), X, run=False)
     assert "jax.experimental.layout.Layout((1, 0))" in written.text
     check_format(written.text)
+
+
+def test_calls_that_are_to_be_inlined_are_inlined_or_say_so(round_trip: RoundTrip) -> None:
+    inner = jax.jit(lambda x: jax.lax.sin(x) * 2, inline=True)
+    round_trip(lambda x: inner(x) + 1, X)
+    round_trip(jax.grad(lambda x: inner(x).sum()), X)
+    round_trip(inner, X)

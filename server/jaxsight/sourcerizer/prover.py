@@ -66,6 +66,13 @@ class Prover:
         except Exception as error:  # noqa: BLE001 - a candidate may fail in any way; then it is none
             _log.debug("%s: %s", text, error)
             return None
+        results = staged.results
+        outputs = list(staged.program.jaxpr.outvars)
+        if len(claim.equations) == 1 and len(outputs) > 1:
+            order = _order(outputs, staged.program.jaxpr.eqns)
+            if order is not None:
+                outputs = [outputs[place] for place in order]
+                results = jax.tree.map(order.index, results)
         comparison = Comparison()
         tokens = [comparison.fresh() for _ in claim.inputs]
         made = staged.program
@@ -75,10 +82,20 @@ class Prover:
             Block(
                 [*consts, *zip(made.jaxpr.invars, tokens, strict=True)],
                 made.jaxpr.eqns,
-                made.jaxpr.outvars,
+                outputs,
             ),
         )
         if difference is not None:
             _log.debug("%s: %s", text, difference)
             return None
-        return (staged.results,)
+        return (results,)
+
+
+def _order(outputs: Sequence[Any], equations: Sequence[Any]) -> list[int] | None:
+    """Positions of a function's results in the order in which its only equation has them: `svd` gives them in another."""
+    if len(equations) != 1:
+        return None
+    positions = {id(var): place for place, var in enumerate(outputs)}
+    order = [positions.get(id(var)) for var in equations[0].outvars]
+    known = [place for place in order if place is not None]
+    return known if len(known) == len(outputs) == len(order) else None

@@ -80,6 +80,7 @@ Idiom = Callable[[Window], Iterator[Expr]]
 class _Rule:
     pattern: re.Pattern[str]
     idiom: Idiom
+    plain: bool
 
 
 class Idioms:
@@ -88,31 +89,34 @@ class Idioms:
     def __init__(self) -> None:
         self._rules: dict[str, list[_Rule]] = {}
 
-    def __call__(self, *patterns: str) -> Callable[[Idiom], Idiom]:
+    def __call__(self, *patterns: str, plain: bool = False) -> Callable[[Idiom], Idiom]:
         """Registers a rule for names of equations in a row: `"convert_element_type? reduce_sum|reduce_max div"`.
 
         `?` marks a name that may be missing, `*` one that comes any number of times, `|` a choice.
+
+        Args:
+            plain: it holds in the plain style too: no public function says less than these equations.
         """
 
         def registered(idiom: Idiom) -> Idiom:
             for pattern in patterns:
                 compiled = _compiled(pattern)
                 for last in _lasts(pattern):
-                    self._rules.setdefault(last, []).append(_Rule(compiled, idiom))
+                    self._rules.setdefault(last, []).append(_Rule(compiled, idiom, plain))
             return idiom
 
         return registered
 
-    def of(self, names: Sequence[str]) -> Iterator[Idiom]:
-        """Rules for exactly these equations."""
+    def of(self, names: Sequence[str], pretty: bool) -> Iterator[Idiom]:
+        """Rules for exactly these equations, in a style."""
         text = "".join(f"{name} " for name in names)
         for rule in self._rules.get(names[-1], ()):
-            if rule.pattern.fullmatch(text):
+            if (pretty or rule.plain) and rule.pattern.fullmatch(text):
                 yield rule.idiom
 
-    def ends(self, name: str) -> bool:
+    def ends(self, name: str, pretty: bool) -> bool:
         """Whether a window may end with this primitive."""
-        return name in self._rules
+        return any(pretty or rule.plain for rule in self._rules.get(name, ()))
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -148,6 +152,7 @@ def found(
     equations: Sequence[Any],
     uses: Mapping[int, int],
     prove: Callable[[Sequence[Window], Any], Expr | None],
+    pretty: bool,
 ) -> dict[int, Found]:
     """Windows to be written as one, by where they start; none overlaps another.
 
@@ -158,8 +163,8 @@ def found(
     position = len(equations) - 1
     while position > 0:
         best = (
-            _ending_at(equations, names, position, uses, prove)
-            if IDIOMS.ends(names[position])
+            _ending_at(equations, names, position, uses, prove, pretty)
+            if IDIOMS.ends(names[position], pretty)
             else None
         )
         if best is None:
@@ -176,6 +181,7 @@ def _ending_at(
     position: int,
     uses: Mapping[int, int],
     prove: Callable[[Sequence[Window], Any], Expr | None],
+    pretty: bool,
 ) -> Found | None:
     last = equations[position]
     if last.effects or len(last.outvars) != 1:
@@ -183,7 +189,7 @@ def _ending_at(
     starts = range(max(0, position + 1 - LONGEST), position)
     for start in starts:
         inside = equations[start : position + 1]
-        if next(IDIOMS.of(names[start : position + 1]), None) is None:
+        if next(IDIOMS.of(names[start : position + 1], pretty), None) is None:
             continue
         if not _closed(inside, uses):
             continue
@@ -195,9 +201,9 @@ def _ending_at(
     return None
 
 
-def candidates(window: Window) -> Iterator[Expr]:
-    """What all rules for a window's names offer."""
-    for idiom in IDIOMS.of([equation.primitive.name for equation in window.equations]):
+def candidates(window: Window, pretty: bool) -> Iterator[Expr]:
+    """What all rules for a window's names offer in a style."""
+    for idiom in IDIOMS.of([equation.primitive.name for equation in window.equations], pretty):
         try:
             yield from idiom(window)
         except (LookupError, ValueError, spelling.Unwritable):

@@ -382,7 +382,7 @@ class Writer:
         seen: set[str] = set()
         for window in windows:
             claim = Claim(window.equations, window.inputs, [window.output])
-            for candidate in candidates(window):
+            for candidate in candidates(window, self.options.style == "pretty"):
                 text = flat(candidate)
                 if text in seen:
                     continue
@@ -392,12 +392,13 @@ class Writer:
                     return Proved(candidate, 0)
         return None
 
-    def prove_pretty(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved | None:
-        """What people write for an equation that contains programs; None where nothing is proved to be it."""
+    def prove_whole(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved | None:
+        """A public call for an equation that contains programs, in the module's style; None where nothing is proved to be it."""
         if key is not None and key in self._idioms:
             return self._idioms[key]
         try:
-            proved = self._prove(view_of, claim, [_pretty])
+            sources = [_pretty, _plain] if self.options.style == "pretty" else [_plain]
+            proved = self._prove(view_of, claim, sources)
         except Unsourceable:
             proved = None
         if key is not None:
@@ -407,13 +408,18 @@ class Writer:
     def _sources(self) -> Iterator[Callable[[View], Iterator[Expr]]]:
         if self.options.style == "pretty":
             yield _pretty
-        yield lambda view: rule(view) if (rule := LAX.of(view.name)) else iter(())
+        yield _plain
         yield by_name
         yield by_primitive
 
 
 def _pretty(view: View) -> Iterator[Expr]:
     rule = PRETTY.of(view.name)
+    return rule(view) if rule else iter(())
+
+
+def _plain(view: View) -> Iterator[Expr]:
+    rule = LAX.of(view.name)
     return rule(view) if rule else iter(())
 
 
@@ -567,10 +573,9 @@ class Scope:
         under(self.body, start, managers)
 
     def _windows(self, kept: Sequence[Any], uses: dict[int, int]) -> dict[int, Found]:
-        """Equations that are written together, by the position of the first; none in the plain style."""
-        if self.writer.options.style != "pretty":
-            return {}
-        return found(kept, uses, self.writer.prove_window)
+        """Equations that are written together, by the position of the first; few in the plain style."""
+        pretty = self.writer.options.style == "pretty"
+        return found(kept, uses, self.writer.prove_window, pretty)
 
     def _group(
         self, group: Sequence[Any], names: Sequence[str] | None, uses: dict[int, int]
@@ -639,15 +644,18 @@ class Scope:
         return self._filled(proved, equation)
 
     def _idiom(self, equation: Any) -> Proved | None:
-        """What people write for an equation that contains programs, where the style asks for it."""
+        """A public call for an equation that contains programs, in the style of the module."""
         name = equation.primitive.name
         if self.writer.options.style != "pretty":
-            return None
+            if LAX.of(name) is None:
+                return None
+            proved = self.writer.prove_whole(*_claimed(equation), _key(equation))
+            return self._filled(proved, equation) if proved else None
         if (structure := PRETTY_STRUCTURES.of(name)) is not None:
             return structure(self, equation)
         if PRETTY.of(name) is None:
             return None
-        proved = self.writer.prove_pretty(*_claimed(equation), _key(equation))
+        proved = self.writer.prove_whole(*_claimed(equation), _key(equation))
         return self._filled(proved, equation) if proved else None
 
     def _filled(self, proved: Proved, equation: Any) -> Proved:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -53,8 +54,15 @@ def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
         options["donate_argnums"] = value(donated[0] if len(donated) == 1 else donated)
     if params["keep_unused"]:
         options["keep_unused"] = Atom("True")
-    if params.get("inline"):
-        raise Unsourceable("jit", "it is to be inlined, which JAX does when it is traced")
+    match params.get("inline"):
+        case enum.Enum(name="AUTO"):  # from JAX 0.12 on
+            pass
+        case enum.Enum(name="JAX_LATE"):
+            options["inline"] = Atom("True")
+        case enum.Enum() as other:
+            options["inline"] = value(other)
+        case True:
+            raise Unsourceable("jit", "it is to be inlined, which JAX does when it is traced")
     if params.get("compiler_options_kvs"):
         options["compiler_options"] = value(dict(params["compiler_options_kvs"]))
     return options

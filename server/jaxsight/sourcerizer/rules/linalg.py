@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.exprs import Atom, Expr, call
-from jaxsight.sourcerizer.rules.bound import keywords
+from jaxsight.sourcerizer.rules.bound import by_name, keywords
 from jaxsight.sourcerizer.view import LAX, View
+from jaxsight.sourcerizer.windows import IDIOMS, Window
 
 _AS_IT_IS = {"symmetrize_input": Atom("False")}
 
@@ -14,6 +17,33 @@ _AS_IT_IS = {"symmetrize_input": Atom("False")}
 @LAX("cholesky")
 def cholesky(view: View) -> Iterator[Expr]:
     yield call("lax.linalg.cholesky", *view.operands, **_AS_IT_IS)
+
+
+_TRIANGLE = "iota add? iota ge broadcast_in_dim select_n"
+"""The lower triangle, which public functions take of what the primitive gives."""
+
+
+@IDIOMS(
+    f"cholesky {_TRIANGLE}",
+    f"transpose add div cholesky {_TRIANGLE}",
+    f"real? transpose imag? neg? complex? add div cholesky {_TRIANGLE}",
+    plain=True,
+)
+def lower_cholesky(window: Window) -> Iterator[Expr]:
+    first = window.equations[0]
+    operand = window.expr(first.invars[0])
+    told = _AS_IT_IS if first.primitive.name == "cholesky" else {}
+    yield call("lax.linalg.cholesky", operand, **told)
+
+
+@LAX("jit", "pjit")
+def jitted_by_jax(view: View) -> Iterator[Expr]:
+    """A public function of `lax` that is jitted itself: its call holds the one equation of its name, after conversions."""
+    *before, inside = opened(view.params["jaxpr"]).jaxpr.eqns or [None]
+    if inside is None or inside.primitive.name != view.params["name"]:
+        return
+    if all(equation.primitive.name == "convert_element_type" for equation in before):
+        yield from by_name(replace(view, primitive=inside.primitive, params=inside.params))
 
 
 @LAX("eigh")
