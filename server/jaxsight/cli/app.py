@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxsight import __version__
+from jaxsight.cli import targets
 from jaxsight.cli.check import Format, check
 from jaxsight.cli.errors import UNUSABLE, CommandError
+from jaxsight.cli.kernels import kernels
 from jaxsight.cli.show import What, show
 from jaxsight.cli.sourcerize import Style, Transform, sourcerize
 from jaxsight.cli.sources import parse_address
@@ -179,6 +181,106 @@ async def _sourcerize(
         python=python,
         as_json=as_json,
     )
+
+
+@app.command("kernels")
+def kernels_command(
+    function: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE:FUNCTION", help="Methods are written [cyan]Class.method[/cyan]."
+        ),
+    ],
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="TARGET",
+            help="The device, as `jaxsight targets` lists them; repeat for more. The project's when not given.",
+        ),
+    ] = None,
+    set_name: Annotated[
+        str | None,
+        typer.Option(
+            "--set", metavar="NAME", help="Which example inputs, when there are several sets."
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:FUNCTION", help="Compare with another function."),
+    ] = None,
+    python: Python = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_dot: Annotated[
+        bool, typer.Option("--dot", help="Print the graph in Graphviz's language.")
+    ] = False,
+    as_hlo: Annotated[bool, typer.Option("--hlo", help="Print the optimized HLO.")] = False,
+) -> None:
+    """Show the kernels of a function on a device, which need not be here.
+
+    [bold]Examples[/bold]
+
+        jaxsight kernels model.py:loss --target cuda:h100
+        jaxsight kernels model.py:fast --against model.py:slow
+        jaxsight kernels model.py:loss --dot | dot -Tsvg > loss.svg
+    """
+    form = "json" if as_json else "dot" if as_dot else "hlo" if as_hlo else "table"
+    _run(_kernels(function, target or [], set_name, against, form, python))
+
+
+async def _kernels(
+    function: str,
+    targets: list[str],
+    set_name: str | None,
+    against: str | None,
+    form: str,
+    python: str | None,
+) -> int:
+    return await kernels(
+        parse_address(function),
+        targets=targets,
+        set_name=set_name,
+        against=parse_address(against) if against else None,
+        form=form,
+        python=python,
+    )
+
+
+targets_app = typer.Typer(help="List what can be compiled for, and get what is missing.")
+app.add_typer(targets_app, name="targets", invoke_without_command=True)
+
+
+@targets_app.callback()
+def targets_command(
+    context: typer.Context,
+    python: Python = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the targets: ready, what they need and how many MB that is, or why they cannot be had here."""
+    if context.invoked_subcommand is None:
+        _run(_done(lambda: targets.listed(python, as_json=as_json)))
+
+
+@targets_app.command("install")
+def targets_install_command(
+    platform: Annotated[str, typer.Argument(metavar="cuda|tpu")], python: Python = None
+) -> None:
+    """Install a compiler for GPUs or TPUs that are not here, apart from your own environment."""
+    _run(_done(lambda: targets.install(platform, python)))
+
+
+@targets_app.command("remove")
+def targets_remove_command(
+    platform: Annotated[str, typer.Argument(metavar="cuda|tpu")],
+) -> None:
+    """Delete what was installed."""
+    _run(_done(lambda: targets.remove(platform)))
+
+
+async def _done(work: Callable[[], int]) -> int:
+    """Plain work as a command, so that its errors are told as those of all commands are."""
+    return work()
 
 
 @app.command("check")

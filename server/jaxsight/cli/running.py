@@ -49,6 +49,17 @@ class Running:
             raise CommandError(self._failed.result())
         return await task
 
+    async def asked(self, answer: Awaitable[T]) -> T:
+        """What the session answers to a question about something that the user named.
+
+        Raises:
+            CommandError: there is none, or no tracer can be had.
+        """
+        try:
+            return await self.get(answer)
+        except LookupError as error:
+            raise CommandError(str(error.args[0])) from error
+
     def say(self, text: str) -> None:
         """What is being done, beside the spinner."""
         if self._spinner is not None:

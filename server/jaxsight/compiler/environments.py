@@ -72,6 +72,8 @@ class Environment:
                     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
                     "TPU_WORKER_HOSTNAMES": "localhost",
                 }
+            case "here-cuda" | "here-rocm" | "here-tpu":
+                return {"JAX_PLATFORMS": self.platform.removeprefix("here-") + ",cpu"}
             case _:
                 return shared
 

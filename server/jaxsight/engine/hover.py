@@ -21,14 +21,15 @@ _LONGEST_NAME = 72
 STALE = "\n\n*stale: this tells of the text before the last edits; a new trace is under way*"
 
 
-def function_hover(subject: Subject, view: View) -> Hover:
-    """Signature with avals, outputs, the folded jaxpr; or why there is none."""
+def function_hover(subject: Subject, view: View, targets: str = "") -> Hover:
+    """Signature with avals, outputs, what it is on each target (`targets`), the folded jaxpr; or why there is none."""
     answer = view.answer
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = answer.reply
         parts.append(_code(signature(subject.name, traced)))
         parts.append(_facts(subject, view, traced))
+        parts.append(targets)
         parts.append(_code(view.words(traced.jaxpr), "text"))
         if traced.folded:
             parts.append(
@@ -43,12 +44,15 @@ def function_hover(subject: Subject, view: View) -> Hover:
     return Hover(subject.name_range, "\n\n".join(p for p in parts if p) + _stale(view), view.stale)
 
 
-def expression_hover(source: str, range: Range, observation: Observation, view: View) -> Hover:
+def expression_hover(
+    source: str, range: Range, observation: Observation, view: View, became: str = ""
+) -> Hover:
     """What one expression, target or parameter was.
 
     Args:
         source: its text as it stands.
         range: where it stands.
+        became: the kernels that compute it.
     """
     lines = []
     name = shortened(source)
@@ -63,6 +67,8 @@ def expression_hover(source: str, range: Range, observation: Observation, view: 
     chosen = view.answer.question.set.name
     notes.append(f"in `{subject.name}`" + (f" with example inputs *{chosen}*" if chosen else ""))
     lines.append(" · ".join(notes))
+    if became:
+        lines.append(became)
     return Hover(range, "\n\n".join(lines) + _stale(view), view.stale)
 
 

@@ -139,6 +139,12 @@ class Project:
             case _:
                 return None
 
+    @property
+    def jax(self) -> str:
+        """The version of JAX that traces, once it is known."""
+        hello = self._tracers.status.hello if self._tracers is not None else None
+        return hello.jax if hello is not None else ""
+
     async def lower(self, answer: Answer, platform: str) -> Lowered | Failed | Died | None:
         """What was traced in StableHLO, or why it is not; nothing when the tracer that traced it is gone."""
         tracers = self._started()
@@ -301,6 +307,11 @@ class Projects:
         if project is None:
             project = self._projects[root] = self._made(root)
         return project
+
+    @property
+    def any_settings(self) -> Settings:
+        """Those of the first project, for what all share."""
+        return next((project.settings for project in self._projects.values()), Settings())
 
     def settings_findings(self, path: str) -> list[Finding] | None:
         """What is wrong in a settings file; `None` for any other file."""

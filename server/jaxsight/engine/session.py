@@ -10,10 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from jaxsight.compiler.cache import Cache
+from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.targets import Target, UnknownTarget, parse
 from jaxsight.engine import examples, failures
+from jaxsight.engine import kernels as kernel_words
 from jaxsight.engine.actions import add_examples, sourcerize, views
 from jaxsight.engine.answering import Answering, Superseded
 from jaxsight.engine.answers import (
@@ -25,6 +29,7 @@ from jaxsight.engine.answers import (
     Lens,
     Shown,
 )
+from jaxsight.engine.compiling import Compiling, Gone, Result, chosen_targets
 from jaxsight.engine.diagnostics import report
 from jaxsight.engine.documents import Document, Subject, subject_at
 from jaxsight.engine.events import Event, Refresh
@@ -37,6 +42,7 @@ from jaxsight.engine.hover import (
     helper_hover,
     unasked_hover,
 )
+from jaxsight.engine.kernels import Kernels
 from jaxsight.engine.lenses import lenses
 from jaxsight.engine.module import Module, ModuleChunk
 from jaxsight.engine.projects import Projects
@@ -48,11 +54,14 @@ from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.engine.views import Answer, View
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Observation, Sourcerize, Traced
+from jaxsight.workers.compilers import Compilers
 
 log = logging.getLogger(__name__)
 
 PATIENCE = 0.15
 """Seconds that hints wait for a fresh trace before they show the stale one: an ordinary trace fits, so nothing flickers."""
+COMPILE_PATIENCE = 0.3
+"""Seconds that a hover waits for a compile: most small functions take no longer; the others are told of when they are ready."""
 HOVER_PATIENCE = 1.5
 """Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
 
@@ -70,6 +79,10 @@ class Session:
         self._background: dict[str, asyncio.Task[None]] = {}
         self._made: dict[tuple[str, str], View] = {}
         self._sources = Sources(self._projects.locate)
+        self._compiling: Compiling | None = None
+        self._kept: set[asyncio.Future[Result | None]] = set()
+        self._compiled: dict[tuple[str, str], tuple[Answer, Result]] = {}
+        """The last result of each function, by file and name, to be shown while the next one is made."""
 
     def configure(
         self,
@@ -97,6 +110,8 @@ class Session:
             editor_by_root=editor_by_root or {},
         ):
             self._answering.clear()
+            if self._compiling is not None:
+                self._compiling.forget()
             self._refresh_all()
 
     def open(self, path: str, text: str) -> None:
@@ -116,6 +131,8 @@ class Session:
         self._answering.forget(path)
         for key in [key for key in self._made if key[0] == path]:
             del self._made[key]
+        for key in [key for key in self._compiled if key[0] == path]:
+            del self._compiled[key]
         self._projects.closed(path)
 
     def files_changed(self, paths: Sequence[str]) -> None:
@@ -153,7 +170,9 @@ class Session:
                 observation = view.observed.get(place)
                 if observation is not None and observation.values:
                     source = view.module.slice_text(place)
-                    hover = expression_hover(source, place, observation, view)
+                    hover = expression_hover(
+                        source, place, observation, view, self._became(view, place)
+                    )
                     if not view.stale:
                         return hover
                     stale = stale or hover
@@ -169,9 +188,27 @@ class Session:
         `wait` it answers when all is fresh.
         """
         document = self._documents.get(path)
-        if document is None or not self._projects.of(path).settings.inlay_hints.shapes:
+        if document is None:
+            return []
+        wanted = self._projects.of(path).settings.inlay_hints
+        if not (wanted.shapes or wanted.kernels or wanted.barriers):
             return []
         views = await self._views(document, None if wait else PATIENCE)
+        if wait:
+            for view in views:
+                await self._result(view)
+        shapes = self._shape_hints(document, views, range) if wanted.shapes else []
+        kernels = [
+            hint
+            for view in views
+            for hint in self._kernel_hints(view, wanted.kernels, wanted.barriers)
+            if range is None or range.touches(hint.range)
+        ]
+        return sorted([*shapes, *kernels], key=lambda hint: (hint.range, hint.label))
+
+    def _shape_hints(
+        self, document: Document, views: Sequence[View], range: Range | None
+    ) -> list[Hint]:
         hints: dict[Range, Hint] = {}
         for view in sorted(views, key=lambda view: view.stale):
             own = view.subject_range
@@ -186,7 +223,96 @@ class Session:
                 targets.append((place, observation))
             for hint in shape_hints(targets, view):
                 hints[hint.range] = hint
-        return [hints[place] for place in sorted(hints)]
+        return list(hints.values())
+
+    def _kernel_hints(self, view: View, totals: bool, barriers: bool) -> Iterator[Hint]:
+        """What is known of a function's kernels on the first target; of its last text, while there is no more."""
+        if not (totals or barriers) or not isinstance(view.answer.reply, Traced):
+            return
+        found = self._last_kernels(view)
+        if found is not None:
+            yield from kernel_words.hints(found, totals=totals, barriers=barriers)
+
+    def _last_kernels(self, view: View) -> Kernels | None:
+        targets = self._targets(view.answer.question.path)
+        if not targets or self._compiling is None:
+            return None
+        result = self._compiling.known(view.answer, targets[0])
+        if result is not None:
+            return Kernels.of(view, result)
+        last = self._compiled.get((view.answer.question.path, view.subject.name))
+        if last is None or last[1].target != targets[0]:
+            return None
+        return Kernels.of(View(last[0], view.module, None, view.subject), last[1])
+
+    def _became(self, view: View, place: Range) -> str:
+        """What became of an expression on the first target, as far as that is known."""
+        found = self._last_kernels(view)
+        if found is None or found.view.stale != view.stale:
+            return ""
+        return kernel_words.expression_words(found, place)
+
+    def _targets(self, path: str) -> tuple[Target, ...]:
+        project = self._projects.of(path)
+        settings = project.settings
+        return chosen_targets(settings.target, settings.targets, project.jax)
+
+    def _compile(self) -> Compiling:
+        if self._compiling is None:
+            settings = self._projects.any_settings
+            self._compiling = Compiling(
+                self.events,
+                Compilers(memory=settings.memory_limit, deadline=settings.timeouts.compile),
+                Cache(limit=settings.cache.size),
+            )
+        return self._compiling
+
+    async def _result(self, view: View, target: Target | None = None) -> Result | None:
+        """What a function is on a target, the first one by default; nothing when it was not traced."""
+        question = view.answer.question
+        project = self._projects.of(question.path)
+        if not isinstance(view.answer.reply, Traced) or project.interpreter is None:
+            return None
+        if target is None:
+            targets = self._targets(question.path)
+            if not targets:
+                return None
+            target = targets[0]
+            first = True
+        else:
+            first = False
+        try:
+            result = await self._compile().get(
+                view.answer, target, project.interpreter.path, project.lower
+            )
+        except Gone:
+            self._answering.drop(question)
+            return None
+        if first and isinstance(result.outcome, Compiled):
+            self._compiled[question.path, view.subject.name] = (view.answer, result)
+        return result
+
+    async def kernels(
+        self, path: str, function: str, target: str | None = None, set_name: str | None = None
+    ) -> tuple[View, Result]:
+        """What a function is on a target, for the terminal.
+
+        Raises:
+            LookupError: no such function or target, or it is not traced; the message says which.
+        """
+        for _ in range(2):  # a tracer may have gone meanwhile
+            view = await self.view(path, function, set_name)
+            if not isinstance(view.answer.reply, Traced):
+                words = failures.summary(view.answer.reply, view)
+                raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
+            try:
+                chosen = parse(target) if target else None
+            except UnknownTarget as error:
+                raise LookupError(str(error)) from error
+            result = await self._result(view, chosen)
+            if result is not None:
+                return view, result
+        raise LookupError(f"{function} cannot be lowered: the tracer ended twice")
 
     async def findings(self, path: str, *, patience: float | None = None) -> list[Finding]:
         """Everything to report about a file: its example inputs, the errors of its traces, or its settings.
@@ -264,12 +390,15 @@ class Session:
         """A virtual document about a function: its `jaxpr`, the function written as source, or what an interpreter makes of it.
 
         Args:
-            what: `jaxpr`, a way to write source, or the name of an interpreter in the user's environment.
+            what: `jaxpr`, `stablehlo`, `hlo` or `kernels`, a way to write source, or the name of an interpreter in the user's environment.
 
         Raises:
             LookupError: there is no such function with example inputs, it cannot be traced, the interpreter fails, or there is no source
                 that could be verified (`NotSourcerized`); the message says which.
         """
+        if what in kernel_words.DOCUMENTS:
+            view, result = await self.kernels(path, function)
+            return kernel_words.document(view, result, str(what))
         view = await self.view(path, function)
         reply = view.answer.reply
         if not isinstance(reply, Traced):
@@ -337,6 +466,8 @@ class Session:
             task.cancel()
         for path in list(self._documents):
             self._answering.cancel(path)
+        if self._compiling is not None:
+            await self._compiling.aclose()
         await self._projects.aclose()
 
     def _find(self, path: str, function: str) -> tuple[Document, Subject]:
@@ -399,7 +530,38 @@ class Session:
         view = await self._view(document, subject, HOVER_PATIENCE)
         if isinstance(view, Unasked):
             return unasked_hover(subject, view.reason)
-        return function_hover(subject, view)
+        return function_hover(subject, view, await self._target_words(view))
+
+    async def _target_words(self, view: View) -> str:
+        """What the function is on each target, as far as a moment's wait tells."""
+        if not isinstance(view.answer.reply, Traced) or view.stale:
+            return ""
+        targets = self._targets(view.answer.question.path)
+        asked = [asyncio.ensure_future(self._result(view, each)) for each in targets]
+        if not asked:
+            return ""
+        done, pending = await asyncio.wait(asked, timeout=COMPILE_PATIENCE)
+        results = [task.result() for task in asked if task in done]
+        words = kernel_words.target_rows([each for each in results if each is not None])
+        waiting = [
+            target.name for target, task in zip(targets, asked, strict=True) if task in pending
+        ]
+        if waiting:
+            for task in pending:
+                self._keep(task, view.answer.question.path)
+            words += f"\n\n*compiling for {', '.join(waiting)}…*"
+        return words.strip()
+
+    def _keep(self, task: asyncio.Future[Result | None], path: str) -> None:
+        """Let a compile that somebody asked for go on, and tell when it is done."""
+        self._kept.add(task)
+
+        def ended(done: asyncio.Future[Result | None]) -> None:
+            self._kept.discard(done)
+            if not done.cancelled() and done.exception() is None:
+                self.events.put_nowait(Refresh(path))
+
+        task.add_done_callback(ended)
 
     async def _view(
         self, document: Document, subject: Subject, patience: float | None
@@ -512,6 +674,27 @@ class Session:
                 return
             self.events.put_nowait(Refresh(path))
         self.events.put_nowait(Refresh(path))
+        await self._compile_all(path)
+
+    async def _compile_all(self, path: str) -> None:
+        """Compile what is traced for the first target, one function after another, where that is shown."""
+        document = self._documents.get(path)
+        wanted = self._projects.of(path).settings.inlay_hints
+        if document is None or not (wanted.kernels or wanted.barriers):
+            return
+        for view in await self._views(document, None):
+            targets = self._targets(path)
+            if view.stale or not targets or self._documents.get(path) is not document:
+                continue
+            if self._compile().known(view.answer, targets[0]) is not None:
+                continue
+            try:
+                result = await self._result(view)
+            except Exception:
+                log.exception("compiling %s of %s in the background", view.subject.name, path)
+                return
+            if result is not None:
+                self.events.put_nowait(Refresh(path))
 
 
 def _named(subjects: Sequence[Subject], name: str) -> Subject | None:

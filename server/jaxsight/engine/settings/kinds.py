@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
+from jaxsight.compiler.targets import UnknownTarget
+from jaxsight.compiler.targets import parse as parse_target
 from jaxsight.findings.catalogue import CODES
 
 T = TypeVar("T")
@@ -97,6 +99,42 @@ def one_of(*choices: str) -> Kind[str]:
         return value if isinstance(value, str) and value in choices else None
 
     return _scalar(expected, {"type": "string", "enum": list(choices)}, keep)
+
+
+def _read_target(value: object, complain: Complain) -> str | None:
+    if not isinstance(value, str):
+        complain((), f'expected a target such as "cuda:h100", got {shown(value)}')
+        return None
+    if not value:
+        return ""
+    try:
+        return parse_target(value).name
+    except UnknownTarget as error:
+        complain((), str(error))
+        return None
+
+
+TARGET: Kind[str] = Kind("a target", {"type": "string"}, _read_target)
+
+
+def list_of(kind: Kind[T], expected: str) -> Kind[tuple[T, ...]]:
+    """A list whose items are all of one kind; a wrong one is left out, the others are kept."""
+
+    def read(value: object, complain: Complain) -> tuple[T, ...] | None:
+        if not isinstance(value, list | tuple):
+            complain((), f"expected {expected}, got {shown(value)}")
+            return None
+        kept = []
+        for index, item in enumerate(value):
+
+            def complain_below(path: Path, message: str, index: int = index) -> None:
+                complain((index, *path), message)
+
+            if (read := kind.read(item, complain_below)) is not None:
+                kept.append(read)
+        return tuple(kept)
+
+    return Kind(expected, {"type": "array", "items": dict(kind.schema)}, read)
 
 
 BYTES_PER_UNIT = {

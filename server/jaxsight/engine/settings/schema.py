@@ -18,8 +18,10 @@ from jaxsight.engine.settings.kinds import (
     MEMORY,
     SECONDS,
     SIZE,
+    TARGET,
     TEXT,
     Kind,
+    list_of,
     one_of,
     table_of,
 )
@@ -74,6 +76,15 @@ class InlayHints:
         True,
         "Show the shape and dtype of what is assigned, behind the name that it is assigned to.",
     )
+    kernels: bool = _setting(
+        FLAG,
+        True,
+        "Show behind a function's head how many kernels it is on the target, how often they are launched and what temporary memory they take. "
+        "Functions with example inputs are compiled for that, in the background.",
+    )
+    barriers: bool = _setting(
+        FLAG, True, "Show at the end of a line that ends a kernel why it does."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,21 @@ class Timeouts:
         SECONDS, 20, "Seconds that the expressions of the example inputs may take to run."
     )
     trace: float = _setting(SECONDS, 60, "Seconds that tracing one function may take.")
+    compile: float = _setting(
+        SECONDS, 120, "Seconds that compiling one function for one target may take."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """What is kept on disk."""
+
+    size: int = _setting(
+        MEMORY,
+        "512 MiB",
+        "What compiled programs may take on disk, in the user's cache folder; those not used for longest go first.",
+        scope="window",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +148,17 @@ class Settings:
         "What `JAX_PLATFORMS` is set to for the tracer. Tracing needs no device, and `cpu` leaves yours alone. "
         "When empty, `JAX_PLATFORMS` stays as it is in the environment.",
     )
+    target: str = _setting(
+        TARGET,
+        "",
+        "The device that functions are compiled for, here or not: `cpu`, `cuda:h100`, `tpu:v5e`, `ssh://HOST/cuda`… (`jaxsight targets` lists "
+        "them). When empty, an H100 where its compiler is installed, else `cpu`.",
+    )
+    targets: tuple[str, ...] = _setting(
+        list_of(TARGET, "a list of targets"),
+        [],
+        "Further targets, shown beside the first one on hover.",
+    )
     examples: Mapping[str, str] = _setting(
         table_of(TEXT, "a table of example inputs by function"),
         {},
@@ -152,10 +189,11 @@ class Settings:
         "the project's root and with the file's name.",
     )
     timeouts: Timeouts = field(default_factory=Timeouts)
+    cache: Cached = field(default_factory=Cached)
     memory_limit: int = _setting(
         MEMORY,
         "4 GiB",
-        'The memory that a tracer may take; one that takes more is replaced. An amount (`"4 GiB"`) or a number of bytes.',
+        'The memory that a tracer, or a compiler, may take; one that takes more is replaced. An amount (`"4 GiB"`) or a number of bytes.',
     )
     trace: Trace = field(default_factory=Trace)
     problems: tuple[str, ...] = field(default=(), metadata={"internal": True})

@@ -1,0 +1,139 @@
+"""`jaxsight targets`: what can be compiled for here, what it needs, and getting it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.compiler import environments
+from jaxsight.compiler.targets import names, parse
+from jaxsight.engine.interpreters import InterpreterError, choose, own_interpreter
+from jaxsight.engine.settings import merge, read_project
+
+_ASK = "import importlib.metadata as m; print(m.version('jax'))"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A target and whether it can be had: `ready`, `needs` (with what installs it), or `cannot` (with why)."""
+
+    target: str
+    title: str
+    state: str
+    detail: str
+
+
+def listed(python: str | None, *, as_json: bool) -> int:
+    """Print all targets; the exit status."""
+    interpreter = _interpreter(python)
+    jax = _jax(interpreter)
+    states = [_state(name, jax) for name in names()]
+    console = Console(highlight=False)
+    if as_json:
+        console.print(
+            Text(json.dumps([asdict(state) for state in states], indent=2)), soft_wrap=True
+        )
+        return 0
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("target", "device", "", ""):
+        table.add_column(title, no_wrap=title == "target")
+    colours = {"ready": "green", "needs": "yellow", "cannot": "dim"}
+    for state in states:
+        table.add_row(
+            state.target, state.title, Text(state.state, colours[state.state]), state.detail
+        )
+    console.print(table)
+    console.print(
+        Text(
+            f"\nJAX {jax} of {interpreter}. ssh://HOST or ssh://HOST/TARGET compiles on another machine.",
+            "dim",
+        )
+    )
+    return 0
+
+
+def install(platform: str, python: str | None) -> int:
+    """Get what a platform's targets need; the exit status.
+
+    Raises:
+        CommandError: it cannot be had.
+    """
+    interpreter = _interpreter(python)
+    jax = _jax(interpreter)
+    errors = Console(stderr=True, highlight=False)
+    try:
+        made = environments.install(
+            platform.partition(":")[0],
+            jax,
+            interpreter,
+            lambda text: errors.print(Text(text, "dim")),
+        )
+    except environments.InstallError as error:
+        raise CommandError(str(error)) from error
+    Console(highlight=False, soft_wrap=True).print(
+        f"{platform}: ready, JAX {made.jax} in {made.folder}"
+    )
+    return 0
+
+
+def remove(platform: str) -> int:
+    """Delete the environments of a platform; the exit status."""
+    found = environments.installed(platform)
+    for each in found:
+        environments.remove(each)
+        Console(highlight=False, soft_wrap=True).print(f"removed {each.folder}")
+    return 0
+
+
+def _state(name: str, jax: str) -> State:
+    target = parse(name)
+    if target.chip is None:
+        if target.platform == "cpu":
+            return State(name, target.title, "ready", "compiled by your own jaxlib")
+        if Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi"):
+            return State(name, target.title, "ready", "if your JAX has its CUDA plugin")
+        return State(name, target.title, "cannot", "this machine has no NVIDIA GPU")
+    if sys.platform != "linux":
+        return State(
+            name,
+            target.title,
+            "cannot",
+            f"its compiler exists for Linux only: use ssh://HOST/{name}, a container or WSL2",
+        )
+    found = environments.suiting(target.platform, jax)
+    if found is not None:
+        return State(name, target.title, "ready", f"ahead of time, by JAX {found.jax}")
+    size = environments.MEGABYTES[target.platform]
+    return State(
+        name,
+        target.title,
+        "needs",
+        f"`jaxsight targets install {target.platform}`, about {size} MB",
+    )
+
+
+def _interpreter(python: str | None) -> str:
+    """The interpreter that the project's functions are traced with."""
+    root = str(Path.cwd())
+    settings = merge(read_project(root), {"python": python} if python else {})
+    try:
+        return choose(root, settings.python, "", os.environ, own=own_interpreter()).path
+    except InterpreterError as error:
+        raise CommandError(str(error)) from error
+
+
+def _jax(python: str) -> str:
+    done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CommandError(f"{python} has no JAX: choose another interpreter with --python")
+    return done.stdout.strip()

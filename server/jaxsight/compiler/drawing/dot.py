@@ -1,0 +1,87 @@
+"""A kernel graph in Graphviz's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Graph, Kernel
+
+_MOST = 8
+"""Operations listed in a kernel's box."""
+_LONGEST = 44
+
+
+def dot(graph: Graph, source: Callable[[str], str]) -> str:
+    """The graph as DOT.
+
+    Args:
+        source: what is written where an equation (by its path) comes from.
+    """
+    return "\n".join(_lines(graph, source)) + "\n"
+
+
+def _lines(graph: Graph, source: Callable[[str], str]) -> Iterator[str]:
+    yield f"digraph {_quoted(graph.module or 'kernels')} {{"
+    yield '  graph [rankdir=TB, fontname="Helvetica", fontsize=10, bgcolor="white", nodesep=0.3, ranksep=0.4];'
+    yield '  node [fontname="Helvetica", fontsize=10, shape=box, style="filled,rounded", color="#9aa0a6"];'
+    yield '  edge [fontname="Helvetica", fontsize=9, color="#5f6368", arrowsize=0.7];'
+    for index, value in enumerate(graph.parameters):
+        yield f'  p{index} [label={_quoted(value.text)}, fillcolor="#e8f0fe"];'
+    for index, value in enumerate(graph.outputs):
+        yield f'  o{index} [label={_quoted(value.text)}, fillcolor="#e6f4ea"];'
+    yield from _inside(graph, source, -1, "  ")
+    for edge in graph.edges:
+        yield f"  {_node(edge.source)} -> {_node(edge.target)} [label={_quoted(_flow(edge))}];"
+    yield "}"
+
+
+def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) -> Iterator[str]:
+    """The kernels of a loop (-1: of none), and the loops in it as boxes."""
+    for index, kernel in enumerate(graph.kernels):
+        if (kernel.loops[-1] if kernel.loops else -1) == loop:
+            label = _quoted(_label(index, kernel, source))
+            yield f'{indent}k{index} [label={label}, fillcolor="#dadce0"];'
+    for index, inner in enumerate(graph.loops):
+        if inner.parent != loop:
+            continue
+        trips = "?" if inner.trips is None else str(inner.trips)
+        yield f"{indent}subgraph cluster_{index} {{"
+        yield f'{indent}  label={_quoted(f"{inner.name} × {trips}")}; style=rounded; color="#9aa0a6"; bgcolor="white";'
+        yield from _inside(graph, source, index, indent + "  ")
+        yield f"{indent}}}"
+
+
+def _label(index: int, kernel: Kernel, source: Callable[[str], str]) -> str:
+    lines = [f"{index + 1}: {kernel.what}"]
+    told = list(dict.fromkeys(_short(source(path)) for path in kernel.equations))
+    lines += told[:_MOST]
+    if len(told) > _MOST:
+        lines.append(f"… {len(told) - _MOST} more")
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _flow(edge: Edge) -> str:
+    return f"{edge.value.text}\n{_size(edge.value.bytes)}"
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} GiB"
+
+
+def _node(end: End) -> str:
+    return {PARAMETER: "p", KERNEL: "k", OUTPUT: "o"}[end.what] + str(end.index)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
