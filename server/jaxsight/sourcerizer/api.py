@@ -7,7 +7,9 @@ import inspect
 import linecache
 import logging
 import re
+import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +21,7 @@ from jaxsight.interpreters.same import Difference, live, same_jaxpr
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import passing, rules, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
-from jaxsight.sourcerizer.exprs import Atom, Expr
+from jaxsight.sourcerizer.exprs import Atom, Expr, Index
 from jaxsight.sourcerizer.exprs import call as calling
 from jaxsight.sourcerizer.fixed import checks
 from jaxsight.sourcerizer.inlining import handled, inlined
@@ -30,12 +32,14 @@ from jaxsight.sourcerizer.module import (
     Raw,
     Return,
     Statement,
+    With,
     lines,
     roots,
 )
 from jaxsight.sourcerizer.options import Constants, Options, Style
 from jaxsight.sourcerizer.remarks import with_sources
 from jaxsight.sourcerizer.results import pytree
+from jaxsight.sourcerizer.source import Source
 from jaxsight.sourcerizer.whole import jitted
 from jaxsight.sourcerizer.writer import Placeholder, Writer
 
@@ -60,6 +64,19 @@ class Written:
     """Equations written, each shared function's once."""
     inlines: bool = False
     """Whether jitted functions were written in place of their calls, which makes it another jaxpr."""
+    constants: Constants = "inline"
+    """Where what is stored goes."""
+
+    @property
+    def passed(self) -> dict[str, Any]:
+        """What the caller of the written function passes in, by keyword."""
+        given = {placeholder.name: placeholder.value for placeholder in self.placeholders}
+        return given | (self.stored if self.constants == "argument" else {})
+
+    @property
+    def source(self) -> Source:
+        """The text, with what is not in it."""
+        return Source(self.text, self.stored if self.constants == "npz" else {}, self.passed)
 
 
 def sourcerize(
@@ -71,8 +88,8 @@ def sourcerize(
     shapes: bool = False,
     sources: bool = False,
     inline: bool = False,
-) -> Callable[..., str]:
-    """A function that takes `function`'s arguments (arrays or `jax.ShapeDtypeStruct`s) and gives the text of a Python module.
+) -> Callable[..., Source]:
+    """A function that takes `function`'s arguments (arrays or `jax.ShapeDtypeStruct`s) and gives the text of a Python module (a `Source`, which is a string).
 
     The module defines a function of the same name and signature, which traces to the same jaxpr; it imports `jax`, `numpy` and what the
     user's own code needs, and uses no private API.
@@ -80,8 +97,9 @@ def sourcerize(
     Args:
         style: `"lax"` spells each equation through `jax.lax`, `"pretty"` as people write.
         name: the written function's name, if not the original's.
-        constants: where arrays over a mebibyte go: `"inline"` refuses them, `"npz"` reads them from a file beside the module,
-            `"argument"` makes them arguments.
+        constants: where arrays go that are not regular: `"inline"` puts them into the text, compressed, and refuses more than a
+            mebibyte; `"npz"` reads them from a file beside the module, which `Source.save` writes; `"argument"` makes them arguments,
+            which `Source.passed` holds.
         shapes: a comment with dtype and shape on each line.
         sources: the user's source as a comment wherever it changes.
         inline: writes the inside of jitted functions in place of calls.
@@ -92,8 +110,8 @@ def sourcerize(
     """
     options = Options(style, constants, shapes, sources, inline)
 
-    def of(*args: Any, **kwargs: Any) -> str:
-        return write(function, args, kwargs, options, name).text
+    def of(*args: Any, **kwargs: Any) -> Source:
+        return write(function, args, kwargs, options, name).source
 
     return of
 
@@ -139,8 +157,8 @@ def write(
 
 
 def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | Exception | None:
-    """Where a written module is not the program that it was written for; None too where it cannot be executed by itself."""
-    if written.stored or written.inlines:
+    """Where a written module is not the program that it was written for; None too where it was not to be."""
+    if written.inlines:
         return None
     values = [argument.value for argument in call.arguments]
     try:
@@ -203,7 +221,11 @@ def _write(
     statements: list[Statement] = [*nested, *refused.statements, *scope.body, Return(value)]
     main = Function(name, parameters, statements)
     main.docstring = passing.explained(
-        [(given.name, given.why) for given in extra], refused.explained
+        [
+            *((given.name, given.why) for given in extra),
+            *((constant, arrays.about(writer.stored[constant])) for constant in stored),
+        ],
+        refused.explained,
     )
     made_of: list[Statement] = [main] if one is None else one.decorated(main)
     body = _module(writer, made_of, name, options)
@@ -218,6 +240,7 @@ def _write(
         tuple(writer.bound),
         writer.equations,
         options.inline,
+        options.constants,
     )
 
 
@@ -289,7 +312,8 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
         for constant, packed in writer.packed:
             rest.append(Raw(arrays.definition(constant, packed)))
     if options.constants == "npz" and writer.stored:
-        rest.extend(_companion(writer, name))
+        rest.extend(_companion(writer))
+    rest.extend(writer.made)
     core = [*writer.constants, *inner, *rest]
     imports = _imports("\n".join(line.text for line in lines(core)), writer)
     gap = [""] if imports or writer.constants else []  # functions bring their own
@@ -301,18 +325,14 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
     return body
 
 
-def _companion(writer: Writer, name: str) -> list[Statement]:
-    return [
-        Raw(
-            [
-                f'with np.load(Path(__file__).with_name("{name}.npz")) as _stored:',
-                *(
-                    f'    {constant} = jnp.asarray(_stored["{constant}"])'
-                    for constant in writer.stored
-                ),
-            ]
-        )
-    ]
+def _companion(writer: Writer) -> list[Statement]:
+    """Reads the stored arrays from the file of the module's name beside it."""
+    reading: list[Statement] = []
+    for name, held in writer.stored.items():
+        stored = Index(Atom("_stored"), (spelling.text(name),))
+        reading.append(Assign(name, arrays.read_back(stored, held)))
+    opened_ = Atom('np.load(Path(__file__).with_suffix(".npz")) as _stored')
+    return [With(opened_, reading)]
 
 
 def _imports(text: str, writer: Writer) -> list[str]:
@@ -368,13 +388,15 @@ def check(
 
 
 def load(written: Written) -> Callable[..., Any]:
-    """The function that a written module defines, its placeholders filled with what they stand for."""
+    """The function that a written module defines, given what its caller passes in and the arrays that it reads."""
     namespace: dict[str, Any] = {"__name__": f"sourcerized_{written.name}"}
     path = f"<sourcerized {written.name}>"
     linecache.cache[path] = (len(written.text), None, written.text.splitlines(True), path)
-    exec(compile(written.text, path, "exec"), namespace)  # noqa: S102 - its own text
+    code = compile(written.text, path, "exec")
+    with tempfile.TemporaryDirectory() if written.source.constants else nullcontext("") as folder:
+        if folder:
+            namespace["__file__"] = f"{folder}/{written.name}.py"
+            written.source.save(namespace["__file__"])
+        exec(code, namespace)  # noqa: S102 - its own text
     made: Callable[..., Any] = namespace[written.name]
-    given = {placeholder.name: placeholder.value for placeholder in written.placeholders}
-    if given:
-        return functools.partial(made, **given)
-    return made
+    return functools.partial(made, **written.passed) if written.passed else made

@@ -18,27 +18,31 @@ import numpy as np
 from jaxsight.interpreters.compat import parameters as read
 from jaxsight.interpreters.same import value_token
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.exprs import Atom, Expr, call, list_
+from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, call, list_
 from jaxsight.sourcerizer.layout import flat
 
 FEW = 32
 """Numbers that are written one by one."""
 
 LARGEST_INLINE = 1 << 20
-"""Bytes of the array that may stand in the text, compressed."""
+"""Bytes of the arrays of a module that may stand in the text, compressed, in all."""
 
 _CHUNK = 76
 """Characters of a line of compressed data."""
 
 
 class TooLarge(ValueError):
-    """A constant that the caller must choose a place for."""
+    """Constants that the caller must choose a place for: `value` makes them `total` bytes."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, total: int) -> None:
         shape = "×".join(map(str, value.shape))
+        held = f"an array of {value.nbytes:,} bytes ({value.dtype} {shape})"
+        if total > value.nbytes:
+            held = f"arrays of {total:,} bytes, among them {held}"
         super().__init__(
-            f"the function holds an array of {value.nbytes:,} bytes ({value.dtype} {shape}), more than fits in text; "
-            'say constants="npz" for a file beside the module or constants="argument" to pass it in'
+            f"the function holds {held}, more than the mebibyte that fits in a text; say "
+            'constants="npz" for a file beside the module or constants="argument" to pass them in '
+            "(--constants in the terminal)"
         )
 
 
@@ -147,6 +151,29 @@ def _makes(candidate: Expr, value: Any) -> bool:
         and made.shape == value.shape
         and bool(getattr(made, "weak_type", False)) == bool(getattr(value, "weak_type", False))
     )
+
+
+def about(value: Any) -> str:
+    """What an array is that the function holds, for the docstring of a function that it is passed to."""
+    return f"is an array that the original holds, {value.dtype}{list(value.shape)}"
+
+
+def plain(value: Any) -> np.ndarray[Any, Any]:
+    """An array as NumPy's files hold it: of a type of NumPy's own, or the bytes of one."""
+    found = np.asarray(value)
+    return found if found.dtype.isbuiltin == 1 else np.ascontiguousarray(found).view(_BYTES)
+
+
+_BYTES = np.dtype(np.uint8)
+
+
+def read_back(stored: Expr, value: Any) -> Expr:
+    """The array that `stored` names in a file, with its own type again."""
+    found = np.asarray(value)
+    if found.dtype.isbuiltin == 1:
+        return call("jnp.asarray", stored)
+    whole = call(Attribute(stored, "view"), spelling.dtype(found.dtype))
+    return call("jnp.asarray", call(Attribute(whole, "reshape"), spelling.value(found.shape)))
 
 
 def packed(value: Any) -> Packed:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
@@ -137,6 +138,8 @@ class Writer:
     functions: list[Statement] = field(default_factory=list)
     constants: list[Statement] = field(default_factory=list)
     packed: list[tuple[str, arrays.Packed]] = field(default_factory=list)
+    made: list[Statement] = field(default_factory=list)
+    """Constants that are made of packed or stored ones."""
     stored: dict[str, Any] = field(default_factory=dict)
     """Arrays for the companion file, or for arguments, by name."""
     placeholders: dict[int, Placeholder] = field(default_factory=dict)
@@ -156,6 +159,7 @@ class Writer:
     _shared: dict[Any, tuple[Any, str]] = field(default_factory=dict)
     _building: list[str] = field(default_factory=list)
     _rules: int = 0
+    _inlined: int = 0
     _customs: dict[Any, list[tuple[Program, str]]] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
@@ -225,13 +229,21 @@ class Writer:
             return scalar(value, weak=bool(getattr(value, "weak_type", False)))
         if not hasattr(value, "nbytes"):
             value = np.asarray(value)  # what JAX 0.8 makes of NumPy's arrays
-        name = self.names.fresh("_CONSTANT")
         short = arrays.spelled(value)
+        in_argument = short is None and self.options.constants == "argument"
+        name = self.names.fresh("constant" if in_argument else "_CONSTANT")
         if short is not None:
             self.constants.append(Assign(name, short))
+        elif in_argument:
+            self.stored[name] = value
+        elif read.is_key(getattr(value, "aval", value)):
+            data = self.constant(jax.random.key_data(value))
+            impl = spelling.text(read.key_impl(value.dtype))
+            self.made.append(Assign(name, call("jax.random.wrap_key_data", data, impl=impl)))
         elif self.options.constants == "inline":
-            if value.nbytes > arrays.LARGEST_INLINE:
-                raise arrays.TooLarge(value)
+            self._inlined += value.nbytes
+            if self._inlined > arrays.LARGEST_INLINE:
+                raise arrays.TooLarge(value, self._inlined)
             self.packed.append((name, arrays.packed(value)))
         else:
             self.stored[name] = value
