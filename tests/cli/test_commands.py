@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxsight.cli.sourcerize import Style, Transform
-from jaxsight.tracer.protocol import STYLES, TRANSFORMS
+from jaxsight.cli.sourcerize import Constants, Style, Transform
+from jaxsight.tracer.protocol import CONSTANTS, STYLES, TRANSFORMS
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
@@ -214,6 +215,48 @@ def test_sourcerize_writes_into_a_file(project: Path) -> None:
     assert done.stderr.endswith("out.py cannot be written: No such file or directory\n")
 
 
+@pytest.fixture
+def holding(project: Path) -> Path:
+    """A project with a function that holds a large array."""
+    (project / "holding.py").write_text(
+        "import jax.numpy as jnp, numpy as np\n"
+        "TABLE = jnp.asarray(np.random.default_rng(0).normal(size=(600, 500)))\n\n"
+        "def dense(x):\n"
+        '    """Example inputs: x: f32[600]"""\n'
+        "    h = x @ TABLE\n"
+        "    return h * 2\n"
+    )
+    return project
+
+
+def test_sourcerize_writes_arrays_into_a_file_beside_the_source(holding: Path) -> None:
+    options = ["--constants", "npz", "--output", "out.py"]
+    done = jaxsight("sourcerize", "holding.py:dense", *options, cwd=holding)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (holding / "out.npz").stat().st_size > 1_000_000
+    made = runpy.run_path(str(holding / "out.py"))["dense"]
+    assert made(np.zeros(600, np.float32)).shape == (500,)
+
+
+def test_sourcerize_asks_where_arrays_go_that_fit_nowhere(holding: Path) -> None:
+    done = jaxsight("sourcerize", "holding.py:dense", "--constants", "inline", cwd=holding)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "1,200,000 bytes" in done.stderr
+    assert "--constants" in done.stderr
+    done = jaxsight("sourcerize", "holding.py:dense", "--constants", "npz", cwd=holding)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "needs --output" in done.stderr
+    done = jaxsight("sourcerize", "holding.py:dense", cwd=holding)
+    assert "def dense(x, *, constant):" in done.stdout
+
+
+def test_sourcerize_comments_on_types_and_on_the_source(holding: Path) -> None:
+    options = ["--shapes", "--sources", "--constants", "argument"]
+    done = jaxsight("sourcerize", "holding.py:dense", *options, cwd=holding)
+    assert "    # h = x @ TABLE\n" in done.stdout
+    assert "  # f32[500]\n" in done.stdout
+
+
 def test_sourcerize_checks_without_printing_source(project: Path) -> None:
     done = jaxsight("sourcerize", "model.py:double", "--check", cwd=project)
     assert done.returncode == 0
@@ -242,6 +285,7 @@ def test_sourcerize_says_why_there_is_no_source(
 def test_sourcerize_offers_the_styles_and_transformations_of_the_tracer() -> None:
     assert tuple(Style) == STYLES
     assert tuple(Transform) == TRANSFORMS
+    assert tuple(Constants) == CONSTANTS
 
 
 def test_an_interpreter_that_does_not_exist_is_named(project: Path) -> None:

@@ -19,9 +19,10 @@ from jaxsight.cli.check import Format, check
 from jaxsight.cli.errors import UNUSABLE, CommandError
 from jaxsight.cli.kernels import kernels
 from jaxsight.cli.show import What, show
-from jaxsight.cli.sourcerize import Style, Transform, sourcerize
+from jaxsight.cli.sourcerize import Constants, Style, Transform, sourcerize
 from jaxsight.cli.sources import parse_address
 from jaxsight.engine.settings.kinds import CODE_LIST
+from jaxsight.tracer.protocol import Sourcerize
 
 app = typer.Typer(
     name="jaxsight",
@@ -135,6 +136,20 @@ def sourcerize_command(
     transform: Annotated[
         Transform | None, typer.Option(help="Write a transformation of the function instead.")
     ] = None,
+    constants: Annotated[
+        Constants | None,
+        typer.Option(
+            help="Where arrays go: [cyan]inline[/cyan]: into the text, up to a mebibyte; [cyan]npz[/cyan]: into a file beside "
+            "the output; [cyan]argument[/cyan]: into arguments. When not given: into the text if they fit there, else into arguments."
+        ),
+    ] = None,
+    shapes: Annotated[
+        bool, typer.Option("--shapes", help="A comment with the type on each line.")
+    ] = False,
+    sources: Annotated[
+        bool,
+        typer.Option("--sources", help="Your source as a comment wherever it changes."),
+    ] = False,
     check: Annotated[
         bool,
         typer.Option(
@@ -158,14 +173,20 @@ def sourcerize_command(
         jaxsight sourcerize model.py:loss --transform grad --output loss_grad.py
         jaxsight sourcerize model.py:Attention.__call__ --check
     """
-    _run(_sourcerize(function, set_name, style, transform, check, output, python, as_json))
+    wanted = Sourcerize(
+        style.value,
+        transform.value if transform is not None else "",
+        constants=constants.value if constants is not None else "",
+        shapes=shapes,
+        sources=sources,
+    )
+    _run(_sourcerize(function, set_name, wanted, check, output, python, as_json))
 
 
 async def _sourcerize(
     function: str,
     set_name: str | None,
-    style: Style,
-    transform: Transform | None,
+    wanted: Sourcerize,
     check: bool,
     output: Path | None,
     python: str | None,
@@ -174,8 +195,7 @@ async def _sourcerize(
     return await sourcerize(
         parse_address(function),
         set_name=set_name,
-        style=style.value,
-        transform=transform.value if transform is not None else "",
+        wanted=wanted,
         check=check,
         output=output,
         python=python,

@@ -40,12 +40,19 @@ class Transform(StrEnum):
     INVERSE = "inverse"
 
 
+class Constants(StrEnum):
+    """Where arrays go that are not regular: `protocol.CONSTANTS`."""
+
+    INLINE = "inline"
+    NPZ = "npz"
+    ARGUMENT = "argument"
+
+
 async def sourcerize(
     address: Address,
     *,
     set_name: str | None,
-    style: str,
-    transform: str,
+    wanted: Sourcerize,
     check: bool,
     output: Path | None,
     python: str | None,
@@ -58,13 +65,15 @@ async def sourcerize(
         output: a file for the source, instead of stdout.
 
     Raises:
-        CommandError: there is no such function, it has no example inputs, no tracer can be had, or `output` cannot be written.
+        CommandError: there is no such function, it has no example inputs, no tracer can be had, `output` cannot be written, or is missing
+            where arrays are to go beside it.
     """
+    if wanted.constants == Constants.NPZ and output is None and not check:
+        raise CommandError("--constants npz needs --output: the arrays go into a file beside that")
     source = read_source(address.path)
     path = str(address.path)
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    wanted = Sourcerize(style, transform)
-    name = label(address.function, transform)
+    name = label(address.function, wanted.transform)
     async with running([], {"python": python} if python else {}) as run:
         view = await viewed(run, address, source, set_name, errors)
         if not isinstance(view.answer.reply, Traced):
@@ -81,7 +90,7 @@ async def sourcerize(
             return FOUND
     if output is not None and not check:
         try:
-            await asyncio.to_thread(output.write_text, shown.text, encoding="utf-8")
+            await asyncio.to_thread(_write, output, shown)
         except OSError as error:
             raise CommandError(f"{output} cannot be written: {error.strerror}") from error
     if as_json:
@@ -91,6 +100,12 @@ async def sourcerize(
     elif output is None:
         _print_source(shown.text)
     return 0
+
+
+def _write(path: Path, shown: Shown) -> None:
+    if shown.companion:
+        path.with_suffix(".npz").write_bytes(shown.companion)
+    path.write_text(shown.text, encoding="utf-8")
 
 
 def _count(equations: int) -> str:

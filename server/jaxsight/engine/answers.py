@@ -115,3 +115,5 @@ class Shown:
     links: tuple[Linked, ...] = ()
     stale: bool = False
     equations: int = 0
+    companion: bytes = b""
+    """The file of arrays that source reads from beside it."""

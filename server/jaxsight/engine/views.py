@@ -6,6 +6,7 @@ edited since) is shifted through the edit and called stale; what stood inside th
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -122,7 +123,8 @@ class View:
             Linked(link.line, link.path, self.range_of(link.span) if link.span else None)
             for link in shown.links
         )
-        return Shown(title, self.words(shown.text), links, self.stale, shown.equations)
+        companion = base64.b64decode(shown.companion)
+        return Shown(title, self.words(shown.text), links, self.stale, shown.equations, companion)
 
     def range_of(self, span: Span) -> Range | None:
         """Where the span stands now, or nothing when it is gone."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-VERSION = 4
+VERSION = 5
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
 CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
@@ -103,6 +103,8 @@ class Argument:
 
 
 STYLES = ("lax", "pretty")
+CONSTANTS = ("inline", "npz", "argument")
+
 TRANSFORMS = ("grad", "value_and_grad", "vmap", "jvp", "jit", "inverse")
 
 
@@ -119,8 +121,13 @@ class Sourcerize:
     name: str = ""
     """What the written function is called; the tracer chooses when it is empty."""
     constants: str = ""
-    """Where arrays go that are too large for a text: `argument`, or nowhere, with an error (`inline`). When it is empty they
-    become arguments of the written function."""
+    """Where arrays go: into the text, or nowhere, with an error, if they are too large for it (`inline`), into a file beside it
+    (`npz`), or into arguments of the written function (`argument`). When it is empty: into the text if they fit there, else into
+    arguments."""
+    shapes: bool = False
+    """A comment with the type on each line."""
+    sources: bool = False
+    """The user's source as a comment wherever it changes."""
 
 
 MAPPED_SIZE = 8
@@ -426,6 +433,8 @@ class Shown:
     links: tuple[Link, ...] = field(default=())
     equations: int = 0
     reused: tuple[Reused, ...] = ()
+    companion: str = ""
+    """The file of arrays that written source reads from beside it, in base64; empty where there is none."""
 
 
 ToTracer = Trace | Show | Lower | Overlay | Cancel

@@ -6,13 +6,16 @@ text what the user wrote for it.
 
 from __future__ import annotations
 
-import functools
+import base64
+import io
 import linecache
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.tracer import protocol, shown
@@ -52,7 +55,7 @@ def written(
             raise refusal("sourcerize", words, type=type(error).__name__) from error
         file = f"<sourcerized {made.name}>"
         try:
-            function = functools.partial(api.load(made), **made.stored)
+            function = api.load(made)
             again = _program(function, call)
             difference = same_jaxpr(original, again)
         except CancelledByServer:
@@ -67,7 +70,28 @@ def written(
             words = f"what was written for {call.about} is not the same program, so it is not shown: {difference}"
             raise refusal("sourcerize", words, type="NotTheSame")
         links = tuple(dict.fromkeys(_links(original, again, file)))
-    return protocol.Shown(request.id, clean(made.text), links, jaxprs.count(original))
+    count = jaxprs.count(original)
+    return protocol.Shown(request.id, clean(made.text), links, count, companion=_companion(made))
+
+
+def _companion(made: Written) -> str:
+    """The file of arrays, for a module that reads one. Raises `UserError` for one that is too large to be sent."""
+    arrays = made.source.constants
+    if not arrays:
+        return ""
+    if (size := sum(array.nbytes for array in arrays.values())) > _LARGEST_FILE:
+        words = (
+            f"the arrays that {made.name} holds are {size:,} bytes, more than are sent here; "
+            'say jaxsight.sourcerize(..., constants="npz")(...).save(path) in Python'
+        )
+        raise refusal("sourcerize", words, type="TooLarge")
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return base64.b64encode(file.getvalue()).decode("ascii")
+
+
+_LARGEST_FILE = 40 * 1024 * 1024
+"""Bytes of arrays that a frame has room for, in base64."""
 
 
 def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
@@ -91,12 +115,13 @@ def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
             fits=naming.fits,
         )
 
+    options = Options(style, constants, wanted.shapes, wanted.sources)
     try:
-        return made(Options(style, constants))
+        return made(options)
     except TooLarge:
         if wanted.constants:
             raise
-    return made(Options(style, "argument"))
+    return made(replace(options, constants="argument"))
 
 
 def _told(error: BaseException) -> str:
