@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
+
+# What is compiled is kept apart from what the person who runs the tests has compiled; compilers are those that `make` installed.
+os.environ.setdefault("JAXSIGHT_COMPILERS", str(Path(__file__).parents[1] / ".venvs" / "compilers"))
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxsight-tests-")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest_asyncio
 
 from jaxsight.engine.session import Session
+from tests.quiet import QUIET
 
 ROOT = Path(__file__).parents[1] / "fixtures"
 
@@ -17,6 +18,6 @@ ROOT = Path(__file__).parents[1] / "fixtures"
 async def session() -> AsyncIterator[Session]:
     """A session on the fixtures' folder, with this Python as the user's."""
     session = Session()
-    session.configure([str(ROOT)], {"python": sys.executable})
+    session.configure([str(ROOT)], {**QUIET, "python": sys.executable})
     yield session
     await session.aclose()

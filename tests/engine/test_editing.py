@@ -13,6 +13,7 @@ import pytest_asyncio
 from jaxsight.engine.session import Session
 from jaxsight.engine.text import Position
 from tests.engine.rendering import with_hints
+from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,7 +46,7 @@ def unrelated(x):
 async def editing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
     session = Session()
     root = tmp_path_factory.mktemp("project")
-    session.configure([str(root)], {"python": sys.executable})
+    session.configure([str(root)], {**QUIET, "python": sys.executable})
     yield session
     await session.aclose()
 

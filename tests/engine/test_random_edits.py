@@ -19,6 +19,7 @@ import pytest_asyncio
 from jaxsight.engine.module import Module
 from jaxsight.engine.session import Session
 from jaxsight.engine.text import Position
+from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -238,7 +239,7 @@ async def sessions() -> AsyncIterator[Callable[[Path], Session]]:
 
     def session(root: Path) -> Session:
         new = Session()
-        new.configure([str(root)], {"python": sys.executable})
+        new.configure([str(root)], {**QUIET, "python": sys.executable})
         made.append(new)
         return new
 

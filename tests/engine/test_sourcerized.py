@@ -19,6 +19,7 @@ from jaxsight.engine.sourcerized import NotSourcerized
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.tracer.protocol import Sourcerize
 from tests.engine.rendering import cursor
+from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -74,7 +75,7 @@ def branch(x):
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
     session = Session()
     root = tmp_path_factory.mktemp("sourcerized")
-    session.configure([str(root)], {"python": sys.executable})
+    session.configure([str(root)], {**QUIET, "python": sys.executable})
     yield session
     await session.aclose()
 

@@ -15,6 +15,7 @@ import pytest_asyncio
 from jaxsight.engine.answers import Hover
 from jaxsight.engine.session import Session
 from jaxsight.engine.text import Position, Range
+from tests.quiet import QUIET
 
 SERVER = Path(__file__).parents[2] / "server"
 VIEWS = """\
@@ -88,7 +89,7 @@ def test_terminal_tells_of_an_interpreter_that_fails_or_is_not_there(folder: Pat
 async def session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Session]:
     monkeypatch.setenv("PYTHONPATH", str(folder / "site"))
     session = Session()
-    session.configure([str(folder)], {"python": sys.executable})
+    session.configure([str(folder)], {**QUIET, "python": sys.executable})
     session.open(str(folder / "model.py"), MODEL)
     yield session
     await session.aclose()

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from tests.lsp.client import Client, at, connected, on, recorded, span
+from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -62,7 +63,7 @@ async def editor(name: str, *roots: Path, **options: Any) -> AsyncIterator[Clien
             rootUri=folders[0]["uri"],
             rootPath=str(roots[0]),
             workspaceFolders=folders,
-            initializationOptions={"python": sys.executable, **options},
+            initializationOptions={**QUIET, "python": sys.executable, **options},
         )
         yield client
 
@@ -350,7 +351,7 @@ async def test_each_folder_has_its_own_settings(tmp_path: Path) -> None:
 
 async def test_hover_asked_before_the_settings_came_is_answered_by_them(tmp_path: Path) -> None:
     uri = (tmp_path / "model.py").as_uri()
-    settings = {"python": sys.executable, "sizes": {"B": 7}}
+    settings = {**QUIET, "python": sys.executable, "sizes": {"B": 7}}
     text = 'def f(x):\n    """\n    Example inputs:\n        x: f32[B]\n        where B=3\n    """\n    return x\n'
     async with connected() as client:
         client.answers["workspace/configuration"] = lambda params: [

@@ -52,7 +52,7 @@ async def test_made_documents_are_offered_to_clients_that_open_them(
 ) -> None:
     result = await client.initialize(recorded(name)["initialize"])
     offered = result["capabilities"]["workspace"].get("textDocumentContent")
-    kinds = ("jaxpr", "view", "lax", "pretty")
+    kinds = ("jaxpr", "stablehlo", "hlo", "kernels", "view", "lax", "pretty")
     schemes = [f"jaxsight-{kind}" for kind in kinds]
     assert offered == ({"schemes": schemes} if name in OPENS_CONTENT else None)
 

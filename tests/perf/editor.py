@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.quiet import QUIET
+
 PATIENCE = 120.0
 """Seconds after which a benchmark gives up."""
 
@@ -82,7 +84,7 @@ class Editor:
                 "rootUri": uri,
                 "workspaceFolders": [{"uri": uri, "name": "bench"}],
                 "capabilities": CAPABILITIES,
-                "initializationOptions": {"python": sys.executable},
+                "initializationOptions": {**QUIET, "python": sys.executable},
             },
         )
         self.notify("initialized", {})

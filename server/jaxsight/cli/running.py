@@ -109,7 +109,9 @@ async def running(roots: list[str], editor: Mapping[str, object]) -> AsyncIterat
         run = Running(session, errors, spinner)
         following = asyncio.create_task(run.follow())
         try:
-            session.configure(roots, editor, trusted=True)
+            # Nothing is compiled but what the command asks for.
+            quiet = {"inlayHints": {"kernels": False, "barriers": False}}
+            session.configure(roots, {**quiet, **editor}, trusted=True)
             yield run
         finally:
             following.cancel()

@@ -70,7 +70,9 @@ def parse(text: str) -> Target:
         return Target(f"{platform}:{chip}", platform, gpu)
     if platform == "tpu" and (tpu := TPUS.get(_tpu_name(chip))) is not None:
         return Target(f"tpu:{tpu.name}", "tpu", tpu)
-    near = difflib.get_close_matches(wanted.lower(), names(), n=3, cutoff=0.5)
+    short = {name.rpartition(":")[2]: name for name in names()}
+    found = difflib.get_close_matches(wanted.lower(), [*names(), *short], n=3, cutoff=0.6)
+    near = list(dict.fromkeys(short.get(name, name) for name in found))
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names())}"
     raise UnknownTarget(f"there is no target {text!r}; {hint}")
 

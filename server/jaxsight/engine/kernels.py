@@ -24,6 +24,9 @@ from jaxsight.workers.compilers import Trouble
 SIGN = "▣"
 BARRIER = "⊣"
 
+_UNSAID = frozenset({"output", "other"})
+"""Reasons that are no barriers, or that nobody knows."""
+
 _NAMED = 5
 """Equations or kernels that a line names before it counts the rest."""
 
@@ -134,12 +137,16 @@ def hints(kernels: Kernels, *, totals: bool, barriers: bool) -> Iterator[Hint]:
     ends: dict[int, list[tuple[int, Kernel]]] = {}
     for index, kernel in enumerate(kernels.graph.kernels):
         place = kernels.ending(kernel)
-        if kernel.ends_because != "output" and place is not None:
+        if kernel.ends_because not in _UNSAID and place is not None:
             ends.setdefault(place.end.line, []).append((index, kernel))
+    own = view.subject_range
     for line, ended in ends.items():
+        at = _line_end(view, line)
+        # A helper's line speaks of the function that calls it.
+        of = "" if own.start <= at.start <= own.end else f" of {view.subject.name}"
         yield Hint(
-            _line_end(view, line),
-            f"{BARRIER} {_barrier(kernels, ended)}",
+            at,
+            f"{BARRIER} {_barrier(kernels, ended)}{of}",
             "\n\n".join(_sentence(kernels, index, kernel) for index, kernel in ended[:_NAMED]),
             stale,
         )

@@ -1,4 +1,4 @@
-"""Code lenses: above a function, the example inputs that it is traced with, its jaxpr and its source in pure JAX."""
+"""Code lenses: above a function, the example inputs that it is traced with, its jaxpr, its kernels and its source in pure JAX."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOW = "jaxsight.show"
 
 
 def lenses(path: str, subject: Subject, chosen: ExampleSet | None) -> Iterator[Lens]:
-    """The set in use (a click chooses another), the jaxpr, and the function sourcerized."""
+    """The set in use (a click chooses another), the jaxpr, the kernels, and the function sourcerized."""
     sets = subject.examples.sets
     if chosen is None:
         return
@@ -25,4 +25,5 @@ def lenses(path: str, subject: Subject, chosen: ExampleSet | None) -> Iterator[L
         title = name
     yield Lens(subject.name_range, title, CHOOSE_SET, (path, subject.name))
     yield Lens(subject.name_range, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
+    yield Lens(subject.name_range, "kernels", SHOW, (path, subject.name, "kernels"))
     yield Lens(subject.name_range, "sourcerize", SHOW, (path, subject.name, "pretty"))

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from jaxsight.compiler.cache import Cache
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import Target, UnknownTarget, parse
-from jaxsight.engine import examples, failures
+from jaxsight.engine import contracts, examples, failures
 from jaxsight.engine import kernels as kernel_words
 from jaxsight.engine.actions import add_examples, sourcerize, views
 from jaxsight.engine.answering import Answering, Superseded
@@ -194,14 +194,14 @@ class Session:
         if not (wanted.shapes or wanted.kernels or wanted.barriers):
             return []
         views = await self._views(document, None if wait else PATIENCE)
-        if wait:
+        if wait and (wanted.kernels or wanted.barriers):
             for view in views:
                 await self._result(view)
+            views = await self._views(document, None)
         shapes = self._shape_hints(document, views, range) if wanted.shapes else []
         kernels = [
             hint
-            for view in views
-            for hint in self._kernel_hints(view, wanted.kernels, wanted.barriers)
+            for hint in self._all_kernel_hints(views, wanted.kernels, wanted.barriers)
             if range is None or range.touches(hint.range)
         ]
         return sorted([*shapes, *kernels], key=lambda hint: (hint.range, hint.label))
@@ -224,6 +224,19 @@ class Session:
             for hint in shape_hints(targets, view):
                 hints[hint.range] = hint
         return list(hints.values())
+
+    def _all_kernel_hints(
+        self, views: Sequence[View], totals: bool, barriers: bool
+    ) -> Iterator[Hint]:
+        """A line is told of by the function that it stands in, if that was traced, else by the first that reaches it."""
+        told: set[Position] = set()
+        for view in views:
+            for hint in self._kernel_hints(view, totals, barriers):
+                at = hint.range.start
+                others = (other.subject_range for other in views if other is not view)
+                if at in view.subject_range or not (at in told or any(at in one for one in others)):
+                    told.add(at)
+                    yield hint
 
     def _kernel_hints(self, view: View, totals: bool, barriers: bool) -> Iterator[Hint]:
         """What is known of a function's kernels on the first target; of its last text, while there is no more."""
@@ -257,6 +270,23 @@ class Session:
         settings = project.settings
         return chosen_targets(settings.target, settings.targets, project.jax)
 
+    async def _broken_contracts(self, view: View, patience: float | None) -> list[Finding]:
+        """What does not hold of what a function's docstring expects; a compile that takes longer is told of when it is done."""
+        found: list[Finding] = []
+        for expect in contracts.contracts(view):
+            try:
+                target = contracts.target_of(expect)
+            except UnknownTarget as error:
+                found.append(contracts.wrong_target(view, expect, error))
+                continue
+            task = asyncio.ensure_future(self._result(view, target))
+            done, _ = await asyncio.wait([task], timeout=patience)
+            if not done:
+                self._keep(task, view.answer.question.path)
+            elif (result := task.result()) is not None:
+                found += contracts.findings(view, expect, result)
+        return found
+
     def _compile(self) -> Compiling:
         if self._compiling is None:
             settings = self._projects.any_settings
@@ -281,16 +311,29 @@ class Session:
             first = True
         else:
             first = False
+        answer = view.answer
         try:
             result = await self._compile().get(
-                view.answer, target, project.interpreter.path, project.lower
+                answer, target, project.interpreter.path, project.lower
             )
         except Gone:
+            # A tracer keeps few of its traces: trace again, and lower at once.
             self._answering.drop(question)
-            return None
+            try:
+                answer = await self._ask(question, waiting=False)
+                result = await self._compile().get(
+                    answer, target, project.interpreter.path, project.lower
+                )
+            except (Gone, Superseded):
+                return None
         if first and isinstance(result.outcome, Compiled):
-            self._compiled[question.path, view.subject.name] = (view.answer, result)
+            self._compiled[question.path, view.subject.name] = (answer, result)
         return result
+
+    @property
+    def compiles(self) -> int:
+        """How many programs were compiled: those that a cache had are not among them."""
+        return self._compiling.compilers.compiled if self._compiling is not None else 0
 
     async def kernels(
         self, path: str, function: str, target: str | None = None, set_name: str | None = None
@@ -328,6 +371,8 @@ class Session:
         subjects = self._subjects(document)
         views = await self._views(document, patience)
         found = [f for view in views for f in failures.findings(view)]
+        for view in views:
+            found += await self._broken_contracts(view, patience)
         project = self._projects.of(path)
         return report(
             document.module, subjects, found, project.settings, _below(project.root, path)

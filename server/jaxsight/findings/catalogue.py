@@ -44,6 +44,11 @@ CODES = {
             "reverse-mode-through-while",
             "Reverse-mode differentiation meets a loop of unknown length.",
         ),
+        Code(
+            "JX501",
+            "contract",
+            "An `Expect` line of the docstring does not hold on its target.",
+        ),
         Code("JX900", "settings", "A setting of the project is wrong."),
         Code("JX901", "malformed-example", "A line of the example inputs cannot be read."),
         Code("JX902", "unknown-dtype", "A dtype that neither JAX nor NumPy knows."),

@@ -24,7 +24,10 @@ WINDOWS = os.name == "nt"
 
 VIEW = "view"
 
-_ENDINGS = {JAXPR: ".jaxpr", VIEW: ".txt"} | {style: f".{style}.py" for style in STYLES}
+PLAIN = {JAXPR: ".jaxpr", "stablehlo": ".stablehlo", "hlo": ".hlo", "kernels": ".kernels.txt"}
+"""Kinds that are of the function itself, and how they end."""
+
+_ENDINGS = {**PLAIN, VIEW: ".txt"} | {style: f".{style}.py" for style in STYLES}
 
 KINDS = tuple(_ENDINGS)
 """What a made-up document can show of a function; each is a scheme of its own. A view is by an interpreter of the user's; the styles
@@ -83,8 +86,8 @@ class Made:
     def what(self) -> str | Sourcerize:
         """What to ask the engine for."""
         match self.kind:
-            case "jaxpr":
-                return JAXPR
+            case plain if plain in PLAIN:
+                return plain
             case "view":
                 return self.transform
             case style:
@@ -120,7 +123,7 @@ class Made:
                 file = file[1].lower() + file[2:]
             file = file.replace("/", "\\")
         function = title.removesuffix(_ENDINGS[kind])
-        if kind == JAXPR:
+        if kind in PLAIN:
             return Made(file, function, kind)
         pattern = _VIEWED if kind == VIEW else _TRANSFORMED
         if (found := pattern.fullmatch(function)) is not None:

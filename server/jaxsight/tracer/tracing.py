@@ -37,7 +37,7 @@ from jaxsight.tracer.viewed import viewed
 Stage = Callable[[str, str], None]
 """Told at which stage the request is, and a detail for people."""
 
-_KEPT = 8
+_KEPT = 16
 """Traces that can still be shown."""
 
 _LEAVES = 40

@@ -1,0 +1,232 @@
+"""Kernel graphs of real optimized HLO: counts, kinds, reasons, what passes between kernels."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, REASONS
+from jaxsight.compiler.hlo import read
+from tests.compiler import material
+
+# Kernels of the functions of the notebook: the launches of XLA's own thunk sequences on GPUs, counted by hand on the others.
+COUNTS = {
+    "cpu": {
+        "f_well_fused": 1, "f_sum_jax": 2, "f_sum_explicit": 1, "f_barrier": 2, "f_fft3d": 4, "f_for": 3,
+        "f_for_u2": 3, "f_for_u4": 1, "f_numpy": 1, "f_recalc": 2, "f_stored": 2,
+    },
+    "cpu@0.10.2": {"f_barrier": 1, "f_sum_jax": 2, "f_sum_explicit": 1},
+    "gpu_h100_sxm": {
+        "f_well_fused": 1, "f_sum_jax": 2, "f_sum_explicit": 1, "f_barrier": 2, "f_fft3d": 5, "f_for": 5,
+        "f_for_u2": 5, "f_for_u4": 1, "f_numpy": 1, "f_recalc": 2, "f_stored": 2,
+    },
+    "gpu_h100_min@0.10.2": {"f_fft3d": 7, "f_sum_jax": 2},
+    "gpu_h100_min@0.4.35": {"f_sum_jax": 2, "f_sum_explicit": 1, "f_for": 5},
+    "tpu_v5e": {
+        "f_well_fused": 3, "f_sum_jax": 3, "f_sum_explicit": 2, "f_barrier": 2, "f_fft3d": 25, "f_for": 4,
+        "f_for_u2": 4, "f_for_u4": 1, "f_numpy": 1, "f_recalc": 2, "f_stored": 2,
+    },
+    "gpu_big": {"transformer_step": 318},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "function", "kernels"),
+    [(target, name, count) for target, each in COUNTS.items() for name, count in each.items()],
+)
+def test_kernels_are_counted(target: str, function: str, kernels: int) -> None:
+    assert read(material.text(target, function)).kernel_count == kernels
+
+
+@pytest.mark.parametrize(("target", "function"), material.names())
+def test_every_version_of_the_text_is_read_whole(target: str, function: str) -> None:
+    text = material.text(target, function)
+    graph = read(text)
+    assert graph.notes == ()
+    assert graph.kernel_count > 0
+    assert len(graph.outputs) > 0
+    lines = text.split("\n")
+    for kernel in graph.kernels:
+        assert re.search(rf"{re.escape(kernel.name)} = ", lines[kernel.instruction])
+        assert kernel.ends_because in REASONS
+        assert kernel.launches >= 1
+
+
+@pytest.mark.parametrize("target", ["gpu_big", "cpu_big"])
+def test_a_flat_module_has_as_many_kernels_as_lines_of_its_entry_that_launch(target: str) -> None:
+    """An independent count: the transformer step has no loops."""
+    text = material.text(target, "transformer_step")
+    entry = text[text.index("\nENTRY ") :]
+    opcodes = re.findall(r"^ +(?:ROOT )?\S+ = (?:\(.*?\)|\S+) ([a-z-]+)\(", entry, re.MULTILINE)
+    free = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
+    assert read(text).kernel_count == sum(opcode not in free for opcode in opcodes)
+
+
+def test_a_tpu_moves_data_by_transfers_that_are_no_kernels() -> None:
+    text = material.text("tpu_big", "transformer_step")
+    graph = read(text)
+    starts = len(re.findall(r" (?:copy|slice)-start\(", text))
+    assert graph.transfers == starts
+    assert not any(kernel.name.endswith("-start") for kernel in graph.kernels)
+
+
+def test_loops_multiply_launches() -> None:
+    graph = read(material.text("gpu_h100_sxm", "f_for"))
+    (loop,) = graph.loops
+    assert loop.trips == 4
+    inside = [kernel for kernel in graph.kernels if kernel.loops == (0,)]
+    assert [kernel.launches for kernel in inside] == [4, 4, 4]
+    assert graph.launch_count == 2 + 3 * 4
+    assert graph.launches_known
+    assert {kernel.ends_because for kernel in graph.kernels} == {"while"}
+
+
+def test_a_reduction_ends_a_kernel_and_leaves_a_temporary() -> None:
+    graph = read(material.text("gpu_h100_sxm", "f_sum_jax"))
+    first, second = graph.kernels
+    assert (first.what, first.ends_because) == ("input fusion (reduction)", "reduction")
+    assert second.ends_because == "output"
+    (temporary,) = graph.temporaries
+    assert (temporary.value.text, temporary.value.bytes) == ("f32[131072]", 524288)
+    assert (temporary.producer, temporary.consumers) == (0, (1,))
+    ends = {(edge.source.what, edge.target.what) for edge in graph.edges}
+    assert ends == {(PARAMETER, KERNEL), (KERNEL, KERNEL), (KERNEL, OUTPUT)}
+
+
+def test_temporaries_add_up_to_what_xla_allocates_where_nothing_is_reused() -> None:
+    graph = read(material.text("gpu_h100_sxm", "f_sum_jax"))
+    told = material.figures("gpu_h100_sxm", "f_sum_jax")["memory"]["temp_size_in_bytes"]
+    assert sum(temporary.value.bytes for temporary in graph.temporaries) == told
+
+
+def test_ffts_and_the_transposes_around_them() -> None:
+    graph = read(material.text("gpu_h100_sxm", "f_fft3d"))
+    assert [kernel.ends_because for kernel in graph.kernels] == [
+        "layout change",
+        "fft",
+        "fft",
+        "fft",
+        "layout change",
+    ]
+    assert [kernel.kind for kernel in graph.kernels].count("library") == 2
+
+
+def test_what_is_computed_twice_is_told() -> None:
+    graph = read(material.text("gpu_h100_sxm", "f_recalc").replace("jit(f_recalc)", "jit(f)/eq[3]"))
+    assert graph.kernels[0].recomputes == ()
+    assert graph.kernels[1].recomputes == ("3",)
+
+
+def test_matmuls_of_a_transformer_step_have_their_operations() -> None:
+    graph = read(material.text("gpu_big", "transformer_step"))
+    matmuls = [kernel for kernel in graph.kernels if kernel.ends_because == "matmul"]
+    assert len(matmuls) > 100
+    first = next(k for k in matmuls if k.outputs[0].text == "f32[4096,1536]")
+    assert first.flops >= 2 * 4096 * 1536 * 512
+
+
+def test_a_barrier_of_the_program_is_a_reason_where_it_is_told() -> None:
+    text = material.text("gpu_h100_sxm", "f_barrier")
+    located = text.replace("jit(f_barrier)/add", "jit(f)/eq[1]/add")
+    assert read(located, barriers=["1"]).kernels[0].ends_because == "optimization_barrier"
+    assert read(located).kernels[0].ends_because == "other"
+
+
+LOOPS = """HloModule m, is_scheduled=true
+
+%body (p: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %p = (s32[], f32[8]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%p), index=0
+  %x = f32[8]{0} get-tuple-element(%p), index=1
+  %next = s32[] add(%i, %i)
+  %y = f32[8]{0} multiply(%x, %x), metadata={op_name="jit(f)/eq[2]/while/body/eq[body.0]/mul"}
+  ROOT %t = (s32[], f32[8]{0}) tuple(%next, %y)
+}
+
+%condition (p: (s32[], f32[8])) -> pred[] {
+  %p = (s32[], f32[8]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%p), index=0
+  ROOT %less = pred[] compare(%i, %i), direction=LT
+}
+
+%yes (a: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  ROOT %sine = f32[8]{0} sine(%a)
+}
+
+%no (b: f32[8]) -> f32[8] {
+  ROOT %b = f32[8]{0} parameter(0)
+}
+
+ENTRY %main (x: f32[8], c: pred[]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  %c = pred[] parameter(1)
+  %zero = s32[] constant(0)
+  %t0 = (s32[], f32[8]{0}) tuple(%zero, %x)
+  %w = (s32[], f32[8]{0}) while(%t0), condition=%condition, body=%body, metadata={op_name="jit(f)/eq[2]/while"}
+  %r = f32[8]{0} get-tuple-element(%w), index=1
+  ROOT %chosen = f32[8]{0} conditional(%c, %r, %r), true_computation=%yes, false_computation=%no, metadata={op_name="jit(f)/eq[3]/cond"}
+}
+"""
+
+
+def test_values_are_followed_through_loops_and_branches() -> None:
+    graph = read(LOOPS)
+    names = [kernel.name for kernel in graph.kernels]
+    assert names == ["next", "y", "less", "sine"]
+    assert not graph.launches_known
+    assert [loop.trips for loop in graph.loops] == [None]
+    assert [(branch.arm, branch.arms, branch.equation) for branch in graph.branches] == [
+        (0, 2, "3"),
+        (1, 2, "3"),
+    ]
+    assert graph.kernels[1].equations == ("2/body/0",)
+    sources = {
+        (edge.source.what, edge.source.index)
+        for edge in graph.edges
+        if edge.target.what == KERNEL and edge.target.index == 1
+    }
+    assert sources == {(PARAMETER, 0), (KERNEL, 1)}, "what comes in, and what it gave before"
+    outputs = {
+        (edge.source.what, edge.source.index) for edge in graph.edges if edge.target.what == OUTPUT
+    }
+    assert outputs == {(KERNEL, 3), (KERNEL, 1)}
+
+
+def test_loops_may_be_nested_deeper_than_python_recurses() -> None:
+    depth = 3000
+    parts = ["HloModule deep"]
+    for level in range(depth):
+        inner = (
+            f"  ROOT %w = f32[8]{{0}} while(%p), condition=%c, body=%b{level + 1}"
+            if level < depth - 1
+            else "  ROOT %n = f32[8]{0} negate(%p)"
+        )
+        parts.append(
+            f"%b{level} (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n{inner}\n}}"
+        )
+    parts.append(
+        "%c (p: f32[8]) -> pred[] {\n  %p = f32[8]{0} parameter(0)\n  ROOT %t = pred[] constant(true)\n}"
+    )
+    parts.append(
+        "ENTRY %main (x: f32[8]) -> f32[8] {\n  %x = f32[8]{0} parameter(0)\n"
+        "  ROOT %w = f32[8]{0} while(%x), condition=%c, body=%b0\n}"
+    )
+    graph = read("\n\n".join(parts))
+    assert graph.kernel_count == 1
+    assert len(graph.kernels[0].loops) == depth
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(material.names()), st.data())
+def test_texts_that_were_cut_or_garbled_are_read_as_far_as_they_go(
+    name: tuple[str, str], data: st.DataObject
+) -> None:
+    text = material.text(*name)[:20_000]
+    at = data.draw(st.integers(0, len(text)))
+    junk = data.draw(st.text(max_size=12))
+    read(text[:at] + junk + text[at + data.draw(st.integers(0, 40)) :])
+    read(text[:at])

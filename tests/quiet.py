@@ -1,0 +1,3 @@
+"""Settings for tests that are not about kernels: nothing is compiled in the background."""
+
+QUIET: dict[str, object] = {"inlayHints": {"kernels": False, "barriers": False}}
