@@ -19,6 +19,10 @@ demo: .venv/.installed ## Install into .venv and show functions of examples/
 	.venv/bin/jaxsight show examples/fusion.py:f_sum_jax
 	.venv/bin/jaxsight show examples/fusion.py:f_for --what shapes
 	.venv/bin/jaxsight show examples/attention.py:attention --what shapes
+	@.venv/bin/jaxsight targets install cuda --python .venv/bin/python \
+		|| echo "The compiler for an H100 cannot be had here, so kernels are shown for this machine's CPU."
+	.venv/bin/jaxsight kernels examples/fusion.py:f_sum_jax
+	.venv/bin/jaxsight kernels examples/fusion.py:f_sum_explicit --against examples/fusion.py:f_sum_jax
 	.venv/bin/jaxsight sourcerize examples/fusion.py:f_sum_jax --style pretty
 	.venv/bin/jaxsight check examples
 
@@ -64,6 +68,13 @@ clean: ## Remove what was built, environments included
 	$(ANY_PYTHON) -m venv --clear .venv
 	.venv/bin/$(PIP) install --requirement requirements/demo.txt
 	.venv/bin/$(PIP) install --no-deps --editable .
+	touch $@
+
+# Compilers for devices that are not here, in environments of their own; for Linux alone.
+.venvs/compilers/.%: .venvs/%/.installed
+	mkdir -p .venvs/compilers
+	JAXSIGHT_COMPILERS="$(CURDIR)/.venvs/compilers" .venvs/$*/bin/jaxsight targets install cuda \
+		--python "$(CURDIR)/.venvs/$*/bin/python"
 	touch $@
 
 .venvs/lint/.installed .venvs/docs/.installed .venvs/neovim/.installed: .venvs/%/.installed: requirements/%.txt

@@ -28,6 +28,7 @@ async def session() -> AsyncIterator[Session]:
     await session.aclose()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 @pytest.mark.skipif(jax.__version_info__[:2] != RELEASE, reason="the figures are of JAX 0.12")
 @pytest.mark.parametrize("name", sorted(file.stem for file in (FIXTURES / "kernels").glob("*.py")))
 async def test_kernels_and_barriers(name: str, session: Session, update_fixtures: bool) -> None:

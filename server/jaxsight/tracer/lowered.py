@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer import protocol, shown
+from jaxsight.tracer import folding, protocol, shown
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 
@@ -38,6 +39,9 @@ def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
             f"it captures {size} of constants, which would be compiled into the program: make them arguments",
             type="CapturedConstants",
         )
+    predicted = folding.folds(traced.jaxpr)
+    if any(fold.trap for fold in predicted):
+        return protocol.Lowered(request.id, request.platform, "", "", "", folds=predicted)
     try:
         module = lowering.lower(traced, request.platform)
     except Exception as error:
@@ -52,6 +56,7 @@ def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
         text=clean(module.text),
         links=tuple(_links(module, spans)),
         equations=equations,
+        folds=predicted,
         constants=tuple(dict.fromkeys(_types(traced.jaxpr))),
         barriers=tuple(_barriers(jaxprs.open_jaxpr(traced.jaxpr))),
         jaxlib=lowering.JAXLIB,
@@ -76,12 +81,41 @@ def _equations(opened: Any) -> Iterator[protocol.Equation]:
                 waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in jaxprs.inner(equation)]
 
 
+_FUNCTION = re.compile(r"\s*func\.func .*?@([\w.$-]+)")
+_CALL = re.compile(r"\bcall @([\w.$-]+)")
+_MAIN = "main"
+
+
 def _links(
     module: lowering.Module, spans: dict[str, protocol.Span | None]
 ) -> Iterator[protocol.Link]:
-    for line, name in enumerate(module.names):
-        if path := protocol.equation_path(name):
-            yield protocol.Link(line, path, spans.get(path))
+    """Each line's equation. What a shared function does is told of by the first call that comes to it."""
+    functions: list[str] = []
+    calls: dict[str, list[tuple[str, str]]] = {}
+    current = ""
+    lines = module.text.split("\n")
+    for line, name in zip(lines, module.names, strict=False):
+        if (begun := _FUNCTION.match(line)) is not None:
+            current = begun[1]
+        functions.append(current)
+        if (call := _CALL.search(line)) is not None:
+            calls.setdefault(current, []).append((call[1], protocol.equation_path(name)))
+    prefixes = {_MAIN: ""}
+    waiting = [_MAIN]
+    while waiting:
+        caller = waiting.pop(0)
+        for called, path in calls.get(caller, ()):
+            if called not in prefixes and path:
+                prefixes[called] = f"{prefixes[caller]}{path}/"
+                waiting.append(called)
+    for number, name in enumerate(module.names):
+        path = protocol.equation_path(name)
+        prefix = prefixes.get(functions[number]) if number < len(functions) else None
+        if not path or prefix is None:
+            continue
+        path = prefix + path
+        if path in spans:
+            yield protocol.Link(number, path, spans[path])
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:
