@@ -7,9 +7,13 @@ JAX when it is first asked for.
 __version__ = "0.1.0"
 
 _LAZY = {
+    "CannotCompile": "jaxsight.compiler.api",
+    "ContractBroken": "jaxsight.compiler.api",
     "Difference": "jaxsight.interpreters.same",
     "NotInvertible": "jaxsight.interpreters.inversion.errors",
+    "expect": "jaxsight.compiler.api",
     "inverse": "jaxsight.interpreters.inversion.transform",
+    "kernels": "jaxsight.compiler.api",
     "sourcerize": "jaxsight.sourcerizer.api",
     "same_jaxpr": "jaxsight.interpreters.same",
 }

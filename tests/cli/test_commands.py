@@ -372,3 +372,93 @@ def test_the_server_runs_on_one_python_and_the_tracer_on_another(tmp_path: Path)
     ).stdout.strip()
     assert version != str(sys.version_info[:2])
     assert f"which.py: {version}" in done.stderr
+
+
+FUSED = '''\
+import jax.numpy as jnp
+
+
+def total(x):
+    """
+    Example inputs:
+        x: f32[131072, 2]
+    """
+    k = jnp.stack((jnp.arange(len(x)), jnp.arange(len(x))), axis=-1)
+    return x * 2 + jnp.sum(k * x, axis=1, keepdims=True)
+
+
+def written_out(x):
+    """
+    Example inputs:
+        x: f32[131072, 2]
+    """
+    k = jnp.stack((jnp.arange(len(x)), jnp.arange(len(x))), axis=-1)
+    return x * 2 + (k[:, 0] * x[:, 0] + k[:, 1] * x[:, 1])[:, None]
+'''
+
+
+def test_kernels_as_json_have_what_programs_need(project: Path) -> None:
+    (project / "fused.py").write_text(FUSED)
+    done = jaxsight("kernels", "fused.py:total", "--target", "cpu", "--json", cwd=project)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["function"], told["target"], told["kernel_count"]) == ("total", "cpu", 2)
+    assert told["launch_count"] == 2
+    assert told["temp_bytes"] > 0
+    assert told["loops"] == []
+    first, last = told["kernels"]
+    assert first["ends_because"] == "reduction"
+    assert last["ends_because"] == "output"
+    assert last["lines"][-1] == 10
+    keys = {"name", "kind", "ends_because", "equations", "lines", "bytes_in", "bytes_out"}
+    assert keys <= first.keys()
+
+
+def test_kernels_are_compared(project: Path) -> None:
+    (project / "fused.py").write_text(FUSED)
+    arguments = ("kernels", "fused.py:written_out", "--against", "fused.py:total", "-t", "cpu")
+    done = jaxsight(*arguments, cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "▣ written_out: 1 kernel · 1 launch · temp 0 B · cpu" in done.stdout
+    assert "kernels 2 → 1 · launches 2 → 1 · temp 1 MiB → 0 B" in done.stdout
+
+
+def test_kernels_are_drawn_for_graphviz(project: Path) -> None:
+    (project / "fused.py").write_text(FUSED)
+    done = jaxsight("kernels", "fused.py:total", "-t", "cpu", "--dot", cwd=project)
+    assert done.stdout.startswith("digraph")
+    assert "k0 -> k1" in done.stdout
+    assert "1 MiB" in done.stdout
+
+
+def test_targets_are_listed_with_what_they_need(project: Path) -> None:
+    done = jaxsight("targets", "--json", cwd=project)
+    told = {each["target"]: each for each in json.loads(done.stdout)}
+    assert told["cpu"]["state"] == "ready"
+    assert {"cuda:h100", "cuda:a100", "tpu:v5e", "tpu:7x"} <= told.keys()
+    assert all(each["state"] in ("ready", "needs", "cannot") for each in told.values())
+    assert all(each["detail"] for each in told.values())
+
+
+def test_a_wrong_target_is_told_with_the_nearest(project: Path) -> None:
+    (project / "fused.py").write_text(FUSED)
+    done = jaxsight("kernels", "fused.py:total", "--target", "cuda:h10", cwd=project)
+    assert done.returncode == 2
+    assert "there is no target 'cuda:h10'; did you mean cuda:h100" in done.stderr
+
+
+def test_a_target_that_is_not_installed_says_what_installs_it(project: Path) -> None:
+    (project / "fused.py").write_text(FUSED)
+    done = jaxsight("kernels", "fused.py:total", "--target", "tpu:v5e", cwd=project)
+    assert done.returncode == 1
+    assert "jaxsight targets install tpu" in done.stdout
+
+
+def test_check_fails_on_a_broken_contract(project: Path) -> None:
+    text = FUSED.replace("f32[131072, 2]\n", "f32[131072, 2]\n    Expect (cpu): kernels <= 1\n")
+    (project / "fused.py").write_text(text)
+    done = jaxsight("check", "fused.py", "--output-format", "json", cwd=project)
+    assert done.returncode == 1
+    (found,) = json.loads(done.stdout)
+    assert found["code"] == "JX501"
+    assert "kernels is 2 on cpu, but <= 1 is expected" in found["message"]

@@ -59,7 +59,7 @@ def serve(incoming: int, outgoing: int) -> None:
                 if isinstance(message, Compile):
                     wire.write(
                         outgoing,
-                        _answer(message)
+                        answer(message)
                         if not problem
                         else NotCompiled(message.id, "target", problem),
                     )
@@ -71,7 +71,8 @@ def serve(incoming: int, outgoing: int) -> None:
     os._exit(0)
 
 
-def _answer(request: Compile) -> Compiled | NotCompiled:
+def answer(request: Compile) -> Compiled | NotCompiled:
+    """Compile a program, in this process."""
     from jaxsight.compiler import devices
     from jaxsight.compiler.compat import xla
 

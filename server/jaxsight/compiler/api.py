@@ -1,0 +1,338 @@
+"""`jaxsight.kernels` and `jaxsight.expect`: the kernels of a function, in Python and in notebooks.
+
+Runs where JAX is imported already. The machine's own devices are compiled for in this process, all others in a compiler's.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import html
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxsight.compiler.drawing import dot
+from jaxsight.compiler.graph import Graph, Kernel
+from jaxsight.compiler.protocol import Compile, Compiled, Memory, NotCompiled, Ready
+from jaxsight.compiler.roofline import estimate
+from jaxsight.compiler.targets import CPU, PREFERRED, Target, parse
+
+_BOOT = Path(__file__).with_name("boot.py")
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_UNITS = {
+    "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
+}  # fmt: skip
+
+
+class CannotCompile(Exception):
+    """The function cannot be lowered or compiled for the target; the message says why, and what helps."""
+
+
+class ContractBroken(AssertionError):
+    """`expect` found more than was expected; the message has the figures and the table of kernels."""
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What a function is on a target. Prints as a table; shows as one, with a picture, in notebooks."""
+
+    function: str
+    target: str
+    how: str
+    """`device`, or `ahead of time` for a specification."""
+    graph: Graph
+    memory: Memory
+    hlo: str = field(repr=False)
+    """The optimized HLO."""
+    notes: tuple[str, ...] = ()
+    sources: dict[str, str] = field(default_factory=dict, repr=False)
+    """Where equations were written (`model.py:12`), by their paths."""
+
+    @property
+    def kernel_count(self) -> int:
+        """How many kernels there are."""
+        return self.graph.kernel_count
+
+    @property
+    def launch_count(self) -> int:
+        """Kernels times the trips of their loops."""
+        return self.graph.launch_count
+
+    @property
+    def temp_bytes(self) -> int:
+        """Temporary device memory, as the compiler allocates it; -1 when it does not tell."""
+        return self.memory.temporaries
+
+    @property
+    def folded_bytes(self) -> int:
+        """Constants that the compiler computed and put into the executable."""
+        return sum(each.value.bytes for each in self.graph.constants if each.folded)
+
+    def lines(self, kernel: Kernel) -> list[str]:
+        """The places (`model.py:12`) that a kernel computes something of."""
+        found = (self.sources[path] for path in kernel.equations if path in self.sources)
+        return list(dict.fromkeys(found))
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = [
+            ("", "kernel", "launches", "in", "out", "ends because of", "lines")
+        ]
+        rows += [tuple(map(str, row)) for row in self._rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = [self._headline()]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(
+            f"<th>{title}</th>"
+            for title in ("", "kernel", "launches", "in", "out", "ends because of", "lines")
+        )
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+            for row in self._rows()
+        )
+        picture = self._repr_svg_() or ""
+        notes = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in self.notes)
+        return (
+            f"<div><b>{html.escape(self._headline())}</b></div>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}{picture}"
+        )
+
+    def _repr_svg_(self) -> str | None:
+        """A drawing by Graphviz, where its command is installed."""
+        command = shutil.which("dot")
+        if command is None:
+            return None
+        done = subprocess.run(
+            [command, "-Tsvg"], input=self.dot(), capture_output=True, text=True, check=False
+        )
+        return done.stdout[done.stdout.find("<svg") :] if done.returncode == 0 else None
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language."""
+        return dot(self.graph, lambda path: self.sources.get(path, path))
+
+    def _headline(self) -> str:
+        temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
+        at_least = "" if self.graph.launches_known else "≥ "
+        return (
+            f"{self.function} on {self.target} ({self.how}): {self.kernel_count} kernels, "
+            f"{at_least}{self.launch_count} launches, temp {temp}"
+        )
+
+    def _rows(self) -> Iterator[tuple[object, ...]]:
+        for index, kernel in enumerate(self.graph.kernels):
+            yield (
+                index + 1,
+                "  " * len(kernel.loops) + kernel.what,
+                kernel.launches,
+                f"{kernel.bytes_in:,}",
+                f"{kernel.bytes_out:,}",
+                kernel.ends_because,
+                ", ".join(self.lines(kernel)[:4]),
+            )
+
+    def estimate_seconds(self) -> float | None:
+        """A roofline estimate from the chip's figures, not a measurement; `None` for chips without figures."""
+        times = [estimate(kernel, parse(self.target)) for kernel in self.graph.kernels]
+        return None if None in times else sum(time for time in times if time is not None)
+
+
+def kernels(fn: Callable[..., Any], *, target: str | None = None) -> Callable[..., Kernels]:
+    """The kernels of `fn` on a target, which need not be here.
+
+    Args:
+        fn: a function, jitted or not.
+        target: as `jaxsight targets` lists them; an H100 where its compiler is installed, else `cpu`.
+
+    Returns:
+        A function that takes what `fn` takes (arrays or `jax.ShapeDtypeStruct`s) and gives a `Kernels`.
+
+    Raises:
+        UnknownTarget: there is no such target.
+        CannotCompile: (when called) the target's compiler is not installed, or refuses the function.
+    """
+    chosen = parse(target or _default())
+
+    @functools.wraps(fn, updated=())
+    def of(*args: Any, **kwargs: Any) -> Kernels:
+        return _kernels(fn, chosen, args, kwargs)
+
+    return of
+
+
+def expect(
+    fn: Callable[..., Any],
+    *,
+    target: str | None = None,
+    kernels: int | None = None,
+    launches: int | None = None,
+    temp: int | str | None = None,
+    folded: int | str | None = None,
+) -> Callable[..., Kernels]:
+    """For tests: `jaxsight.expect(loss, target="cuda:h100", kernels=3, temp="4 MiB")(params, x)` raises where it takes more.
+
+    Args:
+        target: as for `kernels`.
+        kernels: the most kernels; `launches` the most launches.
+        temp: the most temporary memory, in bytes or as `"4 MiB"`; `folded` the most of folded constants.
+
+    Returns:
+        A function that takes what `fn` takes and gives its `Kernels`.
+
+    Raises:
+        ContractBroken: (when called) something is more than expected.
+    """
+    limits = {
+        "kernels": kernels,
+        "launches": launches,
+        "temp": _bytes(temp),
+        "folded": _bytes(folded),
+    }
+    make = _expected(fn, target)
+
+    @functools.wraps(fn, updated=())
+    def checked(*args: Any, **kwargs: Any) -> Kernels:
+        found = make(*args, **kwargs)
+        figures = {
+            "kernels": found.kernel_count,
+            "launches": found.launch_count,
+            "temp": found.temp_bytes,
+            "folded": found.folded_bytes,
+        }
+        wrong = [
+            f"{name} is {figures[name]:,}, at most {limit:,} expected"
+            for name, limit in limits.items()
+            if limit is not None and figures[name] > limit
+        ]
+        if wrong:
+            raise ContractBroken("; ".join(wrong) + f"\n\n{found}")
+        return found
+
+    return checked
+
+
+def _expected(fn: Callable[..., Any], target: str | None) -> Callable[..., Kernels]:
+    return kernels(fn, target=target)
+
+
+def _bytes(amount: int | str | None) -> int | None:
+    if not isinstance(amount, str):
+        return amount
+    found = _AMOUNT.fullmatch(amount)
+    if found is None or found[2].upper() not in _UNITS:
+        raise ValueError(f"{amount!r} is no amount of memory: write 4 MiB, or a number of bytes")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _default() -> str:
+    environment = _environment(parse(PREFERRED))
+    return PREFERRED if environment is not None else CPU
+
+
+def _kernels(
+    fn: Callable[..., Any], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Kernels:
+    import jax
+
+    from jaxsight.tracer import folding
+    from jaxsight.tracer.compat import lowering
+
+    traced = (fn if hasattr(fn, "trace") else jax.jit(fn)).trace(*args, **kwargs)
+    name = getattr(fn, "__name__", "function")
+    for fold in folding.folds(traced.jaxpr):
+        if fold.trap:
+            raise CannotCompile(
+                f"{name}: XLA would compute {fold.primitive} of {fold.elements:,} elements while compiling, "
+                f"which takes about {fold.seconds:.0f} s; make what it works on an argument"
+            )
+    try:
+        module = lowering.lower(traced, target.platform)
+    except Exception as error:
+        raise CannotCompile(f"{name} cannot be lowered for {target.name}: {error}") from error
+    answer = _compile(target, module.artifact)
+    if isinstance(answer, NotCompiled):
+        raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
+    return Kernels(
+        name,
+        target.name,
+        answer.how,
+        answer.graph,
+        answer.memory,
+        answer.hlo,
+        answer.notes,
+        dict(_sources(traced.jaxpr)),
+    )
+
+
+def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
+    from jaxsight.interpreters.compat.locations import locations
+    from jaxsight.tracer.compat import jaxprs
+
+    waiting = [(jaxprs.open_jaxpr(jaxpr), "")]
+    while waiting:
+        opened, prefix = waiting.pop(0)
+        for index, equation in enumerate(opened.eqns):
+            path = f"{prefix}{index}"
+            for at in locations(equation):
+                yield path, f"{Path(at.file).name}:{at.line}"
+                break
+            if equation.params:
+                inner = jaxprs.inner(equation)
+                waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in inner]
+
+
+def _compile(target: Target, artifact: bytes) -> Compiled | NotCompiled:
+    request = Compile(1, target.name, base64.b64encode(artifact).decode("ascii"))
+    if target.chip is None and not target.host:
+        from jaxsight.compiler.serve import answer
+
+        return answer(request)
+    environment = _environment(target)
+    if environment is None:
+        raise CannotCompile(
+            f"the compiler for {target.name} is not installed: run `jaxsight targets install {target.platform}`"
+        )
+    from jaxsight.workers import wire
+
+    with subprocess.Popen(
+        [environment.python, "-X", "utf8", str(_BOOT)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **environment.variables},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        wire.write(process.stdin.fileno(), request)
+        frames = wire.FrameReader()
+        while data := os.read(process.stdout.fileno(), 1 << 20):
+            for message in frames.feed(data):
+                if isinstance(message, Compiled | NotCompiled):
+                    process.stdin.close()
+                    return message
+                if isinstance(message, Ready) and message.problem:
+                    raise CannotCompile(message.problem)
+    raise CannotCompile(
+        f"the compiler for {target.name} ended with exit status {process.returncode}"
+    )
+
+
+def _environment(target: Target) -> Any:
+    """The environment of a target; none where platformdirs is not installed, which knows the folder."""
+    try:
+        from jaxsight.compiler import environments
+    except ImportError:
+        return None
+    import jax
+
+    return environments.suiting(target.platform, jax.__version__)

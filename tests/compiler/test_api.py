@@ -1,0 +1,84 @@
+"""`jaxsight.kernels` and `jaxsight.expect`, in the Python that has JAX."""
+
+from __future__ import annotations
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsight
+
+X = np.ones((131072, 2), np.float32)
+
+
+def summed(x):
+    k = jnp.stack((jnp.arange(len(x)), jnp.arange(len(x))), axis=-1)
+    return x * 2 + jnp.sum(k * x, axis=1, keepdims=True)
+
+
+def written_out(x):
+    k = jnp.stack((jnp.arange(len(x)), jnp.arange(len(x))), axis=-1)
+    return x * 2 + (k[..., 0] * x[..., 0] + k[..., 1] * x[..., 1])[:, None]
+
+
+def test_kernels_of_a_function_on_this_machine() -> None:
+    found = jaxsight.kernels(summed, target="cpu")(X)
+    assert (found.kernel_count, found.launch_count, found.how) == (2, 2, "device")
+    assert found.temp_bytes > 0
+    assert found.lines(found.graph.kernels[-1])
+    assert all(line.startswith("test_api.py:") for line in found.lines(found.graph.kernels[0]))
+    assert "ENTRY" in found.hlo
+
+
+def test_shapes_alone_will_do_and_jitted_functions_too() -> None:
+    shape = jax.ShapeDtypeStruct(X.shape, X.dtype)
+    assert jaxsight.kernels(jax.jit(written_out), target="cpu")(shape).kernel_count == 1
+
+
+def test_it_prints_as_a_table_and_shows_in_notebooks() -> None:
+    found = jaxsight.kernels(summed, target="cpu")(X)
+    lines = str(found).splitlines()
+    assert lines[0].startswith("summed on cpu (device): 2 kernels, 2 launches, temp ")
+    assert len(lines) == 2 + found.kernel_count
+    shown = found._repr_html_()
+    assert shown.count("<tr>") == 1 + found.kernel_count
+    assert found.dot().startswith("digraph")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+@pytest.mark.slow
+def test_kernels_of_a_function_on_a_device_that_is_not_here() -> None:
+    found = jaxsight.kernels(summed, target="cuda:h100")(X)
+    assert (found.kernel_count, found.how) == (2, "ahead of time")
+    assert found.temp_bytes == 524288
+    assert [kernel.ends_because for kernel in found.graph.kernels] == ["reduction", "output"]
+    seconds = found.estimate_seconds()
+    assert seconds is not None
+    assert 1e-6 < seconds < 1e-3
+
+
+def test_a_contract_that_holds_gives_the_kernels() -> None:
+    found = jaxsight.expect(written_out, target="cpu", kernels=1, temp="1 KiB")(X)
+    assert found.kernel_count == 1
+
+
+def test_a_broken_contract_is_an_assertion_with_the_figures_and_the_table() -> None:
+    with pytest.raises(AssertionError, match="kernels is 2, at most 1 expected") as caught:
+        jaxsight.expect(summed, target="cpu", kernels=1)(X)
+    assert "ends because of" in str(caught.value)
+
+
+def test_amounts_and_targets_are_checked_at_once() -> None:
+    with pytest.raises(ValueError, match="no amount of memory"):
+        jaxsight.expect(summed, temp="4 elephants")
+    with pytest.raises(Exception, match="did you mean cuda:h100"):
+        jaxsight.kernels(summed, target="h101")
+
+
+def test_what_would_be_folded_for_minutes_is_not_compiled() -> None:
+    table = np.random.default_rng(0).random(1_000_000).astype(np.float32)
+    with pytest.raises(jaxsight.CannotCompile, match="sort of 1,000,000 elements"):
+        jaxsight.kernels(lambda x: x + jnp.sort(table), target="cpu")(table)
