@@ -1,7 +1,7 @@
 """Whether two jaxprs are one program, and if not, where they part.
 
 What may differ: names of variables and of inner jits, dead code, how a scalar literal is held, whether it is a literal or a constant,
-shardings over a mesh without axes, and the order in which loops list the values that they capture. Everything else must agree: primitives in order, their parameters,
+and the order in which loops list the values that they capture. Everything else must agree: primitives in order, their parameters,
 operands, abstract values with weak types, effects, the rules of custom derivatives, and the bits of constants.
 """
 
@@ -23,6 +23,9 @@ Token = Hashable
 
 _IGNORED = frozenset({"linear", "out_trees", "ft_in", "ft_out", "debug_info", "debug"})
 """Parameters that say nothing of what is computed."""
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+"""Numbers, of which equal ones of two types are not the same: `0` and `-0.0`, `1` and `True`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,8 @@ class Comparison:
             skipped = skipped | {"name"}
         if name == "reduce":
             skipped = skipped | {"computation"}  # the function that became `jaxpr`
+        if name == "ffi_call" and _attribute_types(one) != _attribute_types(other):
+            raise Parted("attributes of ffi_call", _attribute_types(one), _attribute_types(other))
         if name == "linear_call":
             skipped = skipped | {"transpose_thunk"}
             ours, theirs = (opened(side["transpose_thunk"]()[0]) for side in (one, other))
@@ -324,14 +329,17 @@ class Comparison:
 
     def _values(self, what: str, left: Any, right: Any) -> None:
         """Any parameter."""
-        left, right = _said(left), _said(right)
         if left is right:
             return
         if is_jaxpr(left) and is_jaxpr(right):
             self._closed(opened(left), opened(right))
             return
         if type(left) is not type(right):
-            if _plain_equal(left, right):
+            if _whole(left) and _whole(right):
+                alike = True  # sizes are Python's or NumPy's, as it comes
+            else:
+                alike = not (isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS))
+            if alike and _plain_equal(left, right):
                 return
             raise Parted(what, _typed(left), _typed(right))
         if isinstance(left, (np.ndarray, jax.Array)):
@@ -355,8 +363,8 @@ class Comparison:
             for key in left:
                 self._values(what, left[key], right[key])
             return
-        if isinstance(left, float):
-            if np.float64(left).tobytes() != np.float64(right).tobytes():
+        if isinstance(left, (float, complex, np.generic)):
+            if np.asarray(left).tobytes() != np.asarray(right).tobytes():
                 raise Parted(what, left, right)
             return
         if _plain_equal(left, right):
@@ -389,13 +397,6 @@ def _asked(params: dict[str, Any], absent: Sequence[bool]) -> read.Rule | str:
         return "refused"
 
 
-def _said(given: Any) -> Any:
-    """None for a sharding over no axes of a mesh, which derivatives leave behind where no mesh is: it says nothing."""
-    if isinstance(given, jax.sharding.NamedSharding) and not given.mesh.axis_names:
-        return None
-    return given
-
-
 def _same_objects(left: Sequence[Any], right: Sequence[Any]) -> bool:
     return len(left) == len(right) and all(
         one is other for one, other in zip(left, right, strict=True)
@@ -404,6 +405,15 @@ def _same_objects(left: Sequence[Any], right: Sequence[Any]) -> bool:
 
 def _step(key: str) -> str:
     return "body" if key in ("jaxpr", "call_jaxpr", "body_jaxpr") else key.removesuffix("_jaxpr")
+
+
+def _attribute_types(params: dict[str, Any]) -> list[str]:
+    """The types of a foreign function's attributes, by which it is found."""
+    return [f"{name} {type(value).__name__}" for name, value in params.get("attributes") or ()]
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _typed(value: Any) -> str:
