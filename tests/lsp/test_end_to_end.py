@@ -383,3 +383,47 @@ async def test_untrusted_code_runs_only_after_it_is_trusted(tmp_path: Path) -> N
         hover = await client.request("textDocument/hover", on(uri, 1, 4))
         assert "f(x: f32[8]) -> f32[8]" in words(hover)
         assert await asyncio.to_thread(mark.exists)
+
+
+FUSED = """\
+import jax.numpy as jnp
+
+
+def total(x):
+    \"\"\"
+    Example inputs:
+        x: f32[131072, 2]
+    \"\"\"
+    k = jnp.stack((jnp.arange(len(x)), jnp.arange(len(x))), axis=-1)
+    return x * 2 + jnp.sum(k * x, axis=1, keepdims=True)
+"""
+
+
+async def test_kernels_and_barriers_are_shown_where_they_are(tmp_path: Path) -> None:
+    uri = (tmp_path / "fused.py").as_uri()
+    wanted = {"inlayHints": {"shapes": False}, "target": "cpu"}
+    async with editor("vscode_139", tmp_path, **wanted) as client:
+        client.open(uri, FUSED)
+        asked = {"textDocument": {"uri": uri}, "range": {"start": at(0, 0), "end": at(30, 0)}}
+
+        client.answers["window/showDocument"] = lambda params: {"success": True}
+        found: list[str] = []
+        refreshes = 0
+        while not found:  # the editor asks again whenever it is told that there is more
+            refreshes += 1
+            await client.heard("workspace/inlayHint/refresh", refreshes)
+            hints = await client.request("textDocument/inlayHint", asked)
+            found = [hint["label"] for hint in hints]
+        assert found[0].startswith("▣ 2 kernels · 2 launches · temp 1 MiB · cpu")
+        assert found[1:] == ["⊣ reduction ends kernel 1"]
+        hover = words(await client.request("textDocument/hover", on(uri, 3, 6)))
+        assert "| cpu | 2 | 2 | 1 MiB | on the device |" in hover
+        hover = words(await client.request("textDocument/hover", on(uri, 9, 24)))
+        assert "kernel" in hover
+        assert "cpu" in hover
+        for kind in ("stablehlo", "hlo", "kernels"):
+            command = {"command": "jaxsight.show", "arguments": [uri, "total", kind]}
+            shown = await client.request("workspace/executeCommand", command)
+            content = await client.request("jaxsight/textDocumentContent", {"uri": shown["uri"]})
+            assert content["text"] == shown["text"]
+            assert any(link["range"]["start"]["line"] == 9 for link in content["links"])

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import logging
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -58,8 +58,21 @@ class _Worker:
 class Compilers:
     """See the module's docstring. To be used within one event loop; `aclose` ends every process."""
 
-    def __init__(self, *, memory: int, deadline: float) -> None:
-        """Args: `memory` in bytes and `deadline` in seconds, of one compile."""
+    def __init__(
+        self,
+        *,
+        memory: int,
+        deadline: float,
+        command: Callable[[Environment], Sequence[str]] = lambda each: compiler_command(each),
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            memory: bytes that one compiler may take.
+            deadline: seconds that one compile may take.
+            command: what to run as the compiler of an environment; it must speak the protocol.
+        """
+        self._command = command
         self._limits = Limits(start=90.0, memory=memory)
         self._deadline = deadline
         self._workers: dict[str, _Worker] = {}
@@ -100,7 +113,9 @@ class Compilers:
         if worker is None or worker.environment != environment:
             if worker is not None and worker.process is not None:
                 self._later(worker.process.aclose())
-            worker = self._workers[target.name] = _Worker(target, command(environment), environment)
+            worker = self._workers[target.name] = _Worker(
+                target, self._command(environment), environment
+            )
         return worker
 
     async def _abandon(self, worker: _Worker, task: asyncio.Task[Compiled | Trouble]) -> None:
@@ -183,7 +198,7 @@ class Compilers:
         task.add_done_callback(self._closing.discard)
 
 
-def command(environment: Environment) -> list[str]:
+def compiler_command(environment: Environment) -> list[str]:
     """The command that starts a compiler in an environment."""
     return [environment.python, "-X", "utf8", str(BOOT)]
 

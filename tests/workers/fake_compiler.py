@@ -1,0 +1,54 @@
+"""A compiler without XLA, that does what the program of a request says. Run as a script."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
+
+from jaxsight.compiler.graph import Graph
+from jaxsight.compiler.protocol import (
+    COMPILER_VERSION,
+    Compile,
+    Compiled,
+    Memory,
+    NotCompiled,
+    Ready,
+)
+from jaxsight.workers import wire
+
+
+def main(log: Path) -> None:
+    wire.write(1, Ready(COMPILER_VERSION, "3.11", sys.executable, "0.10.2", pid=os.getpid()))
+    reader = wire.FrameReader()
+    memory: list[bytes] = []
+    while data := os.read(0, 65536):
+        for message in reader.feed(data):
+            assert isinstance(message, Compile)
+            with log.open("a") as file:
+                file.write(message.program + "\n")
+            match message.program:
+                case "crash":
+                    os.abort()
+                case "crash once" if log.read_text().count("crash once") == 1:
+                    os.abort()
+                case "hang":
+                    time.sleep(1000)
+                case "slow":
+                    time.sleep(0.5)
+                case "eat":
+                    while True:
+                        memory.append(bytearray(os.urandom(1 << 20)) * 16)
+                case "refuse":
+                    wire.write(1, NotCompiled(message.id, "xla", "no such operation"))
+                    continue
+            graph = Graph(message.program, ())
+            sizes = Memory(0, 0, 0, 0, 0)
+            wire.write(1, Compiled(message.id, message.target, "device", graph, sizes, "", 0.1))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

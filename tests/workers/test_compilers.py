@@ -1,0 +1,106 @@
+"""Compilers may crash, hang, eat memory and be given up; the caller always gets an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from jaxsight.compiler.environments import Environment
+from jaxsight.compiler.protocol import Compile, Compiled
+from jaxsight.compiler.targets import parse
+from jaxsight.workers.compilers import Compilers, Trouble
+
+FAKE = Path(__file__).with_name("fake_compiler.py")
+HERE = Environment("here", sys.executable, "0.10.2")
+CPU = parse("cpu")
+
+
+class Lab:
+    def __init__(self, folder: Path, *, deadline: float = 20.0) -> None:
+        self.log = folder / "log"
+        self.compilers = Compilers(
+            memory=400 * 2**20,
+            deadline=deadline,
+            command=lambda each: [each.python, str(FAKE), str(self.log)],
+        )
+
+    async def compile(self, program: str, target: str = "cpu") -> Compiled | Trouble:
+        return await self.compilers.compile(parse(target), HERE, Compile(0, target, program))
+
+    @property
+    def asked(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest_asyncio.fixture
+async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
+    made = Lab(tmp_path)
+    yield made
+    await made.compilers.aclose()
+
+
+async def test_programs_are_compiled_one_after_another(lab: Lab) -> None:
+    found = await asyncio.gather(*(lab.compile(f"p{index}") for index in range(4)))
+    assert [each.graph.module for each in found if isinstance(each, Compiled)] == [
+        "p0",
+        "p1",
+        "p2",
+        "p3",
+    ]
+    assert lab.compilers.compiled == 4
+
+
+async def test_a_refusal_is_told_in_the_compilers_words(lab: Lab) -> None:
+    found = await lab.compile("refuse")
+    assert found == Trouble("xla", "no such operation")
+
+
+async def test_a_crash_is_tried_once_more(lab: Lab) -> None:
+    assert isinstance(await lab.compile("crash once"), Compiled)
+    assert lab.asked == ["crash once", "crash once"]
+
+
+async def test_a_crash_that_comes_again_is_told_and_the_next_program_works(lab: Lab) -> None:
+    found = await lab.compile("crash")
+    assert isinstance(found, Trouble)
+    assert "crashed the compiler twice (SIGABRT" in found.message
+    assert isinstance(await lab.compile("fine"), Compiled)
+
+
+async def test_a_compile_has_a_deadline(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, deadline=0.3)
+    found = await lab.compile("hang")
+    assert found == Trouble(
+        "death", "Compiling for cpu took longer than 0.3 s (setting `timeouts.compile`)."
+    )
+    await lab.compilers.aclose()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="memory is watched on POSIX alone")
+async def test_memory_has_a_limit(lab: Lab) -> None:
+    found = await lab.compile("eat")
+    assert isinstance(found, Trouble)
+    assert "limit 400 MiB (setting `memoryLimit`)" in found.message
+    assert isinstance(await lab.compile("fine"), Compiled)
+
+
+async def test_a_compile_that_nobody_waits_for_is_ended(lab: Lab) -> None:
+    waiting = asyncio.ensure_future(lab.compile("hang"))
+    await asyncio.sleep(0.5)
+    assert lab.asked == ["hang"]
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert isinstance(await lab.compile("fine"), Compiled)
+
+
+async def test_targets_have_processes_of_their_own(lab: Lab) -> None:
+    hanging = asyncio.ensure_future(lab.compile("slow", "cpu"))
+    assert isinstance(await lab.compile("fine", "cuda:h100"), Compiled)
+    assert isinstance(await hanging, Compiled)
