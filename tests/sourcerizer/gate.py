@@ -85,7 +85,8 @@ def _check_text(written: Written, call: Call, imports: frozenset[str], gradient:
     check_format(written.text)
     module = types.ModuleType("generated_module")
     exec(compile(tree, "<generated>", "exec"), module.__dict__)
-    _check_signature(call.function, module.generated)
+    added = frozenset(placeholder.name for placeholder in written.placeholders)
+    _check_signature(call.function, module.generated, added)
     given = {placeholder.name: placeholder.value for placeholder in written.placeholders}
     made = functools.partial(module.generated, **given) if given else module.generated
     with recursion(call.recursion):
@@ -166,12 +167,15 @@ def check_format(text: str) -> None:
         raise Fails(f"ruff format would change the text:\n{done.stdout}{done.stderr}")
 
 
-def _check_signature(function: Callable[..., Any], made: Callable[..., Any]) -> None:
+def _check_signature(
+    function: Callable[..., Any], made: Callable[..., Any], added: frozenset[str]
+) -> None:
     try:
         expected = inspect.signature(function)
     except (TypeError, ValueError):
         return
-    found = list(inspect.signature(made).parameters.values())
+    parameters = inspect.signature(made).parameters.values()
+    found = [parameter for parameter in parameters if parameter.name not in added]
     for want, have in zip(expected.parameters.values(), found, strict=False):
         if (want.name, want.kind) != (have.name, have.kind):
             raise Fails(f"the signature is {inspect.signature(made)}, not {expected}")

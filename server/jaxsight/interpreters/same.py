@@ -376,6 +376,9 @@ class Comparison:
                         what, getattr(left, field.name, None), getattr(right, field.name, None)
                     )
             return
+        if isinstance(left, jax.lax.Tolerance):
+            self._values(what, vars(left), vars(right))
+            return
         if read.is_wrapped_function(left):
             self._values(what, left.f, right.f)
             self._values(what, left.params, right.params)

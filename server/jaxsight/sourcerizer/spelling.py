@@ -594,6 +594,8 @@ def _object(given: Any) -> Expr:
             if field.init
         ]
         return _fields(given, fields)
+    if isinstance(given, jax.lax.Tolerance):
+        return _fields(given, vars(given).items())
     if read.is_subtype(getattr(given, "type", None), jax.dtypes.extended):
         return dtype(given)
     raise Unwritable(given)

@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--devices", type=int, help="only those that need so many")
+    parser.add_argument("--module", help="those of one module")
     parser.add_argument("--x64", choices=("both", "on", "off"), default="both")
     parser.add_argument("-v", action="store_true", help="show why they fail")
     parser.add_argument("names", nargs="*", help="parts of names")
@@ -32,12 +33,22 @@ def main() -> int:
     import jax
 
     from tests.sourcerizer import gate
-    from tests.sourcerizer.programs.registry import all_programs
+    from tests.sourcerizer.programs.checking import check
+    from tests.sourcerizer.programs.registry import Call, all_programs
+
+    def run_plainly(call: Call) -> None:
+        with gate.recursion(call.recursion):
+            function, args = gate.arrays_only(call.function, call)
+            jax.make_jaxpr(function)(*args)
+            if call.bits and not any(isinstance(a, jax.ShapeDtypeStruct) for a in args):
+                jax.jit(function)(*args)
 
     failed: dict[str, str] = {}
-    count = equations = bound = 0
+    count = equations = bound = refused = 0
     for program in list(all_programs()):
         if options.names and not any(name in program.name for name in options.names):
+            continue
+        if options.module and not program.make.__module__.endswith(f".{options.module}"):
             continue
         if options.devices is not None and program.devices != options.devices:
             continue
@@ -48,23 +59,14 @@ def main() -> int:
             count += 1
             started = time.perf_counter()
             try:
-                with gate.x64(setting):
-                    call = program.make()
-                with gate.x64(setting), gate.recursion(call.recursion):
-                    if options.plain:
-                        function, args = gate.arrays_only(call.function, call)
-                        jax.make_jaxpr(function)(*args)
-                        if call.bits and not any(isinstance(a, jax.ShapeDtypeStruct) for a in args):
-                            jax.jit(function)(*args)
-                    else:
-                        passed = gate.check(
-                            call,
-                            imports=program.imports,
-                            gradient=program.gradient,
-                            style=options.style,
-                        )
-                        equations += passed.equations
-                        bound += passed.bound
+                if options.plain:
+                    with gate.x64(setting):
+                        run_plainly(program.make())
+                elif (passed := check(program, setting, style=options.style)) is None:
+                    refused += 1
+                else:
+                    equations += passed.equations
+                    bound += passed.bound
             except Exception as error:  # noqa: BLE001  a report of what fails
                 failed[label] = "".join(traceback.format_exception(error))
             taken = time.perf_counter() - started
@@ -87,10 +89,10 @@ def main() -> int:
                     )
                 print(f"{label}: {brief} ({taken:.1f} s)", flush=True)
     if options.json:
-        json.dump(failed, sys.stdout)
+        json.dump({"count": count, "failed": failed}, sys.stdout)
     else:
         print(
-            f"JAX {jax.__version__}: {count - len(failed)} of {count} pass; {equations} equations, {bound} bound"
+            f"JAX {jax.__version__}: {count - len(failed)} of {count} pass; {refused} of them by their refusal; {equations} equations, {bound} bound"
         )
     return bool(failed)
 

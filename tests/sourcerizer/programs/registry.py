@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ class Program:
     """Whether its gradient is compared, where it has one."""
     imports: frozenset[str]
     """What the text may import beside jax and numpy."""
+    refused: str
+    """What the refusal to write it says, for a program that no public text stands for."""
 
 
 PROGRAMS: dict[str, Program] = {}
@@ -61,15 +64,18 @@ def program(
     before: tuple[int, ...] = (99,),
     gradient: bool = True,
     imports: tuple[str, ...] = (),
+    refused: str = "",
+    needs: tuple[str, ...] = (),
 ) -> Callable[[Callable[[], Call]], Callable[[], Call]]:
-    """Registers what makes a program; `since` and `before` are versions of JAX."""
+    """Registers what makes a program; `since` and `before` are versions of JAX, `needs` names modules without which it is no program."""
 
     def register(make: Callable[[], Call]) -> Callable[[], Call]:
-        if since <= jax.__version_info__ < before:
+        there = all(importlib.util.find_spec(module) for module in needs)
+        if there and since <= jax.__version_info__ < before:
             if make.__name__ in PROGRAMS:
                 raise ValueError(f"two programs are called {make.__name__}")
             PROGRAMS[make.__name__] = Program(
-                make.__name__, make, devices, x64, gradient, frozenset(imports)
+                make.__name__, make, devices, x64, gradient, frozenset(imports), refused
             )
         return make
 

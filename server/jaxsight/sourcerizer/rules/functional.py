@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
-from jaxsight.interpreters.compat.staging import Program, evaluate, opened, stage
+from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened, stage
 from jaxsight.interpreters.same import Comparison
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
@@ -16,6 +16,7 @@ from jaxsight.sourcerizer.module import Statement
 from jaxsight.sourcerizer.rules.calls import closed_function
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
+    ABSORBS,
     STRUCTURES,
     Proved,
     Scope,
@@ -79,6 +80,59 @@ def reduce_window(scope: Scope, equation: Any) -> Proved:
     return Proved(expr, nested_results(count))
 
 
+@ABSORBS("broadcast_in_dim")
+def applied(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
+    """`lax.scatter_apply` makes updates that nothing reads, right before the equation."""
+    first = equations[position]
+    if position + 1 >= len(equations) or not is_literal(first.invars[0]):
+        return 1
+    following = equations[position + 1]
+    (made,) = first.outvars
+    if following.primitive.name != "scatter" or uses(made) != 1 or following.invars[2] is not made:
+        return 1
+    return 2 if _ignores_updates(following) else 1
+
+
+def _ignores_updates(equation: Any) -> bool:
+    if equation.params["update_jaxpr"] is None or equation.params["update_consts"]:
+        return False
+    jaxpr = opened(equation.params["update_jaxpr"]).jaxpr
+    update = jaxpr.invars[1]
+    read = [*jaxpr.outvars, *(atom for inner in jaxpr.eqns for atom in inner.invars)]
+    return all(atom is not update for atom in read)
+
+
+@STRUCTURES("scatter")
+def scatter_apply(scope: Scope, found: Any) -> Proved | None:
+    if not isinstance(found, list):
+        return None
+    equation = found[-1]
+    params = equation.params
+    program = opened(params["update_jaxpr"])
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        return tuple(inner.parameters(program.jaxpr.invars, ["x", "_"])[:1])
+
+    applied_function = scope.function("applied", program, [], parameters, sequence)
+    operand, indices, update = equation.invars
+    named = {
+        name: value(params[name])
+        for name in ("indices_are_sorted", "unique_indices")
+        if params[name]
+    }
+    expr = call(
+        "lax.scatter_apply",
+        scope.operand(operand),
+        scope.operand(indices),
+        applied_function,
+        value(params["dimension_numbers"]),
+        update_shape=value(tuple(update.aval.shape)),
+        **named,
+        mode=value(params["mode"]),
+    )
+    return Proved(expr, 0)
+
+
 _PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
 
 
@@ -135,11 +189,8 @@ def _derived(programs: Any, lengths: Any, b: Sequence[Any]) -> bool:
     return Comparison().programs(staged.program, vecmat) is None
 
 
-_EXAMPLE = (
-    "jax.make_jaxpr(lambda b: lax.custom_linear_solve("
-    "lambda x: x, b, lambda _, x: x, lambda _, x: x))(0.0).eqns[0].params"
-)
-"""Parameters of some linear solve: their types are not public, but can be had from it."""
+_EXAMPLE = "jax.make_jaxpr(lambda b: lax.custom_linear_solve(abs, b, lambda _, x: x))(0.0)"
+"""Some linear solve: the types of its parameters are not public, but can be had from it."""
 
 
 def _bound_solve(scope: Scope, equation: Any) -> Proved:
@@ -161,7 +212,8 @@ def _bound_solve(scope: Scope, equation: Any) -> Proved:
         )
         structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
         jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
-    example = scope.writer.helper("_LINEAR_SOLVE", _EXAMPLE)
+    scope.writer.helper("_SOLVE", _EXAMPLE)
+    example = scope.writer.helper("_LINEAR_SOLVE", "_SOLVE.eqns[0].params")
     operands = [scope.operand(atom) for atom in equation.invars]
     scope.writer.bound.append(equation.primitive.name)
     bound = call(
