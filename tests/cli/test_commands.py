@@ -462,3 +462,22 @@ def test_check_fails_on_a_broken_contract(project: Path) -> None:
     (found,) = json.loads(done.stdout)
     assert found["code"] == "JX501"
     assert "kernels is 2 on cpu, but <= 1 is expected" in found["message"]
+
+
+def test_kernels_are_compared_with_a_git_revision(project: Path) -> None:
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *who, *arguments], cwd=project, check=True, capture_output=True)
+
+    (project / "fused.py").write_text(FUSED)
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    slow = FUSED.split("def written_out")[0]
+    fast = FUSED.split("def written_out")[1].split("k = ")[1]
+    (project / "fused.py").write_text(slow.split("    k = ")[0] + "    k = " + fast)
+    done = jaxsight("kernels", "fused.py:total", "--against", "HEAD", "-t", "cpu", cwd=project)
+    assert "kernels 2 → 1" in done.stdout, done.stderr
+    done = jaxsight("kernels", "fused.py:total", "--against", "nowhere", "-t", "cpu", cwd=project)
+    assert done.returncode == 2
+    assert "fused.py cannot be had from nowhere" in done.stderr

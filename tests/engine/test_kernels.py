@@ -95,3 +95,23 @@ async def test_a_second_session_answers_without_compiling(tmp_path: Path) -> Non
         assert session.compiles == expected
         await session.aclose()
     assert shown[0] == shown[1]
+
+
+async def test_what_changed_since_the_file_was_saved_is_told(tmp_path: Path) -> None:
+    session = Session()
+    settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
+    session.configure([str(tmp_path)], settings)
+    path = tmp_path / "model.py"
+    session.open(str(path), EDITED)
+    (before,) = [label for label in await labels(session, path) if label.startswith("▣")]
+    assert "→" not in before
+    changed = EDITED.replace("return x /", "return jnp.sort(x) /")
+    session.change(str(path), changed)
+    (after,) = [label for label in await labels(session, path) if label.startswith("▣")]
+    assert "(kernels " in after
+    assert "→" in after
+    session.saved(str(path))
+    (saved,) = [label for label in await labels(session, path) if label.startswith("▣")]
+    assert after.startswith(saved)
+    assert "→" not in saved
+    await session.aclose()

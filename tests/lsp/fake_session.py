@@ -43,6 +43,7 @@ class Configured:
 class FakeSession:
     texts: dict[str, str] = field(default_factory=dict)
     configured: list[Configured] = field(default_factory=list)
+    saved_paths: list[str] = field(default_factory=list)
     changed_files: list[str] = field(default_factory=list)
     chosen: dict[tuple[str, str], str] = field(default_factory=dict)
     restarted: list[str | None] = field(default_factory=list)
@@ -74,6 +75,9 @@ class FakeSession:
     def change(self, path: str, text: str) -> None:
         assert path in self.texts
         self.texts[path] = text
+
+    def saved(self, path: str) -> None:
+        self.saved_paths.append(path)
 
     def close(self, path: str) -> None:
         del self.texts[path]

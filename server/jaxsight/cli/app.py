@@ -20,7 +20,7 @@ from jaxsight.cli.errors import UNUSABLE, CommandError
 from jaxsight.cli.kernels import kernels
 from jaxsight.cli.show import What, show
 from jaxsight.cli.sourcerize import Constants, Style, Transform, sourcerize
-from jaxsight.cli.sources import parse_address
+from jaxsight.cli.sources import Address, parse_address
 from jaxsight.engine.settings.kinds import CODE_LIST
 from jaxsight.tracer.protocol import Sourcerize
 
@@ -228,7 +228,10 @@ def kernels_command(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="FILE:FUNCTION", help="Compare with another function."),
+        typer.Option(
+            metavar="FILE:FUNCTION|REVISION",
+            help="Compare with another function, or with this one in a git revision.",
+        ),
     ] = None,
     python: Python = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -243,6 +246,7 @@ def kernels_command(
 
         jaxsight kernels model.py:loss --target cuda:h100
         jaxsight kernels model.py:fast --against model.py:slow
+        jaxsight kernels model.py:loss --against HEAD
         jaxsight kernels model.py:loss --dot | dot -Tsvg > loss.svg
     """
     form = "json" if as_json else "dot" if as_dot else "hlo" if as_hlo else "table"
@@ -261,10 +265,17 @@ async def _kernels(
         parse_address(function),
         targets=targets,
         set_name=set_name,
-        against=parse_address(against) if against else None,
+        against=_against(against),
         form=form,
         python=python,
     )
+
+
+def _against(text: str | None) -> Address | str | None:
+    """Another function, or else a git revision."""
+    if text is None:
+        return None
+    return parse_address(text) if ":" in text or Path(text).is_file() else text
 
 
 targets_app = typer.Typer(help="List what can be compiled for, and get what is missing.")

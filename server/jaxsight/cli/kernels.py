@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jaxsight.cli.errors import FOUND
+from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
@@ -30,7 +32,7 @@ async def kernels(
     *,
     targets: Sequence[str],
     set_name: str | None,
-    against: Address | None,
+    against: Address | str | None,
     form: str,
     python: str | None,
 ) -> int:
@@ -38,7 +40,7 @@ async def kernels(
 
     Args:
         targets: by name; the project's when empty.
-        against: another function to compare with.
+        against: another function to compare with, or a git revision of the same one.
         form: `table`, `json`, `dot` or `hlo`.
 
     Raises:
@@ -47,14 +49,19 @@ async def kernels(
     console = Console(highlight=False, soft_wrap=form != "table")
     async with running([], {"python": python} if python else {}) as run:
         found = await _results(run, address, targets, set_name, console)
-        before = await _results(run, against, targets, None, console) if against else []
+        before = []
+        if isinstance(against, str):
+            old = committed(address.path, against)
+            before = await _results(run, address, targets, set_name, console, old)
+        elif against is not None:
+            before = await _results(run, against, targets, None, console)
     if not found or (against and not before):
         return FOUND
     if form == "json":
         records = [words.record(each, address.function) for each in found]
         if before:
             records = [
-                {**record, "against": words.record(other, against.function if against else "")}
+                {**record, "against": words.record(other, _named(against, address))}
                 for record, other in zip(records, before, strict=True)
             ]
         console.print(Text(json.dumps(records[0] if len(records) == 1 else records, indent=2)))
@@ -77,9 +84,14 @@ async def _results(
     targets: Sequence[str],
     set_name: str | None,
     console: Console,
+    text: str | None = None,
 ) -> list[Kernels]:
-    """The kernels on each target; what is wrong has been printed where there are none."""
-    source = read_source(address.path)
+    """The kernels on each target; what is wrong has been printed where there are none.
+
+    Args:
+        text: of the file, where it is not what is on disk.
+    """
+    source = read_source(address.path) if text is None else text
     view = await viewed(run, address, source, set_name, console)
     if not isinstance(view.answer.reply, Traced):
         return []
@@ -95,6 +107,27 @@ async def _results(
             return []
         found.append(made)
     return found
+
+
+def committed(path: Path, revision: str) -> str:
+    """A file's text in a git revision.
+
+    Raises:
+        CommandError: there is no git, no such revision, or the file is not in it.
+    """
+    command = ["git", "show", f"{revision}:./{path.name}"]
+    try:
+        done = subprocess.run(command, cwd=path.parent, capture_output=True, check=False)
+    except OSError as error:
+        raise CommandError(f"git does not run: {error}") from error
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
+        raise CommandError(f"{path.name} cannot be had from {revision}: {words}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _named(against: Address | str | None, address: Address) -> str:
+    return against.function if isinstance(against, Address) else f"{address.function} of {against}"
 
 
 def _tell(console: Console, address: Address, result: Result) -> None:

@@ -24,6 +24,8 @@ from jaxsight.workers.compilers import Trouble
 SIGN = "▣"
 BARRIER = "⊣"
 
+_SAME = "the same"
+
 _UNSAID = frozenset({"output", "other"})
 """Reasons that are no barriers, or that nobody knows."""
 
@@ -122,13 +124,21 @@ def launches(graph: Graph) -> str:
     return words if graph.launches_known else f"≥ {words}"
 
 
-def hints(kernels: Kernels, *, totals: bool, barriers: bool) -> Iterator[Hint]:
-    """What is shown inside the text: totals behind the head, barriers at the ends of lines."""
+def hints(
+    kernels: Kernels, before: Compiled | None, *, totals: bool, barriers: bool
+) -> Iterator[Hint]:
+    """What is shown inside the text: totals behind the head, barriers at the ends of lines.
+
+    Args:
+        before: what the function was when its file was saved; what changed since is told.
+    """
     view, stale = kernels.view, kernels.view.stale
     if totals:
+        changed = change(before, kernels.compiled) if before is not None else _SAME
+        since = f" ({changed})" if changed != _SAME else ""
         yield Hint(
             _line_end(view, _head_end(view)),
-            f"{SIGN} {headline(kernels.compiled, kernels.target)}",
+            f"{SIGN} {headline(kernels.compiled, kernels.target)}{since}",
             table(kernels),
             stale,
         )
@@ -357,7 +367,7 @@ def change(before: Compiled, after: Compiled) -> str:
         ("folded", short_size(folded(before)), short_size(folded(after))),
     ]
     parts = [f"{what} {was} → {now}" for what, was, now in pairs if was != now]
-    return " · ".join(parts) if parts else "the same"
+    return " · ".join(parts) if parts else _SAME
 
 
 def folded(compiled: Compiled) -> int:

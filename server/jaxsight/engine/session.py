@@ -80,6 +80,9 @@ class Session:
         self._made: dict[tuple[str, str], View] = {}
         self._sources = Sources(self._projects.locate)
         self._compiling: Compiling | None = None
+        self._saved: dict[tuple[str, str], Compiled] = {}
+        """What each function was when its file was last saved, by file and name."""
+        self._unsaved: set[str] = set()
         self._kept: set[asyncio.Future[Result | None]] = set()
         self._compiled: dict[tuple[str, str], tuple[Answer, Result]] = {}
         """The last result of each function, by file and name, to be shown while the next one is made."""
@@ -121,8 +124,18 @@ class Session:
 
     def change(self, path: str, text: str) -> None:
         """The document's whole text is now `text`."""
+        self._unsaved.add(path)
         self._documents[path].change(text)
         self._schedule(path)
+
+    def saved(self, path: str) -> None:
+        """The document is on disk as it is: changes are told against what its functions are now."""
+        self._unsaved.discard(path)
+        for key, (_, result) in self._compiled.items():
+            if key[0] == path and isinstance(result.outcome, Compiled):
+                self._saved[key] = result.outcome
+        if path in self._documents:
+            self.events.put_nowait(Refresh(path))
 
     def close(self, path: str) -> None:
         self._documents.pop(path, None)
@@ -133,6 +146,8 @@ class Session:
             del self._made[key]
         for key in [key for key in self._compiled if key[0] == path]:
             del self._compiled[key]
+            self._saved.pop(key, None)
+        self._unsaved.discard(path)
         self._projects.closed(path)
 
     def files_changed(self, paths: Sequence[str]) -> None:
@@ -244,7 +259,8 @@ class Session:
             return
         found = self._last_kernels(view)
         if found is not None:
-            yield from kernel_words.hints(found, totals=totals, barriers=barriers)
+            before = self._saved.get((view.answer.question.path, view.subject.name))
+            yield from kernel_words.hints(found, before, totals=totals, barriers=barriers)
 
     def _last_kernels(self, view: View) -> Kernels | None:
         targets = self._targets(view.answer.question.path)
@@ -327,7 +343,10 @@ class Session:
             except (Gone, Superseded):
                 return None
         if first and isinstance(result.outcome, Compiled):
-            self._compiled[question.path, view.subject.name] = (answer, result)
+            key = question.path, view.subject.name
+            self._compiled[key] = (answer, result)
+            if question.path not in self._unsaved or key not in self._saved:
+                self._saved[key] = result.outcome
         return result
 
     @property

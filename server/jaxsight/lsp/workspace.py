@@ -124,7 +124,10 @@ async def files_changed(server: JaxsightServer, params: types.DidChangeWatchedFi
 async def saved(server: JaxsightServer, params: types.DidSaveTextDocumentParams) -> None:
     """A document was saved. Clients that watch files tell of it that way too."""
     path = path_of(params.text_document.uri)
-    if path is not None and not server.client.registers_watched_files:
+    if path is None:
+        return
+    server.session.saved(path)
+    if not server.client.registers_watched_files:
         server.session.files_changed([path])
 
 
