@@ -21,7 +21,7 @@ from jaxsight.interpreters.same import Difference, live, same_jaxpr
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import passing, rules, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
-from jaxsight.sourcerizer.exprs import Atom, Expr, Index
+from jaxsight.sourcerizer.exprs import Atom, Expr, Index, is_identifier
 from jaxsight.sourcerizer.exprs import call as calling
 from jaxsight.sourcerizer.fixed import checks
 from jaxsight.sourcerizer.inlining import handled, inlined
@@ -135,6 +135,8 @@ def write(
     """
     rules.register()
     options = options or Options()
+    if name is not None and not is_identifier(name):
+        raise ValueError(f"{name!r} cannot be the name of a function")
     call = signature.bind(function, args, kwargs, traced)
     with room_for_nesting():
         jaxpr, shape = jax.make_jaxpr(call.flat, return_shape=True)(

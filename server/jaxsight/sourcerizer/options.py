@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Style = Literal["lax", "pretty"]
 Constants = Literal["inline", "npz", "argument"]
@@ -19,3 +19,10 @@ class Options:
     sources: bool = False
     inline: bool = False
     user_names: bool = True
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` for a word that is no choice."""
+        for name, choices in (("style", get_args(Style)), ("constants", get_args(Constants))):
+            given = getattr(self, name)
+            if given not in choices:
+                raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {given!r}")

@@ -68,12 +68,39 @@ class Call:
 
     def flat(self, *leaves: Any) -> Any:
         args, kwargs = self.rebuild(leaves)
-        return functions.traceable(self.function)(*args, **kwargs)
+        results = functions.traceable(self.function)(*args, **kwargs)
+        for leaf in jax.tree.leaves(results):
+            try:
+                jax.typeof(leaf)
+            except TypeError:
+                words = f"{name_of(self.function)} gives a {type(leaf).__name__}, and only arrays and pytrees of arrays can be results"
+                raise TypeError(words) from None
+        return results
 
 
 def is_traced(value: Any) -> bool:
     """Whether JAX traces a leaf, rather than taking it as it is."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OSUMm":
+        return False
     return isinstance(value, _ARRAYS) or hasattr(value, "__jax_array__")
+
+
+def _refuse_other_kinds(function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"{type(function).__name__} object cannot be written: it is no function")
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    inner = inspect.unwrap(inner)
+    for asks, kind in (
+        (inspect.iscoroutinefunction, "an async function"),
+        (inspect.isasyncgenfunction, "an async generator"),
+        (inspect.isgeneratorfunction, "a generator"),
+    ):
+        if asks(inner):
+            raise TypeError(
+                f"{name_of(function)} cannot be written: it is {kind}, which JAX does not trace"
+            )
 
 
 def bind(
@@ -82,7 +109,12 @@ def bind(
     kwargs: Mapping[str, Any],
     traced: Callable[[Any], bool] = is_traced,
 ) -> Call:
-    """Reads a call, of which the leaves that are `traced` may vary. Raises `TypeError` as the call would."""
+    """Reads a call, of which the leaves that are `traced` may vary.
+
+    Raises:
+        TypeError: the function cannot be called so, or is none that gives arrays when it is called.
+    """
+    _refuse_other_kinds(function)
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -1,0 +1,84 @@
+"""What cannot be written is refused with one clear message."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsight import sourcerize
+
+X = jnp.ones(3)
+
+
+def generator(x: Any) -> Iterator[Any]:
+    yield x
+
+
+async def coroutine(x: Any) -> Any:
+    return x
+
+
+async def stream(x: Any) -> AsyncIterator[Any]:
+    yield x
+
+
+class Holder:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (generator, "generator cannot be written: it is a generator,"),
+        (functools.partial(generator), "generator cannot be written: it is a generator,"),
+        (coroutine, "coroutine cannot be written: it is an async function,"),
+        (stream, "stream cannot be written: it is an async generator,"),
+        (Holder, "Holder gives a Holder, and only arrays"),
+        (lambda x: {"a": x, "b": "text"}, "function gives a str, and only arrays"),
+        (3, "int object cannot be written: it is no function"),
+        (np, "module object cannot be written: it is no function"),
+        (lambda: None, "too many positional arguments"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else None,
+)
+def test_what_gives_no_arrays_is_refused(function: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        sourcerize(function)(X)
+
+
+def test_function_that_cannot_be_traced_raises_what_jax_says() -> None:
+    with pytest.raises(jax.errors.ConcretizationTypeError):
+        sourcerize(lambda x: int(x.sum()))(X)
+
+
+def test_static_argument_that_cannot_be_hashed_raises_what_jax_says() -> None:
+    @functools.partial(jax.jit, static_argnames="n")
+    def f(x: Any, n: Any) -> Any:
+        return x
+
+    with pytest.raises(ValueError, match="Non-hashable static arguments"):
+        sourcerize(f)(X, n=[1, 2])
+
+
+def test_builtins_and_ufuncs_are_functions_like_others() -> None:
+    assert "return add_1" in sourcerize(sum)([X, X])
+    assert "lax.add(" in sourcerize(jnp.add)(X, X)
+
+
+def test_arrays_of_text_are_built_in() -> None:
+    text = sourcerize(lambda x, names: x * len(names))(X, np.array(["a", "b"]))
+    assert "lax.mul(x, 2.0)" in text
+
+
+@pytest.mark.parametrize("option", ["style", "constants", "name"])
+def test_words_that_are_no_choice_are_refused(option: str) -> None:
+    chosen: dict[str, Any] = {option: "no such"}
+    with pytest.raises(ValueError, match="no such"):
+        sourcerize(lambda x: x, **chosen)(X)
