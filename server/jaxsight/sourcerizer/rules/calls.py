@@ -170,10 +170,14 @@ def policy_expr(policy: Any) -> Expr:
             except (TypeError, ValueError, AttributeError):
                 continue
             if made is not True and made is not False and Comparison().values(made, policy):
-                spelled = [policy_expr(arg) if callable(arg) else value(arg) for arg in args]
-                named = {key: value(given) for key, given in kwargs.items()}
+                spelled = [_policy_part(arg) for arg in args]
+                named = {key: _policy_part(given) for key, given in kwargs.items()}
                 return call(f"jax.checkpoint_policies.{name}", *spelled, **named)
     return value(policy)
+
+
+def _policy_part(given: Any) -> Expr:
+    return policy_expr(given) if callable(given) else value(given)
 
 
 def _policies() -> list[str]:
