@@ -20,12 +20,19 @@ MODULES = (
 )  # fmt: skip
 
 
-GAPS = (
-    {"arrays": {"attention_and_its_gradient"}, "calls": {"custom_rules_that_capture_arrays"}}
-    if jax.__version_info__ >= (0, 12)
-    else {}
-)
+GAPS: dict[str, set[str]] = {
+    "signatures": {"argument_names_that_shadow_modules"},
+    "transforms": {"special_functions"},
+}
 """Programs that do not pass yet, by module. One that passes has to leave this list."""
+
+if jax.__version_info__ >= (0, 12):
+    for module, name in (
+        ("arrays", "attention_and_its_gradient"),
+        ("calls", "custom_rules_that_capture_arrays"),
+        ("transforms", "hessian_of_a_function"),
+    ):
+        GAPS.setdefault(module, set()).add(name)
 
 
 def failures(*options: str) -> dict[str, str]:
