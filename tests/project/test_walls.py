@@ -14,15 +14,28 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
 BROUGHT = ("tracer", "sourcerizer", "interpreters")
 """Packages that the user's interpreter runs."""
+COMPILES = ("boot", "devices", "graph", "protocol", "serve", "targets")
+"""Modules of the compiler's package that a compiler runs; the others are the server's."""
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
     PACKAGE / "workers" / "__init__.py",
     PACKAGE / "workers" / "wire.py",
     *(file for part in BROUGHT for file in sorted(PACKAGE.glob(f"{part}/**/*.py"))),
+    PACKAGE / "compiler" / "__init__.py",
+    *(PACKAGE / "compiler" / f"{name}.py" for name in COMPILES),
+    *(
+        file
+        for part in ("chips", "compat", "hlo")
+        for file in sorted(PACKAGE.glob(f"compiler/{part}/**/*.py"))
+    ),
 ]
 ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 """Besides the standard library. JAX itself depends on all of them."""
-OWN = ("jaxsight.workers.wire", *(f"jaxsight.{part}" for part in BROUGHT))
+OWN = (
+    "jaxsight.workers.wire",
+    *(f"jaxsight.{part}" for part in BROUGHT),
+    *(f"jaxsight.compiler.{name}" for name in (*COMPILES, "chips", "compat", "hlo")),
+)
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -46,6 +59,8 @@ def test_tracer_imports_the_standard_library_numpy_and_jax_alone(file: Path) -> 
             top in sys.stdlib_module_names
             or top in ALLOWED
             or f"{module}.".startswith(tuple(f"{own}." for own in OWN))
+            or (module.startswith("jaxsight.compiler.") and module.rpartition(".")[2] in COMPILES)
+            or module == "jaxsight.workers.wire"
         ), f"{file.name} imports {module}"
 
 
