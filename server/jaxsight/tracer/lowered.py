@@ -18,6 +18,8 @@ from jaxsight.tracer import folding, protocol, shown
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 
+_CALLBACK = "the platform for the specified backend"
+
 LARGEST = 40 * 1024 * 1024
 """Bytes of constants that a program may capture to be compiled: it travels in one frame, in base64."""
 
@@ -45,6 +47,12 @@ def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
     try:
         module = lowering.lower(traced, request.platform)
     except Exception as error:
+        if _CALLBACK in str(error):
+            raise refusal(
+                "lower",
+                "it calls back into Python (`jax.debug.print`, `jax.pure_callback`…), which JAX lowers only for a device that is here",
+                type=type(error).__name__,
+            ) from error
         raise UserError(failure(error, "lower")) from error
     equations = tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr)))
     spans = {each.path: each.span for each in equations}

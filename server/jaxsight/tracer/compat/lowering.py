@@ -73,8 +73,9 @@ def lower(traced: Any, platform: str) -> Module:
     )
     text, names = _without_locations(printed)
     newest = stablehlo.get_current_version()
-    # Comes last: it turns the module into another dialect.
-    artifact = stablehlo.serialize_portable_artifact(module, newest)
+    # Comes last: it turns the module into another dialect. What StableHLO has no stable form for (CHLO, shardings, custom calls
+    # with typed attributes) stays in its own, which a jaxlib of another version may not read.
+    artifact = stablehlo.serialize_portable_artifact(module, newest, True)
     return Module(artifact, newest, text, names)
 
 
