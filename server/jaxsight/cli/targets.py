@@ -70,16 +70,19 @@ def install(platform: str, python: str | None) -> int:
     """
     interpreter = _interpreter(python)
     jax = _jax(interpreter)
-    errors = Console(stderr=True, highlight=False)
-    try:
-        made = environments.install(
-            platform.partition(":")[0],
-            jax,
-            interpreter,
-            lambda text: errors.print(Text(text, "dim")),
-        )
-    except environments.InstallError as error:
-        raise CommandError(str(error)) from error
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    with errors.status("") as status:
+
+        def progress(step: str, megabytes: int) -> None:
+            if megabytes:
+                status.update(f"{megabytes} MB on disk")
+            else:
+                errors.print(Text(step, "dim"))
+
+        try:
+            made = environments.install(platform.partition(":")[0], jax, interpreter, progress)
+        except environments.InstallError as error:
+            raise CommandError(str(error)) from error
     Console(highlight=False, soft_wrap=True).print(
         f"{platform}: ready, JAX {made.jax} in {made.folder}"
     )

@@ -14,6 +14,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -31,10 +33,11 @@ MEGABYTES = {"cuda": 290, "tpu": 360}
 """About what is downloaded: jaxlib and what it needs, and the plugin."""
 
 _MARKER = "jaxsight.json"
-_STALE_LOCK = 3600.0
-"""Seconds after which the lock of an installation that never ended counts for nothing."""
+_LOOK = 0.5
+"""Seconds between two looks at how far an installation is, or at whether another process's is done."""
 
-Progress = Callable[[str], None]
+Progress = Callable[[str, int], None]
+"""Told what is being done, and the megabytes that are on disk so far; 0 when a step begins."""
 
 
 class InstallError(Exception):
@@ -50,6 +53,13 @@ class Environment:
     jax: str
     folder: str = ""
     """Where it lies; empty for an interpreter that is not ours."""
+    plugin: str = ""
+    """What compiles in it beside jaxlib, with its version: `libtpu 0.0.50.1`."""
+
+    @property
+    def managed(self) -> bool:
+        """Whether it is ours, so that nothing of the user's environment may reach it."""
+        return bool(self.folder)
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -127,25 +137,21 @@ def install(platform: str, jax: str, python: str, progress: Progress) -> Environ
     wanted = f"=={jax}" if pinned else ""
     folder = home() / f"{platform}-{jax if pinned else 'newest'}-{_version(python)}"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with _locked(folder, progress):
         if (folder / _MARKER).is_file() and (there := _told(folder)) is not None:
             return there
         shutil.rmtree(folder, ignore_errors=True)
-        progress(f"making an environment in {folder}")
+        progress(f"making an environment in {folder}", 0)
         _run([python, "-m", "venv", str(folder)], "the environment cannot be made")
         own = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-        progress(f"installing jax{wanted}, about {MEGABYTES[platform]} MB in all")
-        _pip(own, [f"jax{wanted}"])
+        step = f"installing jax{wanted} (about {MEGABYTES[platform]} MB are downloaded in all)"
+        _pip(own, [f"jax{wanted}"], folder, step, progress)
         have = _run(
             [own, "-c", "import importlib.metadata as m; print(m.version('jax'))"],
             "jax is not there",
         ).strip()
-        progress(f"installing the {platform} compiler")
-        if platform == "tpu":
-            _pip(own, ["--no-deps", f"libtpu=={LIBTPU}"])
-        else:
-            _cuda(own, have)
-        environment = Environment(platform, own, have, str(folder))
+        plugin = _plugin(platform, own, have, folder, progress)
+        environment = Environment(platform, own, have, str(folder), plugin)
         (folder / _MARKER).write_text(json.dumps(asdict(environment)), encoding="utf-8")
         return environment
 
@@ -163,20 +169,71 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:4])
 
 
-def _cuda(python: str, jax: str) -> None:
-    """The plugin alone: NVIDIA's libraries are for running, not for compiling."""
-    try:
-        _pip(python, ["--no-deps", f"jax-cuda13-pjrt=={jax}", f"jax-cuda13-plugin=={jax}"])
-    except InstallError as first:
+def _plugin(platform: str, python: str, jax: str, folder: Path, progress: Progress) -> str:
+    """Install what compiles, alone: NVIDIA's libraries are for running. Its name and version."""
+    step = f"installing the {platform} compiler"
+    if platform == "tpu":
+        _pip(python, ["--no-deps", f"libtpu=={LIBTPU}"], folder, step, progress)
+        return f"libtpu {LIBTPU}"
+    problem: InstallError | None = None
+    for cuda in ("cuda13", "cuda12"):  # versions before 13 was out have 12 alone
+        wanted = [f"jax-{cuda}-pjrt=={jax}", f"jax-{cuda}-plugin=={jax}"]
         try:
-            _pip(python, ["--no-deps", f"jax-cuda12-pjrt=={jax}", f"jax-cuda12-plugin=={jax}"])
-        except InstallError:
-            raise first from None
+            _pip(python, ["--no-deps", *wanted], folder, step, progress)
+        except InstallError as error:
+            problem = problem or error
+        else:
+            return f"jax-{cuda}-plugin {jax}"
+    assert problem is not None
+    raise problem
 
 
-def _pip(python: str, wanted: list[str]) -> None:
+def _pip(python: str, wanted: list[str], folder: Path, step: str, progress: Progress) -> None:
+    """Install packages. Which index they are from, and through which proxy, is what pip is configured to."""
+    progress(step, 0)
     command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
-    _run([*command, "install", *wanted], f"{' '.join(wanted)} cannot be installed")
+    what = f"{' '.join(each for each in wanted if not each.startswith('-'))} cannot be installed"
+    with tempfile.TemporaryFile() as said:
+        with subprocess.Popen(
+            [*command, "install", *wanted],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env=_clean(),
+        ) as running:
+            while running.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    running.wait(_LOOK)
+                progress(step, _megabytes(folder))
+        if running.returncode:
+            said.seek(0)
+            raise InstallError(_why(what, said.read().decode(errors="replace")))
+
+
+_OFFLINE = re.compile(
+    r"name resolution|NewConnectionError|Network is unreachable|ConnectTimeout|ProxyError|Max retries"
+)
+
+
+def _why(what: str, said: str) -> str:
+    if _OFFLINE.search(said):
+        return f"{what}: pip cannot reach its package index; is there a network?"
+    lines = [line for line in said.strip().splitlines() if not line.startswith("WARNING")]
+    return f"{what}: {' '.join(lines[-3:])}"
+
+
+def _megabytes(folder: Path) -> int:
+    total = 0
+    for path, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118 - thousands
+    return total // 1_000_000
+
+
+def _clean() -> dict[str, str]:
+    """Without the variables that would make another interpreter of one."""
+    return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
 
 
 def _version(python: str) -> str:
@@ -188,15 +245,13 @@ def _version(python: str) -> str:
 
 
 def _run(command: list[str], what: str) -> str:
-    # Variables that would make another interpreter of it stay out.
-    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     try:
         done = subprocess.run(
             command,
             check=False,
             capture_output=True,
             text=True,
-            env=environ,
+            env=_clean(),
             stdin=subprocess.DEVNULL,
         )
     except OSError as error:
@@ -215,21 +270,34 @@ def _told(folder: Path) -> Environment | None:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One installation of a folder at a time, over processes."""
-    lock = folder.with_name(folder.name + ".lock")
-    while True:
-        try:
-            descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-            break
-        except FileExistsError:
-            with contextlib.suppress(OSError):
-                if time.time() - lock.stat().st_mtime > _STALE_LOCK:
-                    lock.unlink()
-            time.sleep(0.5)
-    try:
-        os.close(descriptor)
+def _locked(folder: Path, progress: Progress) -> Iterator[None]:
+    """One installation of a folder at a time, over processes; the system frees the lock of one that dies."""
+    with folder.with_name(folder.name + ".lock").open("ab") as lock:
+        waited = False
+        while not _take(lock.fileno()):
+            if not waited:
+                progress("another process is installing it: waiting", 0)
+            waited = True
+            time.sleep(_LOOK)
         yield
-    finally:
-        with contextlib.suppress(OSError):
-            lock.unlink()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _take(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
