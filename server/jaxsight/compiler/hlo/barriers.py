@@ -50,8 +50,12 @@ _BEFORE = frozenset(
 
 def reasons(
     units: list[Unit], kinds: list[Kind], fused: Fused, flow: Flow, barriers: Iterable[str]
-) -> list[str]:
-    """The reason of each kernel. `barriers` are the equations whose results go into an `optimization_barrier`."""
+) -> list[tuple[str, str]]:
+    """The reason of each kernel, and the equation that is the reason where that is another kernel's.
+
+    Args:
+        barriers: the equations whose results go into an `optimization_barrier`.
+    """
     stopped = frozenset(barriers)
     own = [_own(unit, kind, fused) for unit, kind in zip(units, kinds, strict=True)]
     readers: dict[int, set[int]] = {}
@@ -59,32 +63,44 @@ def reasons(
         if source.what == KERNEL:
             readers.setdefault(source.index, set()).add(kernel)
     outputs = {source.index for source, _, _ in flow.outputs if source.what == KERNEL}
-    found = []
+    found: list[tuple[str, str]] = []
     for index, unit in enumerate(units):
-        reading = readers.get(index, set()) - {index}
+        reading = sorted(readers.get(index, set()) - {index})
+        before = [kernel for kernel in reading if own[kernel] in _BEFORE]
+        reducing = [kernel for kernel in reading if kinds[kernel].hero in _REDUCTIONS]
+        place = ""
         if own[index] and own[index] != "concat/slice":
-            found.append(own[index])
+            reason = own[index]
         elif _stops(unit, fused, stopped):
-            found.append("optimization_barrier")
+            reason = "optimization_barrier"
         elif flow.feeds_loop.get(index) or (unit.loops and not reading):
-            found.append("while")  # It is for the next turn, or says whether there is one.
+            reason = "while"  # It is for the next turn, or says whether there is one.
         elif not reading and index in outputs:
-            found.append(OUTPUT)
-        elif following := {own[kernel] for kernel in reading} & _BEFORE:
-            found.append(min(following))
+            reason = OUTPUT
+        elif before:
+            reason = own[before[0]]
+            place = units[before[0]].instruction.equation
         elif any(units[kernel].loops != unit.loops for kernel in reading):
-            found.append("while")
-        elif any(kinds[kernel].hero in _REDUCTIONS for kernel in reading):
-            found.append("reduction")
+            reason = "while"
+        elif reducing:
+            reason = "reduction"
+            place = _reduction(units[reducing[0]], fused)
         elif own[index]:
-            found.append(own[index])
+            reason = own[index]
         elif len(reading) > 1:
-            found.append("multi-output")
+            reason = "multi-output"
         elif index in outputs:
-            found.append(OUTPUT)
+            reason = OUTPUT
         else:
-            found.append("conditional" if unit.branch >= 0 else "other")
+            reason = "conditional" if unit.branch >= 0 else "other"
+        found.append((reason, place))
     return found
+
+
+def _reduction(unit: Unit, fused: Fused) -> str:
+    """The equation of the reduction in a kernel."""
+    inside = fused.inside(unit.instruction)
+    return next((each.equation for each in inside if each.opcode in _REDUCTIONS), "")
 
 
 def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
