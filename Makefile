@@ -55,6 +55,15 @@ bench: .venvs/test-py311/.installed ## Measure speed and memory; a table, and re
 docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
 
+.PHONY: vsix
+vsix: ## Package the extension for VS Code, with the server in it (needs npm)
+	cd vscode-extension && npm ci --ignore-scripts --no-audit --no-fund
+	$(ANY_PYTHON) vscode-extension/scripts/manifest.py --check
+	$(ANY_PYTHON) vscode-extension/scripts/bundle.py
+	cd vscode-extension && npm run --silent check && npm run --silent build
+	mkdir -p dist
+	cd vscode-extension && npx vsce package --no-dependencies --out ../dist/jaxsight.vsix
+
 .PHONY: lock
 lock: ## Pin all dependencies anew (needs uv)
 	requirements/lock

@@ -1,0 +1,11 @@
+"""Starts the bundled server: `python -I -S bundled/start.py server`. Everything that it imports lies beside this file."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "libs"))
+
+from jaxsight.__main__ import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+/** The commands of the palette. Those with the server's names (`jaxsight.show`…) are registered by the client itself. */
+
+import * as vscode from "vscode";
+
+import { functionAt } from "./functions";
+import type { Logs } from "./logs";
+import type { Pythons } from "./pythons";
+import type { Server } from "./server";
+
+export function registerCommands(
+  context: vscode.ExtensionContext,
+  server: Server,
+  logs: Logs,
+  pythons: Pythons,
+): vscode.Disposable[] {
+  const command = (name: string, run: () => unknown): vscode.Disposable =>
+    vscode.commands.registerCommand(name, run);
+  return [
+    command("jaxsight.restartServer", () => server.restart()),
+    command("jaxsight.restartTracers", () => vscode.commands.executeCommand("jaxsight.restart")),
+    command("jaxsight.showLogs", () => {
+      logs.client.show();
+    }),
+    command("jaxsight.showPrints", () => {
+      logs.prints.show();
+    }),
+    command("jaxsight.chooseInterpreter", () => pythons.choose()),
+    command("jaxsight.showJaxpr", () => showFunction(["jaxpr"])),
+    command("jaxsight.sourcerizeFunction", () => showFunction(["pretty"])),
+    command("jaxsight.openSample", () => openSample(context)),
+  ];
+}
+
+/** Shows something about the function at the cursor; the server says what it cannot. */
+async function showFunction(what: readonly string[]): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor === undefined) {
+    return;
+  }
+  const name = functionAt(editor.document, editor.selection.active.line);
+  if (name === undefined) {
+    void vscode.window.showInformationMessage("Put the cursor into a function that has example inputs.");
+    return;
+  }
+  await vscode.commands.executeCommand("jaxsight.show", editor.document.uri.toString(), name, ...what);
+}
+
+/** A copy of the sample, for people to change. */
+async function openSample(context: vscode.ExtensionContext): Promise<void> {
+  const file = vscode.Uri.joinPath(context.extensionUri, "media", "sample.py");
+  const content = new TextDecoder().decode(await vscode.workspace.fs.readFile(file));
+  const document = await vscode.workspace.openTextDocument({ language: "python", content });
+  await vscode.window.showTextDocument(document);
+}

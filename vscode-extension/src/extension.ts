@@ -1,0 +1,36 @@
+/** The extension's beginning and end: puts the parts together. Nothing here waits, so that activation costs the editor nothing. */
+
+import * as vscode from "vscode";
+
+import { registerCommands } from "./commands";
+import { Links } from "./links";
+import { Logs } from "./logs";
+import { Pythons } from "./pythons";
+import { Server } from "./server";
+import { Status } from "./status";
+
+/** What other extensions and the tests get. */
+export interface Api {
+  /** Resolved once the server has answered `initialize`. */
+  readonly ready: Promise<void>;
+}
+
+let server: Server | undefined;
+
+export function activate(context: vscode.ExtensionContext): Api {
+  const logs = new Logs();
+  const status = new Status();
+  const pythons = new Pythons(logs);
+  server = new Server(context, logs, status, pythons);
+  const links = new Links(server);
+  context.subscriptions.push(logs, status, pythons, links, ...registerCommands(context, server, logs, pythons));
+  const ready = server.start();
+  ready.catch((error: unknown) => {
+    logs.client.error(error instanceof Error ? error : String(error));
+  });
+  return { ready };
+}
+
+export async function deactivate(): Promise<void> {
+  await server?.stop();
+}

@@ -1,0 +1,61 @@
+/**
+ * The settings that people have set, and no others.
+ *
+ * VS Code answers a server's question for settings with defaults filled in. The editor's value wins over the project's `pyproject.toml`, so
+ * a default must not pass for a wish: what nobody set is left out.
+ */
+
+import * as vscode from "vscode";
+
+export const SECTION = "jaxsight";
+
+type Tree = Record<string, unknown>;
+
+/** The explicit settings of the section, as nested objects, as they hold for `scope`. */
+export function explicitSettings(scope: vscode.Uri | undefined, keys: readonly string[]): Tree {
+  const configuration = vscode.workspace.getConfiguration(SECTION, scope ?? null);
+  const tree: Tree = {};
+  for (const key of keys) {
+    const found = configuration.inspect(key);
+    const value: unknown =
+      found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
+    if (value !== undefined) {
+      put(tree, key.split("."), isTree(value) ? merged(found) : value);
+    }
+  }
+  return tree;
+}
+
+/** All keys of the section, from the extension's own manifest. */
+export function settingKeys(context: vscode.ExtensionContext): readonly string[] {
+  const manifest = context.extension.packageJSON as {
+    contributes?: { configuration?: { properties?: Tree } };
+  };
+  return Object.keys(manifest.contributes?.configuration?.properties ?? {})
+    .filter((name) => name.startsWith(`${SECTION}.`))
+    .map((name) => name.slice(SECTION.length + 1));
+}
+
+/** Tables are merged over the levels at which they are set, as VS Code does. */
+function merged(found: { globalValue?: unknown; workspaceValue?: unknown; workspaceFolderValue?: unknown } | undefined): Tree {
+  const levels = [found?.globalValue, found?.workspaceValue, found?.workspaceFolderValue];
+  return Object.assign({}, ...levels.filter(isTree)) as Tree;
+}
+
+function put(tree: Tree, path: string[], value: unknown): void {
+  const [first, ...rest] = path;
+  if (first === undefined) {
+    return;
+  }
+  if (rest.length === 0) {
+    tree[first] = value;
+    return;
+  }
+  const below = isTree(tree[first]) ? tree[first] : {};
+  tree[first] = below;
+  put(below, rest, value);
+}
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
