@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform as machine
 import re
 import shutil
 import subprocess
@@ -19,9 +20,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import platformdirs
+
+from jaxsight.compiler.targets import Target
 
 OLDEST = (0, 9, 0)
 """The oldest JAX that compiles for a GPU which is not here and shows what it made."""
@@ -64,28 +68,33 @@ class Environment:
     @property
     def variables(self) -> Mapping[str, str]:
         """What its compilers find in `os.environ`."""
-        shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
-        match self.platform:
-            case "cuda":
-                return {
-                    **shared,
-                    "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
-                    "CUDA_VISIBLE_DEVICES": "",
-                }
-            case "tpu":
-                return {
-                    **shared,
-                    "TPU_SKIP_MDS_QUERY": "1",
-                    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-                    "TPU_LOG_DIR": "disabled",
-                    "TPU_STDERR_LOG_LEVEL": "3",
-                    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-                    "TPU_WORKER_HOSTNAMES": "localhost",
-                }
-            case "here-cuda" | "here-rocm" | "here-tpu":
-                return {"JAX_PLATFORMS": self.platform.removeprefix("here-") + ",cpu"}
-            case _:
-                return shared
+        return variables(self.platform)
+
+
+def variables(platform: str) -> Mapping[str, str]:
+    """What the compilers of a platform (`here-cuda`: of this machine's GPU) find in `os.environ`."""
+    shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    match platform:
+        case "cuda":
+            return {
+                **shared,
+                "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
+                "CUDA_VISIBLE_DEVICES": "",
+            }
+        case "tpu":
+            return {
+                **shared,
+                "TPU_SKIP_MDS_QUERY": "1",
+                "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+                "TPU_LOG_DIR": "disabled",
+                "TPU_STDERR_LOG_LEVEL": "3",
+                "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+                "TPU_WORKER_HOSTNAMES": "localhost",
+            }
+        case "here-cuda" | "here-rocm" | "here-tpu":
+            return {"JAX_PLATFORMS": platform.removeprefix("here-") + ",cpu"}
+        case _:
+            return shared
 
 
 def home() -> Path:
@@ -162,6 +171,44 @@ def remove(environment: Environment) -> None:
         with contextlib.suppress(OSError):
             Path(environment.folder, _MARKER).unlink()
         shutil.rmtree(environment.folder, ignore_errors=True)
+
+
+def identity(environment: Environment, target: Target) -> tuple[str, ...]:
+    """All that decides, beside the program, what a target's compiler makes of it."""
+    if target.host:
+        device = target.host
+    elif target.chip is not None:
+        device = repr(target.chip)
+    else:
+        device = _this_machine(target.platform)
+    flags = (
+        ()
+        if target.host
+        else (os.environ.get("XLA_FLAGS", ""), os.environ.get("LIBTPU_INIT_ARGS", ""))
+    )
+    return target.name, environment.platform, environment.jax, environment.plugin, device, *flags
+
+
+@cache
+def _this_machine(platform: str) -> str:
+    """What its processor, or its GPUs and their driver, are called: machines may share the folder that the cache is in."""
+    told = [machine.machine(), machine.processor()]
+    if platform == "cpu":
+        paths = [Path("/proc/cpuinfo")]
+    else:
+        paths = [
+            *Path("/proc/driver/nvidia").glob("gpus/*/information"),
+            Path("/proc/driver/nvidia/version"),
+        ]
+    for path in paths:
+        with contextlib.suppress(OSError):
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            told += [
+                x
+                for x in dict.fromkeys(lines)
+                if x.startswith(("model name", "flags", "Features", "Model", "NVRM"))
+            ]
+    return "\n".join(told)
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -10,7 +10,9 @@ import binascii
 import logging
 import os
 import platform
+import select
 import sys
+import threading
 import time
 
 from jaxsight.compiler.graph import Graph
@@ -53,6 +55,7 @@ def serve(incoming: int, outgoing: int) -> None:
             os.getpid(),
         ),
     )
+    _end_with(incoming)
     frames = wire.FrameReader()
     try:
         while data := os.read(incoming, READ_AT_ONCE):
@@ -70,6 +73,20 @@ def serve(incoming: int, outgoing: int) -> None:
         log.exception("the server's messages cannot be read")
         os._exit(BROKEN_PROTOCOL)
     os._exit(0)
+
+
+def _end_with(incoming: int) -> None:
+    """End when the server's end of the pipe is closed, in the middle of a compile too: over ssh nobody else ends this process."""
+    if not hasattr(select, "poll"):
+        return
+    watch = select.poll()
+    watch.register(incoming, getattr(select, "POLLRDHUP", 0))  # a hangup is always told
+
+    def wait() -> None:
+        watch.poll()
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True, name="end of the pipe").start()
 
 
 def answer(request: Compile) -> Compiled | NotCompiled:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import platform as machine
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.compiler import environments
 from jaxsight.compiler.cache import Cache, digest
-from jaxsight.compiler.environments import Environment
+from jaxsight.compiler.environments import Environment, identity
 from jaxsight.compiler.protocol import Compile, Compiled
 from jaxsight.compiler.targets import CPU, PREFERRED, Target, parse
 from jaxsight.engine.cache import Recent
@@ -138,7 +137,13 @@ class Compiling:
         found = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
         if isinstance(found, Trouble):
             return found
-        name = digest(lowered.key, target.name, found.jax, machine.machine())
+        if target.host:
+            has = await self.compilers.jaxlib(target, found)
+            if isinstance(has, Trouble):
+                return has
+            name = digest(lowered.key, *identity(replace(found, jax=has), target))
+        else:
+            name = digest(lowered.key, *identity(found, target))
         known = self._compiled.get(name)
         if known is not None:
             return known
@@ -230,7 +235,7 @@ def default_target(jax: str) -> str:
 def environment_of(target: Target, python: str, jax: str) -> Environment | Trouble:
     """The interpreter that compiles for a target."""
     if target.host:
-        return Environment("ssh", target.host, jax)
+        return Environment("ssh", "", jax)
     if target.chip is None:
         platform = "here" if target.platform == CPU else f"here-{target.platform}"
         return Environment(platform, python, jax)

@@ -15,9 +15,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from jaxsight.compiler.environments import Environment
+from jaxsight.compiler.environments import Environment, variables
 from jaxsight.compiler.protocol import Compile, Compiled, NotCompiled
-from jaxsight.compiler.targets import Target
+from jaxsight.compiler.targets import CPU, Target
+from jaxsight.workers import remote
 from jaxsight.workers.environment import tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import Death, Reason, signal_name, size
@@ -97,6 +98,19 @@ class Compilers:
             self._later(self._abandon(worker, task))
             raise
 
+    async def jaxlib(self, target: Target, environment: Environment) -> str | Trouble:
+        """The version of jaxlib that a target's compiler has, which is started for that: another machine's is not known before."""
+        worker = self._worker(target, environment)
+        async with worker.lock:
+            process = self._process(worker)
+            hello = await asyncio.shield(process.ready)
+            if hello is None:
+                death = await asyncio.shield(process.death)
+                return Trouble("death", _words(worker.target, death), last=False)
+            if hello.problem:
+                return Trouble("target", hello.problem)
+            return hello.jaxlib
+
     async def aclose(self) -> None:
         """End everything and wait for it."""
         for worker in self._workers.values():
@@ -114,9 +128,16 @@ class Compilers:
             if worker is not None and worker.process is not None:
                 self._later(worker.process.aclose())
             worker = self._workers[target.name] = _Worker(
-                target, self._command(environment), environment
+                target, self._command_of(target, environment), environment
             )
         return worker
+
+    def _command_of(self, target: Target, environment: Environment) -> Sequence[str]:
+        if not target.host:
+            return self._command(environment)
+        here = f"here-{target.platform}" if target.platform != CPU else CPU
+        there = variables(here if target.chip is None else target.platform)
+        return remote.command(target.host, there, environment.python or remote.PYTHON)
 
     async def _abandon(self, worker: _Worker, task: asyncio.Task[Compiled | Trouble]) -> None:
         """Nobody waits any more."""
@@ -137,7 +158,7 @@ class Compilers:
                 answer = await self._once(worker, request)
                 if isinstance(answer, Death):
                     crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
-                    if again and crashed:
+                    if again and crashed and not _unreachable(worker.target, answer):
                         log.warning(
                             "a compiler for %s died (%s); once more", worker.target.name, answer
                         )
@@ -151,9 +172,7 @@ class Compilers:
             raise AssertionError("the second try answers")
 
     async def _once(self, worker: _Worker, request: Compile) -> Compiled | NotCompiled | Death:
-        process = worker.process
-        if process is None or not process.alive:
-            process = worker.process = self._spawn(worker)
+        process = self._process(worker)
         ready = await asyncio.shield(process.ready)
         if ready is None:
             return await asyncio.shield(process.death)
@@ -174,13 +193,18 @@ class Compilers:
             process.kill(Death(Reason.TIMEOUT, limit=self._deadline))
         return await asyncio.shield(process.death)
 
+    def _process(self, worker: _Worker) -> CompilerProcess:
+        if worker.process is None or not worker.process.alive:
+            worker.process = self._spawn(worker)
+        return worker.process
+
     def _spawn(self, worker: _Worker) -> CompilerProcess:
         log.info("starting a compiler for %s", worker.target.name)
+        far = bool(worker.target.host)
         return CompilerProcess.start(
             worker.command,
-            environment=tracer_environment(
-                worker.environment.python, os.environ, worker.environment.variables
-            ),
+            environment=dict(os.environ) if far else _variables(worker.environment),
+            first=remote.modules() if far else b"",
             folder=str(Path.home()),
             limits=self._limits,
             locate=lambda path, chunk: None,
@@ -203,12 +227,30 @@ def compiler_command(environment: Environment) -> list[str]:
     return [environment.python, "-X", "utf8", str(BOOT)]
 
 
+def _variables(environment: Environment) -> dict[str, str]:
+    """What is of the user's own Python reaches the user's interpreter, and none of ours."""
+    environ = dict(os.environ)
+    if environment.managed:
+        environ.pop("PYTHONPATH", None)
+    return tracer_environment(environment.python, environ, environment.variables)
+
+
+_SSH_FAILED = 255
+"""ssh's own exit status where it has no connection."""
+
+
+def _unreachable(target: Target, death: Death) -> bool:
+    return bool(target.host) and death.code == _SSH_FAILED
+
+
 def _logged(process: TracerProcess, text: str) -> None:
     log.debug("compiler %d: %s", process.pid, text.rstrip())
 
 
 def _words(target: Target, death: Death) -> str:
     what = f"Compiling for {target.short}"
+    if _unreachable(target, death):
+        return f"{target.host} is not reached over ssh: {death.last_words or 'no word why'}"
     match death.reason:
         case Reason.TIMEOUT:
             return f"{what} took longer than {death.limit:g} s (setting `timeouts.compile`)."

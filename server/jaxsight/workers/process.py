@@ -78,11 +78,12 @@ class TracerProcess:
         limits: Limits,
         locate: Locate,
         on_output: Callable[[TracerProcess, str], None],
+        first: bytes = b"",
     ) -> Self:
-        """Spawn `command`, a tracer's, in `folder`. Answers at once; what goes wrong shows as its death."""
+        """Spawn `command`, a tracer's, in `folder`. Answers at once; what goes wrong shows as its death. It reads `first` before all messages."""
         process = cls(limits, locate, on_output)
         process._launch = asyncio.get_running_loop().create_task(
-            process._spawn(command, environment, folder)
+            process._spawn(command, environment, folder, first)
         )
         return process
 
@@ -138,7 +139,7 @@ class TracerProcess:
             self._close()
 
     async def _spawn(
-        self, command: Sequence[str], environment: Mapping[str, str], folder: str
+        self, command: Sequence[str], environment: Mapping[str, str], folder: str, first: bytes
     ) -> None:
         loop = asyncio.get_running_loop()
         own, its = socket.socketpair() if os.name == "posix" else (None, None)
@@ -168,6 +169,8 @@ class TracerProcess:
             if its is not None:
                 its.close()
         self._transport = transport
+        if first:
+            cast(asyncio.WriteTransport, transport.get_pipe_transport(0)).write(first)
         if own is not None:
             own.setblocking(False)
             control, _ = await loop.create_connection(lambda: _Control(self), sock=own)
@@ -325,7 +328,13 @@ class CompilerProcess(TracerProcess):
             self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
         elif self._speaks(message.version, COMPILER_VERSION):
             self.ready.set_result(
-                Hello(VERSION, message.python, message.executable, jaxlib=message.jaxlib)
+                Hello(
+                    VERSION,
+                    message.python,
+                    message.executable,
+                    jaxlib=message.jaxlib,
+                    problem=message.problem,
+                )
             )
             self.idle()
 

@@ -1,0 +1,91 @@
+"""A compiler on another machine, reached over the user's own ssh: the same process, the same messages.
+
+The other machine needs Python from 3.11 on and JAX, with the plugin for its device; nothing is installed or written there. The modules that a compiler is made of go
+first over the pipe, and are imported from memory; so both ends always speak the same version. Only StableHLO follows, never source.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+PYTHON = "python3"
+
+_OPTIONS = (
+    "-T",
+    "-o", "BatchMode=yes",  # there is nobody to type a password
+    "-o", "ConnectTimeout=15",
+    "-o", "ServerAliveInterval=15",
+)  # fmt: skip
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SENT = (
+    "__init__.py", "compiler/**/*.py", "tracer/__init__.py", "tracer/boot.py", "tracer/protocol.py",
+    "workers/__init__.py", "workers/wire.py",
+)  # fmt: skip
+_KEPT = ("compiler.cache", "compiler.environments", "compiler.api", "compiler.drawing")
+"""What the server needs beside, and a compiler does not."""
+
+# Runs there before any module of ours is: reads them from the pipe, without reading a byte too many.
+_START = """
+import importlib.abc, importlib.util, json, os, sys, zlib
+if sys.version_info < (3, 11):
+    sys.exit(sys.executable + " is Python " + sys.version.split()[0] + "; 3.11 is the oldest that compiles")
+def take(count):
+    data = b""
+    while len(data) < count:
+        more = os.read(0, count - len(data))
+        if not more:
+            sys.exit("the connection ended")
+        data += more
+    return data
+modules = json.loads(zlib.decompress(take(int.from_bytes(take(4), "big"))))
+class Sent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name in modules:
+            return importlib.util.spec_from_loader(name, self, is_package=modules[name][0])
+    def exec_module(self, module):
+        text = modules[module.__name__][1]
+        exec(compile(text, "<jaxsight " + module.__name__ + ">", "exec"), module.__dict__)
+sys.meta_path.insert(0, Sent())
+os.environ.update(VARIABLES)
+from jaxsight.tracer.boot import take_descriptors
+from jaxsight.compiler.serve import serve
+serve(*take_descriptors())
+"""
+
+
+def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> list[str]:
+    """What runs the compiler on `host`; it reads `modules()` first.
+
+    Args:
+        host: as ssh knows it.
+        variables: its environment, beside what a login there has.
+        python: the interpreter there; a leading `~` is the home folder there.
+    """
+    start = _START.replace("VARIABLES", repr(dict(variables)))
+    code = f"import base64;exec(base64.b64decode({base64.b64encode(start.encode())!r}))"
+    there = f"~/{shlex.quote(python[2:])}" if python.startswith("~/") else shlex.quote(python)
+    return ["ssh", *_OPTIONS, "--", host, f"{there} -X utf8 -c {shlex.quote(code)}"]
+
+
+@cache
+def modules() -> bytes:
+    """All modules of a compiler, with their length before them."""
+    sent = {name: (path.name == "__init__.py", path.read_text("utf-8")) for name, path in _files()}
+    data = zlib.compress(json.dumps(sent).encode())
+    return len(data).to_bytes(4, "big") + data
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    for pattern in _SENT:
+        for path in sorted(_PACKAGE.glob(pattern)):
+            parts = path.relative_to(_PACKAGE).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            if not name.startswith(_KEPT):
+                yield f"jaxsight.{name}" if name else "jaxsight", path

@@ -1,0 +1,118 @@
+"""Targets by name, and the interpreters that compile for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jaxsight.compiler import environments
+from jaxsight.compiler.environments import Environment, InstallError, identity
+from jaxsight.compiler.targets import UnknownTarget, names, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "short"),
+    [
+        ("cpu", "cpu", "cpu"),
+        (" CUDA:H100 ", "cuda:h100", "h100"),
+        ("gpu", "cuda", "cuda"),
+        ("tpu:trillium", "tpu:v6e", "v6e"),
+        ("tpu:v7x", "tpu:7x", "7x"),
+        ("ssh://lab", "ssh://lab/cuda", "cuda@lab"),
+        ("ssh://me@lab.example/tpu:v5e", "ssh://me@lab.example/tpu:v5e", "v5e@me@lab.example"),
+    ],
+)
+def test_a_target_has_one_name(text: str, name: str, short: str) -> None:
+    assert (parse(text).name, parse(text).short) == (name, short)
+    assert parse(parse(text).name) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cuda:h10", "did you mean cuda:h100"),
+        ("h100", "did you mean cuda:h100"),
+        ("tpu:v5", "did you mean tpu:v5"),
+        ("quantum", "there are cpu, cuda, cuda:v100"),
+        ("ssh://", "names no host"),
+        ("ssh://-oProxyCommand=x/cpu", "names no host"),
+        ("ssh://a/ssh://b", "goes through two machines"),
+    ],
+)
+def test_a_wrong_name_is_told_with_the_nearest(text: str, message: str) -> None:
+    with pytest.raises(UnknownTarget, match=message):
+        parse(text)
+
+
+def test_every_chip_can_be_described() -> None:
+    for name in names():
+        chip = parse(name).chip
+        if chip is not None and chip.platform == "cuda":
+            text = chip.specification  # type: ignore[union-attr]
+            assert text.count("{") == text.count("}")
+        if chip is not None:
+            assert 1e11 < chip.bandwidth < 1e13
+            assert all(1e12 < rate < 1e16 for rate in chip.peak.values())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("JAXSIGHT_COMPILERS", str(tmp_path))
+    return tmp_path
+
+
+def there(home: Path, jax: str, platform: str = "cuda") -> Environment:
+    folder = home / f"{platform}-{jax}-py3.11"
+    folder.mkdir()
+    made = Environment(platform, __file__, jax, str(folder))  # any file will do for an interpreter
+    told = {"platform": platform, "python": __file__, "jax": jax, "folder": str(folder)}
+    (folder / "jaxsight.json").write_text(json.dumps(told))
+    return made
+
+
+def test_the_same_version_compiles_else_the_nearest_later_one(home: Path) -> None:
+    nine, twelve = there(home, "0.9.2"), there(home, "0.12.0.1")
+    there(home, "0.11.0", "tpu")
+    assert environments.suiting("cuda", "0.9.2") == nine
+    assert environments.suiting("cuda", "0.8.0") == nine
+    assert environments.suiting("cuda", "0.10.2") == twelve
+    assert environments.suiting("cuda", "0.13.0") is None
+
+
+def test_an_environment_that_is_half_made_is_none(home: Path) -> None:
+    made = there(home, "0.10.2")
+    Path(made.folder, "jaxsight.json").write_text('{"platform": "cu')
+    assert environments.installed("cuda") == []
+
+
+def test_a_removed_environment_is_gone(home: Path) -> None:
+    environments.remove(there(home, "0.10.2"))
+    assert not list(home.iterdir())
+
+
+def test_a_version_that_does_not_exist_is_told_and_leaves_nothing_that_is_used(home: Path) -> None:
+    steps: list[str] = []
+    failing = home / "python"
+    failing.write_text(
+        '#!/bin/sh\n[ "$1" = -I ] && echo py3.11 && exit\n[ "$2" != venv ] && exit 1\n'
+        'mkdir -p "$3/bin"\necho "#!/bin/sh\necho no matching distribution; exit 1" > "$3/bin/python"\n'
+        'chmod +x "$3/bin/python"\n'
+    )
+    failing.chmod(0o755)
+    with pytest.raises(InstallError, match=r"jax==0\.99\.0 cannot be installed: no matching"):
+        environments.install("cuda", "0.99.0", str(failing), lambda step, _: steps.append(step))
+    assert steps[0].startswith("making an environment in ")
+    assert environments.installed("cuda") == []
+
+
+def test_what_decides_is_in_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Environment("here", "python", "0.10.2")
+    cpu, h100 = parse("cpu"), parse("cuda:h100")
+    ours = Environment("cuda", "python", "0.10.2", "/there", "jax-cuda13-plugin 0.10.2")
+    older = Environment("cuda", "python", "0.10.2", "/there", "jax-cuda12-plugin 0.10.2")
+    found = {identity(here, cpu), identity(ours, h100), identity(older, h100)}
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+    found.add(identity(here, cpu))
+    assert len(found) == 4
