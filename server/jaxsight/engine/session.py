@@ -308,7 +308,11 @@ class Session:
             settings = self._projects.any_settings
             self._compiling = Compiling(
                 self.events,
-                Compilers(memory=settings.memory_limit, deadline=settings.timeouts.compile),
+                Compilers(
+                    memory=settings.memory_limit,
+                    deadline=settings.timeouts.compile,
+                    remote_python=settings.compiler.remote_python,
+                ),
                 Cache(limit=settings.cache.size),
             )
         return self._compiling

@@ -65,6 +65,7 @@ class Compilers:
         memory: int,
         deadline: float,
         command: Callable[[Environment], Sequence[str]] = lambda each: compiler_command(each),
+        remote_python: str = remote.PYTHON,
     ) -> None:
         """Nothing is started yet.
 
@@ -72,7 +73,9 @@ class Compilers:
             memory: bytes that one compiler may take.
             deadline: seconds that one compile may take.
             command: what to run as the compiler of an environment; it must speak the protocol.
+            remote_python: the interpreter that compiles on other machines, as they know it.
         """
+        self._remote_python = remote_python
         self._command = command
         self._limits = Limits(start=90.0, memory=memory)
         self._deadline = deadline
@@ -137,7 +140,7 @@ class Compilers:
             return self._command(environment)
         here = f"here-{target.platform}" if target.platform != CPU else CPU
         there = variables(here if target.chip is None else target.platform)
-        return remote.command(target.host, there, environment.python or remote.PYTHON)
+        return remote.command(target.host, there, self._remote_python)
 
     async def _abandon(self, worker: _Worker, task: asyncio.Task[Compiled | Trouble]) -> None:
         """Nobody waits any more."""

@@ -264,6 +264,20 @@ _ALL = (
         },
     ),
     Gpu(
+        name="gb200",
+        title="NVIDIA GB200",
+        generation=BLACKWELL,
+        cores=152,  # [xla]
+        clock=2.062,  # [xla]
+        bandwidth=8000 * GIGA,  # [sheet] of one of its GPUs
+        l2=135528448,  # [xla]
+        memory=186 * 10**9,  # [sheet] of one of its GPUs
+        peak={  # [sheet] of one of its GPUs, halved where it counts sparse ones
+            "f32": 80 * TERA, "tf32": 1250 * TERA, "bf16": 2500 * TERA, "f16": 2500 * TERA,
+            "f8": 5000 * TERA, "f64": 40 * TERA,
+        },
+    ),
+    Gpu(
         name="b300",
         title="NVIDIA B300",
         generation=BLACKWELL_ULTRA,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,9 @@ def local(platform: str) -> Device:
     try:
         device: Any = jax.local_devices(backend=platform)[0]
     except RuntimeError as error:
-        raise NoDevice(str(error)) from error
+        raise NoDevice(
+            f"JAX of {sys.executable} finds no {platform} device, or has no plugin for it: {error}"
+        ) from error
     return Device(device, True, str(device.client.platform_version))
 
 
@@ -95,7 +98,9 @@ def described(platform: str, **given: Any) -> Device:
         device = make(platform=platform, **given).devices[0]
     except Exception as error:
         # Plugins raise what they like when they are missing or do not know a name.
-        raise NoDevice(f"{platform}: {error}") from error
+        raise NoDevice(
+            f"JAX of {sys.executable} cannot describe this {platform} device: {error}"
+        ) from error
     return Device(device, False, str(getattr(device.client, "platform_version", "")))
 
 
@@ -112,7 +117,8 @@ def compile(program: bytes, device: Device, options: Mapping[str, str]) -> Compi
             module: Any = stablehlo.deserialize_portable_artifact(context, program)
         except Exception as error:
             raise Refused(
-                "program", f"jaxlib {JAXLIB} does not read the program: {error}"
+                "program",
+                f"jaxlib {JAXLIB} does not read the program (it reads StableHLO up to {newest_stablehlo()}): {error}",
             ) from error
         settings = compiler.get_compile_options(
             1,

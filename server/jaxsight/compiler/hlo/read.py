@@ -19,16 +19,23 @@ _LARGE = 64
 """Bytes from which a constant is told of."""
 
 
-def read(text: str, *, constants: Collection[str] = (), barriers: Iterable[str] = ()) -> Graph:
+def read(
+    text: str,
+    *,
+    constants: Collection[str] = (),
+    barriers: Iterable[str] = (),
+    conditions: bool = True,
+) -> Graph:
     """The kernel graph of an optimized module.
 
     Args:
         text: the HLO as XLA prints it after optimization.
         constants: types (`f32[1024]`) of the constants that the program had before it was compiled; all others are folded ones.
         barriers: paths of the equations whose results go into an `optimization_barrier`, which XLA removes at the end.
+        conditions: whether the condition of a loop is launched that goes round a known number of times; on a CPU it is not.
     """
     module = parse(text)
-    walked = walk(module)
+    walked = walk(module, conditions=conditions)
     fused = Fused(module)
     flow = follow(walked)
     kinds = [kind(unit.instruction, fused) for unit in walked.units]

@@ -91,6 +91,7 @@ class Walk:
     """All of it."""
 
     module: Module
+    conditions: bool = True
     units: list[Unit] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     branches: list[Branch] = field(default_factory=list)
@@ -108,9 +109,13 @@ class _Place:
     launches: int
 
 
-def walk(module: Module) -> Walk:
-    """Follow the entry computation."""
-    found = Walk(module)
+def walk(module: Module, *, conditions: bool = True) -> Walk:
+    """Follow the entry computation.
+
+    Args:
+        conditions: whether the condition of a loop is run that has a known trip count.
+    """
+    found = Walk(module, conditions=conditions)
     if module.entry is None:
         return found
     found.top = Call(module.entry)
@@ -177,7 +182,8 @@ def _loop(found: Walk, place: _Place, instruction: Instruction, stack: list[_Pla
         place.launches * (1 if trips is None else trips),
     )
     roles = [(role, name) for role in ("body", "condition") for name in called.get(role, ())]
-    _enter(found, inner, instruction, stack, roles)
+    unasked = 0 if trips is not None and not found.conditions else inner.launches
+    _enter(found, inner, instruction, stack, roles, condition_launches=unasked)
 
 
 def _conditional(found: Walk, place: _Place, instruction: Instruction, stack: list[_Place]) -> None:
@@ -205,6 +211,7 @@ def _enter(
     roles: list[tuple[str, str]],
     *,
     first: bool = False,
+    condition_launches: int = 0,
 ) -> None:
     """Go on with the computations that an instruction runs, the first of them first."""
     entered = []
@@ -215,7 +222,8 @@ def _enter(
             continue
         run = Call(computation)
         entered.append((role, run))
-        stack.append(_Place(run, 0, place.loops, place.branch, place.launches))
+        launches = condition_launches if role == "condition" else place.launches
+        stack.append(_Place(run, 0, place.loops, place.branch, launches))
     if len(entered) > 1:
         stack[-len(entered) :] = reversed(stack[-len(entered) :])
     runs = place.call.calls.setdefault(instruction.name, [])

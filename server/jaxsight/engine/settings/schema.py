@@ -118,6 +118,19 @@ class Cached:
 
 
 @dataclass(frozen=True, slots=True)
+class CompilerSettings:
+    """Compilers."""
+
+    remote_python: str = _setting(
+        TEXT,
+        "python3",
+        "The Python that compiles on another machine (targets `ssh://HOST/…`), as a path or a command there; it has JAX, and the plugin "
+        "of its device. `~` is the home folder there.",
+        scope="machine-overridable",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """The talk between editor and server."""
 
@@ -190,6 +203,7 @@ class Settings:
     )
     timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cached = field(default_factory=Cached)
+    compiler: CompilerSettings = field(default_factory=CompilerSettings)
     memory_limit: int = _setting(
         MEMORY,
         "4 GiB",
