@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.perf import hovering, processes, starting
+from tests.perf import compiling, hovering, processes, starting
 from tests.perf.measures import Figure, table
 
 BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
@@ -27,6 +27,9 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "first-hover": starting.first_hovers,
     "memory": processes.memory,
     "kill": processes.replacements,
+    "kernels": compiling.after_edits,
+    "moved-lines": compiling.moved_lines,
+    "cache": compiling.cache_hits,
 }
 
 RUNS = 30

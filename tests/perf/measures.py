@@ -27,7 +27,7 @@ class Goal:
             self.slack
         )
         at = f"p{self.percentile} " if self.percentile != 50 else ""
-        return f"{at}≤ {' + '.join(parts)}"
+        return f"{at}≤ {' + '.join(parts) or '0'}"
 
 
 @dataclass(frozen=True, slots=True)

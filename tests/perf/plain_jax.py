@@ -26,10 +26,14 @@ import jax
 space = {}
 exec(sys.argv[1], space)
 for line in sys.stdin:
-    code = json.loads(line)
+    code, stage = json.loads(line)
     begin = time.perf_counter()
     exec(code, space)
-    jaxpr = jax.make_jaxpr(space[sys.argv[2]])(*space["ARGUMENTS"])
+    function, arguments = space[sys.argv[2]], space["ARGUMENTS"]
+    if stage == "trace":
+        jaxpr = jax.make_jaxpr(function)(*arguments)
+    else:
+        compiled = jax.jit(function).lower(*arguments).compile()
     print((time.perf_counter() - begin) * 1000, flush=True)
 """
 
@@ -69,8 +73,15 @@ class WarmJax:
 
     def trace(self, definition: str) -> float:
         """Milliseconds, as the process sees them, to execute the function's definition and to trace it."""
+        return self._do(definition, "trace")
+
+    def compile(self, definition: str) -> float:
+        """Milliseconds to execute the definition, to trace, to lower and to compile it for the CPU."""
+        return self._do(definition, "compile")
+
+    def _do(self, definition: str, stage: str) -> float:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(definition) + "\n")
+        self.process.stdin.write(json.dumps([definition, stage]) + "\n")
         self.process.stdin.flush()
         return float(self.process.stdout.readline())

@@ -15,6 +15,7 @@ from jaxsight.compiler.compat import xla
 from jaxsight.compiler.targets import UnknownTarget, parse
 
 GUESSED = "autotuned choices (which matmul kernel, which tiles) are XLA's guesses: they are measured on a device only"
+SORTS = "large sorts are kernels of XLA's own; on a device NVIDIA's CUB sorts"
 
 
 class NotHere(Exception):
@@ -42,7 +43,9 @@ def device(name: str) -> Prepared:
         match target.chip:
             case Gpu() as gpu:
                 described = xla.described("cuda", topology="1x1x1", target_config=gpu.specification)
-                return Prepared(described, {"xla_gpu_cuda_data_dir": _stand_ins()}, (GUESSED,))
+                return Prepared(
+                    described, {"xla_gpu_cuda_data_dir": _stand_ins()}, (GUESSED, SORTS)
+                )
             case Tpu() as tpu:
                 return Prepared(xla.described("tpu", topology_name=tpu.topology))
             case None:

@@ -1,0 +1,148 @@
+"""Kernels after an edit, from the disk, and after an edit that only moves lines; the memory of a compiler."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from time import perf_counter as now
+
+import psutil
+
+from jaxsight.compiler.cache import Cache, digest
+from jaxsight.compiler.protocol import Compiled
+from jaxsight.engine.session import Session
+from tests.perf.editor import BenchError, milliseconds
+from tests.perf.measures import Figure, Goal
+from tests.perf.plain_jax import WarmJax
+from tests.perf.programs import ADAM, FACTOR, SMALL, TRANSFORMER, Program, edited
+
+_MIB = 1024 * 1024
+_TARGET = "cpu"
+"""The one that plain JAX compiles for too, with the same jaxlib."""
+
+
+class _Kernels:
+    """A session with one program, asked for its kernels."""
+
+    def __init__(self, root: Path, program: Program) -> None:
+        self.session = Session()
+        self.session.configure([str(root)], {"python": sys.executable})
+        self._path = str(root / program.file)
+        self._program = program
+        self.session.open(self._path, program.text)
+
+    async def after(self, text: str) -> tuple[float, Compiled]:
+        """Milliseconds from the edit that makes this text to the kernels."""
+        begin = now()
+        self.session.change(self._path, text)
+        _, result = await self.session.kernels(self._path, self._program.function, _TARGET)
+        if not isinstance(result.outcome, Compiled):
+            raise BenchError(result.outcome.message)
+        return milliseconds(begin), result.outcome
+
+
+def _with(program: Program, number: int) -> str:
+    return program.text.replace(FACTOR, edited(number))
+
+
+def _run(
+    root: Path, program: Program, work: Callable[[_Kernels], Awaitable[list[Figure]]]
+) -> list[Figure]:
+    async def main() -> list[Figure]:
+        kernels = _Kernels(root, program)
+        try:
+            return await work(kernels)
+        finally:
+            await kernels.session.aclose()
+
+    return asyncio.run(main())
+
+
+def after_edits(root: Path, runs: int) -> list[Figure]:
+    """From an edit to the kernels of what never was, against `lower().compile()` in a warm process."""
+    found: list[Figure] = []
+    for program, name in (
+        (SMALL, "a small function"),
+        (ADAM, "optax adam update"),
+        (TRANSFORMER, "gradient of 12 layers"),
+    ):
+
+        async def work(
+            kernels: _Kernels, program: Program = program, name: str = name
+        ) -> list[Figure]:
+            ours: list[float] = []
+            plain: list[float] = []
+            with WarmJax(program) as jax:
+                for number in range(runs + 2):
+                    spent, _ = await kernels.after(_with(program, number))
+                    definition = program.definition.replace(FACTOR, edited(number))
+                    baseline = await asyncio.to_thread(jax.compile, definition)
+                    if number >= 2:  # the first ones start processes
+                        ours.append(spent)
+                        plain.append(baseline)
+            figures = [
+                Figure(
+                    f"edit → kernels: {name}",
+                    "ms",
+                    ours,
+                    plain,
+                    "lower().compile()",
+                    [Goal(20, 1.1)],
+                )
+            ]
+            if program is TRANSFORMER:
+                figures.append(Figure("memory of a compiler", "MiB", [_compiler()]))
+            return figures
+
+        found += _run(root, program, work)
+    return found
+
+
+def _compiler() -> float:
+    """Resident memory of the compiler below this process."""
+    for each in psutil.Process().children(recursive=True):
+        if (
+            any(part.endswith("compiler/boot.py") for part in each.cmdline())
+            and not each.children()
+        ):
+            return float(each.memory_info().rss) / _MIB
+    raise BenchError("no compiler is there")
+
+
+def moved_lines(root: Path, runs: int) -> list[Figure]:
+    """From an edit above the function to the kernels, and how often something was compiled for all such edits."""
+
+    async def work(kernels: _Kernels) -> list[Figure]:
+        await kernels.after(SMALL.text)
+        before = kernels.session.compiles
+        spent = [
+            (await kernels.after("\n" * (1 + number) + SMALL.text))[0] for number in range(runs)
+        ]
+        compiles = [float(kernels.session.compiles - before)]
+        return [
+            Figure("lines move → kernels", "ms", spent),
+            Figure(f"compiles for {runs} such edits", "", compiles, goals=[Goal(0)]),
+        ]
+
+    return _run(root, SMALL, work)
+
+
+def cache_hits(root: Path, runs: int) -> list[Figure]:
+    """Reading what was compiled from the disk."""
+
+    async def work(kernels: _Kernels) -> list[Figure]:
+        _, compiled = await kernels.after(ADAM.text)
+        cache, name = Cache(root / "cache"), digest("bench")
+        cache.put(name, compiled)
+        samples: list[float] = []
+        for _ in range(runs):
+            begin = now()
+            found = cache.get(name)
+            samples.append(milliseconds(begin))
+            if found != compiled:
+                raise BenchError("the cache gave something else")
+        return [Figure("compile cache hit: optax adam update", "ms", samples, goals=[Goal(5)])]
+
+    return _run(root, ADAM, work)
