@@ -248,6 +248,15 @@ async def sessions() -> AsyncIterator[Callable[[Path], Session]]:
         await each.aclose()
 
 
+def without_targets(markdown: str) -> str:
+    """Figures of a target come when they are compiled."""
+    lines = re.sub(r"^\|.*\n|^\*compiling for .*\n", "", markdown, flags=re.MULTILINE)
+    lines = re.sub(
+        r"^(?:fused into|in|in kernels?|kernel) .* · \w+$", "", lines, flags=re.MULTILINE
+    )
+    return re.sub(r"\n{2,}", "\n\n", lines).strip()
+
+
 async def shown(session: Session, path: str, text: str) -> dict[str, object]:
     """All that an editor may ask, but for stale hints: those tell of another text."""
     hints = await session.hints(path, wait=True)
@@ -262,7 +271,9 @@ async def shown(session: Session, path: str, text: str) -> dict[str, object]:
         for word in re.finditer(r"\b[a-z]\w*", content):
             hover = await session.hover(path, Position(line, word.start()))
             if hover is not None:
-                said = STALE if hover.stale else hover.markdown.replace(path, "FILE")
+                said = (
+                    STALE if hover.stale else without_targets(hover.markdown).replace(path, "FILE")
+                )
                 answers[f"hover {line}:{word.start()} {word.group()}"] = (hover.range, said)
     return answers
 
