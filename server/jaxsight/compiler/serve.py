@@ -25,6 +25,7 @@ from jaxsight.compiler.protocol import (
     NotCompiled,
     Ready,
 )
+from jaxsight.compiler.targets import CPU, parse
 from jaxsight.workers import wire
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,12 @@ def answer(request: Compile) -> Compiled | NotCompiled:
         return NotCompiled(request.id, "target", str(error))
     except xla.Refused as error:
         return NotCompiled(request.id, error.kind, str(error))
-    graph = read(compiled.hlo, constants=request.constants, barriers=request.barriers)
+    graph = read(
+        compiled.hlo,
+        constants=request.constants,
+        barriers=request.barriers,
+        conditions=parse(request.target).platform != CPU,
+    )
     return Compiled(
         id=request.id,
         target=request.target,
