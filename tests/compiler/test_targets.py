@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,15 @@ def test_a_version_that_does_not_exist_is_told_and_leaves_nothing_that_is_used(h
         environments.install("cuda", "0.99.0", str(failing), lambda step, _: steps.append(step))
     assert steps[0].startswith("making an environment in ")
     assert environments.installed("cuda") == []
+
+
+def test_an_index_that_is_not_reached_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    with pytest.raises(InstallError, match="pip cannot reach its package index"):
+        environments.install("tpu", "0.10.2", sys.executable, lambda *_: None)
+    assert environments.installed("tpu") == []
 
 
 def test_what_decides_is_in_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
