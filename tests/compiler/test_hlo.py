@@ -196,6 +196,12 @@ def test_values_are_followed_through_loops_and_branches() -> None:
     assert outputs == {(KERNEL, 3), (KERNEL, 1)}
 
 
+def test_trips_that_the_program_knows_count_where_the_hlo_does_not_tell() -> None:
+    graph = read(LOOPS, trips={"2": 5})
+    assert [loop.trips for loop in graph.loops] == [5]
+    assert graph.launch_count == 3 * 5 + 1
+
+
 def test_loops_may_be_nested_deeper_than_python_recurses() -> None:
     depth = 3000
     parts = ["HloModule deep"]

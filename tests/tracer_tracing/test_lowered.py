@@ -163,6 +163,11 @@ def test_barriers_are_told_by_what_goes_into_them() -> None:
     assert [each.primitive for each in told.equations if each.path in told.barriers] == ["add"]
 
 
+def test_scans_tell_how_often_their_loops_go_round() -> None:
+    source = "def f(x):\n    return jax.lax.scan(lambda c, v: (c + v, c), x[0], x, unroll=2)[0]\n"
+    assert [trips for _, trips in lower(source, x="f32[8,3]").trips] == [4]
+
+
 FOLDS = [
     ("def f(x):\n    return x + jnp.sort(T)\n", ["sort"]),
     ("def f(x):\n    return x + jnp.sin(T) * 2\n", ["sin", "mul"]),

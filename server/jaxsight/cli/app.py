@@ -238,6 +238,9 @@ def kernels_command(
     as_dot: Annotated[
         bool, typer.Option("--dot", help="Print the graph in Graphviz's language.")
     ] = False,
+    as_svg: Annotated[
+        bool, typer.Option("--svg", help="Draw the graph, by Graphviz, as SVG.")
+    ] = False,
     as_hlo: Annotated[bool, typer.Option("--hlo", help="Print the optimized HLO.")] = False,
 ) -> None:
     """Show the kernels of a function on a device, which need not be here.
@@ -247,9 +250,10 @@ def kernels_command(
         jaxsight kernels model.py:loss --target cuda:h100
         jaxsight kernels model.py:fast --against model.py:slow
         jaxsight kernels model.py:loss --against HEAD
-        jaxsight kernels model.py:loss --dot | dot -Tsvg > loss.svg
+        jaxsight kernels model.py:loss --svg > loss.svg
     """
-    form = "json" if as_json else "dot" if as_dot else "hlo" if as_hlo else "table"
+    wanted = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
+    form = next((name for name, given in wanted.items() if given), "table")
     _run(_kernels(function, target or [], set_name, against, form, python))
 
 

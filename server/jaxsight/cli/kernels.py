@@ -15,7 +15,7 @@ from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
-from jaxsight.compiler.drawing import dot
+from jaxsight.compiler.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.compiler.roofline import estimate
 from jaxsight.engine import kernels as words
 from jaxsight.engine.compiling import Result
@@ -41,7 +41,7 @@ async def kernels(
     Args:
         targets: by name; the project's when empty.
         against: another function to compare with, or a git revision of the same one.
-        form: `table`, `json`, `dot` or `hlo`.
+        form: `table`, `json`, `dot`, `svg` or `hlo`.
 
     Raises:
         CommandError: there is no such function, it has no example inputs, or no tracer can be had.
@@ -67,8 +67,9 @@ async def kernels(
         console.print(Text(json.dumps(records[0] if len(records) == 1 else records, indent=2)))
         return 0
     for index, each in enumerate(found):
-        if form == "dot":
-            console.print(Text(dot(each.graph, lambda path, of=each: of.source(path))))  # type: ignore[misc]
+        if form in ("dot", "svg"):
+            drawn = dot(each.graph, each.source)
+            console.print(Text(drawn if form == "dot" else svg(drawn)))
         elif form == "hlo":
             console.print(Text(each.compiled.hlo.rstrip("\n")))
         else:
@@ -107,6 +108,18 @@ async def _results(
             return []
         found.append(made)
     return found
+
+
+def svg(drawn: str) -> str:
+    """A graph as a picture.
+
+    Raises:
+        CommandError: Graphviz is not installed, or does not draw it.
+    """
+    try:
+        return drawn_by_graphviz(drawn)
+    except NoGraphviz as error:
+        raise CommandError(str(error)) from error
 
 
 def committed(path: Path, revision: str) -> str:

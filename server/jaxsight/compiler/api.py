@@ -10,14 +10,13 @@ import functools
 import html
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxsight.compiler.drawing import dot
+from jaxsight.compiler.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.protocol import Compile, Compiled, Memory, NotCompiled, Ready
 from jaxsight.compiler.roofline import estimate
@@ -109,13 +108,10 @@ class Kernels:
 
     def _repr_svg_(self) -> str | None:
         """A drawing by Graphviz, where its command is installed."""
-        command = shutil.which("dot")
-        if command is None:
+        try:
+            return drawn_by_graphviz(self.dot())
+        except NoGraphviz:
             return None
-        done = subprocess.run(
-            [command, "-Tsvg"], input=self.dot(), capture_output=True, text=True, check=False
-        )
-        return done.stdout[done.stdout.find("<svg") :] if done.returncode == 0 else None
 
     def dot(self) -> str:
         """The graph in Graphviz's language."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.compiler.graph import Graph
 
-COMPILER_VERSION = 2
+COMPILER_VERSION = 3
 """Raised whenever a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -32,6 +32,8 @@ class Compile:
     """Types of the arrays that the program captures, so that others in the HLO are known as folded."""
     barriers: tuple[str, ...] = ()
     """Paths of the equations whose results go straight into an `optimization_barrier`, which optimized HLO no longer shows."""
+    trips: tuple[tuple[str, int], ...] = ()
+    """How often the loops of scans go round, by path, for targets whose HLO does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

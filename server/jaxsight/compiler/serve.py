@@ -113,6 +113,7 @@ def answer(request: Compile) -> Compiled | NotCompiled:
         constants=request.constants,
         barriers=request.barriers,
         conditions=parse(request.target).platform != CPU,
+        trips=dict(request.trips),
     )
     return Compiled(
         id=request.id,

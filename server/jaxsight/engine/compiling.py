@@ -181,6 +181,7 @@ class Compiling:
                 lowered.program,
                 constants=lowered.constants,
                 barriers=lowered.barriers,
+                trips=lowered.trips,
             )
             what = f"{answer.question.subject.name} for {target.short}"
             key = f"compile {name}"

@@ -66,6 +66,7 @@ def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
         equations=equations,
         folds=predicted,
         constants=tuple(dict.fromkeys(_types(traced.jaxpr))),
+        trips=tuple(_trips(jaxprs.open_jaxpr(traced.jaxpr))),
         barriers=tuple(_barriers(jaxprs.open_jaxpr(traced.jaxpr))),
         jaxlib=lowering.JAXLIB,
         stablehlo=module.version,
@@ -163,6 +164,19 @@ def _types(jaxpr: Any) -> Iterator[str]:
         elif dtype.startswith("i") and dtype[1:].isdigit():
             dtype = f"s{dtype[1:]}"
         yield f"{dtype}[{rest}"
+
+
+def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """How often the loops of scans go round, those of `fori_loop`s with known bounds among them."""
+    for index, equation in enumerate(opened.eqns):
+        if not equation.params:
+            continue
+        path = f"{prefix}{index}"
+        length, unroll = equation.params.get("length"), equation.params.get("unroll")
+        if equation.primitive.name == "scan" and isinstance(length, int):
+            yield path, length // max(unroll if isinstance(unroll, int) else 1, 1)
+        for part in jaxprs.inner(equation):
+            yield from _trips(part.jaxpr, f"{path}/{part.name}/")
 
 
 _BARRIERS = frozenset({"optimization_barrier", "checkpoint", "remat2", "remat"})

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-VERSION = 5
+VERSION = 6
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
 CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
@@ -416,6 +416,8 @@ class Lowered:
     """Types of the arrays that the program captures, as HLO writes them."""
     barriers: tuple[str, ...] = ()
     """Paths of the equations whose results go straight into an `optimization_barrier`."""
+    trips: tuple[tuple[str, int], ...] = ()
+    """How often the loops of scans go round, by path."""
     jaxlib: str = ""
     stablehlo: str = ""
     """The StableHLO version of the artifact."""

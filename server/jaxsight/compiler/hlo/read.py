@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from jaxsight.compiler.graph import Constant, Graph, Kernel, Temporary, Value
 from jaxsight.compiler.hlo.barriers import reasons
@@ -25,6 +25,7 @@ def read(
     constants: Collection[str] = (),
     barriers: Iterable[str] = (),
     conditions: bool = True,
+    trips: Mapping[str, int] | None = None,
 ) -> Graph:
     """The kernel graph of an optimized module.
 
@@ -33,9 +34,10 @@ def read(
         constants: types (`f32[1024]`) of the constants that the program had before it was compiled; all others are folded ones.
         barriers: paths of the equations whose results go into an `optimization_barrier`, which XLA removes at the end.
         conditions: whether the condition of a loop is launched that goes round a known number of times; on a CPU it is not.
+        trips: how often the loops of equations (by path) go round, where the HLO does not tell.
     """
     module = parse(text)
-    walked = walk(module, conditions=conditions)
+    walked = walk(module, conditions=conditions, trips=trips)
     fused = Fused(module)
     flow = follow(walked)
     kinds = [kind(unit.instruction, fused) for unit in walked.units]

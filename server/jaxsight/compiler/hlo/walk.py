@@ -6,6 +6,7 @@ The order is that of the text, an inner computation's units where it is called. 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.graph import Branch, Loop
@@ -92,6 +93,7 @@ class Walk:
 
     module: Module
     conditions: bool = True
+    trips: Mapping[str, int] = field(default_factory=dict)
     units: list[Unit] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     branches: list[Branch] = field(default_factory=list)
@@ -109,13 +111,16 @@ class _Place:
     launches: int
 
 
-def walk(module: Module, *, conditions: bool = True) -> Walk:
+def walk(
+    module: Module, *, conditions: bool = True, trips: Mapping[str, int] | None = None
+) -> Walk:
     """Follow the entry computation.
 
     Args:
         conditions: whether the condition of a loop is run that has a known trip count.
+        trips: the trip counts of loops, by their equations, where the HLO does not tell.
     """
-    found = Walk(module, conditions=conditions)
+    found = Walk(module, conditions=conditions, trips=trips or {})
     if module.entry is None:
         return found
     found.top = Call(module.entry)
@@ -160,7 +165,7 @@ def _visit(found: Walk, place: _Place, instruction: Instruction, stack: list[_Pl
 
 def _loop(found: Walk, place: _Place, instruction: Instruction, stack: list[_Place]) -> None:
     known = _TRIPS.search(instruction.attributes)
-    trips = int(known[1]) if known else None
+    trips = int(known[1]) if known else found.trips.get(instruction.equation)
     index = len(found.loops)
     found.loops.append(
         Loop(
