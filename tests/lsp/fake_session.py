@@ -44,6 +44,7 @@ class FakeSession:
     texts: dict[str, str] = field(default_factory=dict)
     configured: list[Configured] = field(default_factory=list)
     saved_paths: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
     changed_files: list[str] = field(default_factory=list)
     chosen: dict[tuple[str, str], str] = field(default_factory=dict)
     restarted: list[str | None] = field(default_factory=list)
@@ -164,6 +165,11 @@ class FakeSession:
         if function == "nothing":
             raise LookupError("there is no function nothing")
         return ["", "decode", "long"]
+
+    def choose_target(self, name: str) -> None:
+        if name == "nowhere":
+            raise LookupError("there is no target 'nowhere'")
+        self.targets.append(name)
 
     def choose_set(self, path: str, function: str, name: str) -> None:
         self.chosen[path, function] = name

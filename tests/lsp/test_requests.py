@@ -302,3 +302,18 @@ async def test_show_command_gives_the_text_to_clients_that_cannot(client: Client
     shown = await client.request("workspace/executeCommand", command("jaxsight.show", URI, "f"))
     assert shown == {"uri": JAXPR, "text": "{ f }\n"}
     assert "window/showDocument" not in dict(client.requests)
+
+
+async def test_a_target_is_chosen_by_name_or_by_asking(
+    client: Client, session: FakeSession
+) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    command = "workspace/executeCommand"
+    await client.request(command, {"command": "jaxsight.chooseTarget", "arguments": ["cpu"]})
+    client.answers["window/showMessageRequest"] = lambda params: params["actions"][0]
+    await client.request(command, {"command": "jaxsight.chooseTarget", "arguments": []})
+    assert session.targets == ["cpu", "cpu"], "the first of those that are ready"
+    nowhere = {"command": "jaxsight.chooseTarget", "arguments": ["nowhere"]}
+    await client.request(command, nowhere)
+    (message,) = await client.heard("window/showMessage")
+    assert "there is no target" in message["message"]

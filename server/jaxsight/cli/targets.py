@@ -103,6 +103,12 @@ def _state(name: str, jax: str) -> State:
     if target.chip is None:
         if target.platform == "cpu":
             return State(name, target.title, "ready", "compiled by your own jaxlib")
+        if target.platform == "rocm":
+            if Path("/dev/kfd").exists():
+                return State(name, target.title, "ready", "if your JAX has its ROCm plugin")
+            return State(
+                name, target.title, "cannot", "this machine has no AMD GPU: use ssh://HOST/rocm"
+            )
         if Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi"):
             return State(name, target.title, "ready", "if your JAX has its CUDA plugin")
         return State(name, target.title, "cannot", "this machine has no NVIDIA GPU")

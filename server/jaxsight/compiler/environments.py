@@ -25,7 +25,7 @@ from pathlib import Path
 
 import platformdirs
 
-from jaxsight.compiler.targets import Target
+from jaxsight.compiler.targets import CPU, Target, names
 
 OLDEST = (0, 9, 0)
 """The oldest JAX that compiles for a GPU which is not here and shows what it made."""
@@ -114,6 +114,14 @@ def installed(platform: str) -> list[Environment]:
         if told.platform == platform and Path(told.python).exists():
             found.append(told)
     return sorted(found, key=lambda each: numbers(each.jax), reverse=True)
+
+
+def ready() -> list[str]:
+    """The targets that can be compiled for here, this machine's CPU first."""
+    there = {each.platform for platform in MEGABYTES for each in installed(platform)}
+    return [
+        name for name in names() if name == CPU or (":" in name and name.partition(":")[0] in there)
+    ]
 
 
 def suiting(platform: str, jax: str) -> Environment | None:

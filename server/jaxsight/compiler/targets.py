@@ -83,6 +83,7 @@ def names() -> tuple[str, ...]:
     return (
         CPU,
         "cuda",
+        "rocm",
         *(f"{gpu.platform}:{name}" for name, gpu in GPUS.items()),
         *(f"tpu:{name}" for name in TPUS),
     )

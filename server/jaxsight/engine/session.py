@@ -80,6 +80,8 @@ class Session:
         self._made: dict[tuple[str, str], View] = {}
         self._sources = Sources(self._projects.locate)
         self._compiling: Compiling | None = None
+        self._target = ""
+        """The target that a person chose; the settings' while it is empty."""
         self._saved: dict[tuple[str, str], Compiled] = {}
         """What each function was when its file was last saved, by file and name."""
         self._unsaved: set[str] = set()
@@ -284,7 +286,7 @@ class Session:
     def _targets(self, path: str) -> tuple[Target, ...]:
         project = self._projects.of(path)
         settings = project.settings
-        return chosen_targets(settings.target, settings.targets, project.jax)
+        return chosen_targets(self._target or settings.target, settings.targets, project.jax)
 
     async def _broken_contracts(self, view: View, patience: float | None) -> list[Finding]:
         """What does not hold of what a function's docstring expects; a compile that takes longer is told of when it is done."""
@@ -521,6 +523,18 @@ class Session:
             )
         self._chosen[path, function] = name
         self._schedule(path)
+
+    def choose_target(self, name: str) -> None:
+        """Show kernels for another target from now on; the settings' again when it is empty.
+
+        Raises:
+            LookupError: there is no such target; the message has the nearest names.
+        """
+        try:
+            self._target = parse(name).name if name else ""
+        except UnknownTarget as error:
+            raise LookupError(str(error)) from error
+        self._refresh_all()
 
     async def restart(self, root: str | None = None) -> None:
         """Start the tracers anew, forgetting failures and answers."""

@@ -6,6 +6,7 @@ A file is given as its path or its URI. A command that cannot do what it should 
 from __future__ import annotations
 
 import sys
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__
+from jaxsight.compiler.environments import ready
 from jaxsight.lsp.uris import KINDS, VIEW, Made
 from jaxsight.tracer.protocol import STYLES, TRANSFORMS
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 RESTART = "jaxsight.restart"
 CHOOSE_SET = "jaxsight.chooseSet"
+CHOOSE_TARGET = "jaxsight.chooseTarget"
 SHOW = "jaxsight.show"
 INFO = "jaxsight.info"
 
@@ -53,6 +56,31 @@ async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> N
         chosen = await _asked(server, function, server.session.sets(path, function))
     if chosen is not None:
         server.session.choose_set(path, function, chosen)
+
+
+async def choose_target(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
+    """`jaxsight.chooseTarget [TARGET]`: show kernels for another target; without one, a person is asked."""
+    match arguments:
+        case ():
+            chosen = await _asked_target(server)
+        case (str(chosen),):
+            pass
+        case _:
+            raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes a target or nothing")
+    if chosen is not None:
+        server.session.choose_target(chosen)
+
+
+async def _asked_target(server: JaxsightServer) -> str | None:
+    """The target that a person picks of those that are ready here."""
+    answer = await server.window_show_message_request_async(
+        types.ShowMessageRequestParams(
+            type=types.MessageType.Info,
+            message="Show kernels for which target?",
+            actions=[types.MessageActionItem(title=name) for name in await to_thread(ready)],
+        )
+    )
+    return answer.title if answer is not None else None
 
 
 async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str | None:
@@ -124,6 +152,7 @@ Command = Callable[["JaxsightServer", tuple[object, ...]], Awaitable[Any]]
 _COMMANDS: dict[str, Command] = {
     RESTART: restart,
     CHOOSE_SET: choose_set,
+    CHOOSE_TARGET: choose_target,
     SHOW: show,
     INFO: info,
 }
