@@ -1,4 +1,4 @@
-"""A project as people have them: settings, a module, examples for code that is not theirs."""
+"""A project as people have them: settings, a module, examples for code that is not theirs; another with kernels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import sys
 SETTINGS = f"""\
 [tool.jaxsight]
 python = {sys.executable!r}
+
+[tool.jaxsight.inlayHints]
+kernels = false
+barriers = false
 
 [tool.jaxsight.sizes]
 B = 8
@@ -51,4 +55,26 @@ def relu(x):
     if x.sum() > 0:
         return x
     return jnp.zeros_like(x)
+'''
+
+KERNELS = f"""\
+[tool.jaxsight]
+python = {sys.executable!r}
+target = "cpu"
+
+[tool.jaxsight.inlayHints]
+shapes = false
+"""
+
+NORMALIZED = '''\
+import jax.numpy as jnp
+
+
+def normalized(x):
+    """
+    Example inputs:
+        x: f32[64, 32]
+    """
+    total = jnp.sort(x, axis=1)
+    return x / jnp.sum(total, axis=1, keepdims=True)
 '''

@@ -82,9 +82,20 @@ class Kernels:
         return sorted({place.start.line + 1 for place in places if place is not None})
 
     def ending(self, kernel: Kernel) -> Range | None:
-        """Where what ends a kernel is written."""
+        """Where what ends a kernel is written; where it begins when it is just being edited."""
         paths = [kernel.ends_at, *reversed(kernel.equations)]
-        return next((found for path in paths if path and (found := self.place(path))), None)
+        span = next((found for path in paths if path and (found := self._span(path))), None)
+        if span is None:
+            return None
+        start = protocol.Span(span.chunk, span.line, span.column, span.line, span.column)
+        return self.view.range_of(span) or self.view.range_of(start)
+
+    def _span(self, path: str) -> protocol.Span | None:
+        """Where an equation was written when it was traced; of one without a place, where the one around it was."""
+        equation = self.equations.get(path)
+        if equation is not None and equation.span is not None:
+            return equation.span
+        return self._span(path.rsplit("/", 2)[0]) if "/" in path else None
 
     def holding(self, place: Range) -> list[int]:
         """The kernels that compute something written within a range."""
