@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -104,3 +105,14 @@ async def test_targets_have_processes_of_their_own(lab: Lab) -> None:
     hanging = asyncio.ensure_future(lab.compile("slow", "cpu"))
     assert isinstance(await lab.compile("fine", "cuda:h100"), Compiled)
     assert isinstance(await hanging, Compiled)
+
+
+async def test_nothing_runs_after_the_end(lab: Lab) -> None:
+    before = set(psutil.Process().children(recursive=True))
+    waiting = asyncio.create_task(lab.compile("hang"))
+    while not lab.asked:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    await lab.compilers.aclose()
+    assert isinstance(await waiting, Trouble)
+    assert isinstance(await lab.compile("fine"), Trouble)
+    assert set(psutil.Process().children(recursive=True)) <= before

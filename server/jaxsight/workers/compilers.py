@@ -81,6 +81,7 @@ class Compilers:
         self._deadline = deadline
         self._workers: dict[str, _Worker] = {}
         self._ids = itertools.count(1)
+        self._closed = False
         self._closing: set[asyncio.Task[None]] = set()
         self.compiled = 0
         """How often a compiler was asked: what the caches spared does not count."""
@@ -115,7 +116,8 @@ class Compilers:
             return hello.jaxlib
 
     async def aclose(self) -> None:
-        """End everything and wait for it."""
+        """End everything and wait for it. Nothing is started any more."""
+        self._closed = True
         for worker in self._workers.values():
             if worker.idle is not None:
                 worker.idle.cancel()
@@ -158,6 +160,8 @@ class Compilers:
             if worker.idle is not None:
                 worker.idle.cancel()
             for again in (True, False):
+                if self._closed:
+                    return Trouble("death", _words(worker.target, Death(Reason.STOPPED)))
                 answer = await self._once(worker, request)
                 if isinstance(answer, Death):
                     crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
