@@ -31,6 +31,8 @@ from jaxsight.tracer.protocol import (
     Failed,
     Lower,
     Lowered,
+    Outline,
+    Outlined,
     Show,
     Shown,
     Sourcerize,
@@ -106,7 +108,9 @@ class Project:
     async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
         """Have a tracer answer."""
         reply = await self._request(question, None, waiting=waiting)
-        assert not isinstance(reply, Shown | Lowered), "a trace is not answered by a text"
+        assert not isinstance(reply, Shown | Lowered | Outlined), (
+            "a trace is not answered by a text"
+        )
         return reply
 
     async def _request(
@@ -160,12 +164,23 @@ class Project:
             case _:
                 return None
 
+    async def outline(self, answer: Answer) -> Outlined | None:
+        """What was traced as plain data; nothing when the tracer that traced it is gone."""
+        tracers = self._started()
+        if tracers is None or not isinstance(answer.reply, Traced):
+            return None
+        request = Outline(tracers.next_id(), answer.reply.id)
+        reply = await tracers.request(request, priority=Priority.BACKGROUND)
+        return reply if isinstance(reply, Outlined) else None
+
     async def sourcerize(
         self, question: Question, wanted: Sourcerize
     ) -> Shown | Failed | Cancelled | Died:
         """Have a tracer write the function of a question as source."""
         reply = await self._request(question, wanted, waiting=True)
-        assert not isinstance(reply, Traced | Lowered), "what asks for source is answered by a text"
+        assert not isinstance(reply, Traced | Lowered | Outlined), (
+            "what asks for source is answered by a text"
+        )
         return reply
 
     def withdraw(self, path: str) -> None:

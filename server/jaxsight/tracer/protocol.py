@@ -2,8 +2,8 @@
 
 This module is the protocol's specification. Both sides import it, so it uses the standard library alone and
 must run on every Python from 3.11 on. Every message is a frozen dataclass; `jaxsight.workers.wire` turns one
-into a frame and back. A tracer speaks first (`Hello`), then answers each `Trace` or `Show` with exactly one of
-`Traced`, `Shown`, `Failed` or `Cancelled` that carries the request's `id`; `Stage` messages may come before it.
+into a frame and back. A tracer speaks first (`Hello`), then answers each `Trace`, `Show`, `Lower` or `Outline` with exactly one of
+`Traced`, `Shown`, `Lowered`, `Outlined`, `Failed` or `Cancelled` that carries the request's `id`; `Stage` messages may come before it.
 A `Trace` that asks to `sourcerize` is answered by `Shown`, any other one by `Traced`.
 `Overlay` and `Cancel` have no answer.
 
@@ -17,7 +17,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-VERSION = 6
+from jaxsight.tracer.places import Span as Span  # noqa: PLC0414 - part of the protocol
+from jaxsight.tracer.program import Program
+
+VERSION = 7
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
 CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
@@ -27,17 +30,6 @@ CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
 def chunk_file(path: str, chunk: str) -> str:
     """The file name under which a chunk is compiled: the real path, a section sign, the chunk's id."""
     return f"{path}§{chunk}"
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A range inside one chunk: lines from 1, columns in UTF-8 bytes, the end exclusive."""
-
-    chunk: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +182,14 @@ class Lower:
     id: int
     trace: int
     platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Tell the whole of what was traced before as plain data. `trace` is the id of a `Traced` answer."""
+
+    id: int
+    trace: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,5 +439,17 @@ class Shown:
     """The file of arrays that written source reads from beside it, in base64; empty where there is none."""
 
 
-ToTracer = Trace | Show | Lower | Overlay | Cancel
-FromTracer = Hello | Stage | Traced | Failed | Cancelled | Shown | Lowered
+@dataclass(frozen=True, slots=True)
+class Outlined:
+    """A traced program as plain data, and what XLA would fold of it."""
+
+    id: int
+    program: Program
+    folds: tuple[Fold, ...] = ()
+
+
+Request = Trace | Show | Lower | Outline
+"""What is answered by one message."""
+
+ToTracer = Request | Overlay | Cancel
+FromTracer = Hello | Stage | Traced | Failed | Cancelled | Shown | Lowered | Outlined

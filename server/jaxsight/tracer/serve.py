@@ -20,7 +20,9 @@ from jaxsight.tracer.protocol import (
     Failure,
     FromTracer,
     Lower,
+    Outline,
     Overlay,
+    Request,
     Show,
     Trace,
 )
@@ -38,7 +40,7 @@ class Line:
     """The connection with the server, and which request is being worked on."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
-        self.requests: SimpleQueue[Trace | Show | Lower | Overlay] = SimpleQueue()
+        self.requests: SimpleQueue[Request | Overlay] = SimpleQueue()
         self._incoming = incoming
         self._outgoing = outgoing
         self._process = os.getpid()
@@ -98,7 +100,7 @@ class Line:
                         self._stop()
                     else:
                         self._dropped.add(request)
-            case Trace() | Show() | Lower() | Overlay():
+            case Trace() | Show() | Lower() | Outline() | Overlay():
                 self.requests.put(message)
             case _:
                 logger.error("the server sent %s, which only a tracer says", type(message).__name__)

@@ -24,6 +24,7 @@ from jaxsight.tracer.protocol import (
     Failure,
     FromTracer,
     Lower,
+    Outline,
     Overlay,
     Reused,
     Show,
@@ -73,6 +74,8 @@ class Tracer:
                     self._line.send(self._show(request))
                 case Lower() as request:
                     self._line.send(self._lower(request))
+                case Outline() as request:
+                    self._line.send(self._outline(request))
                 case Trace() as request:
                     self._line.send(self._trace(request))
                     self._keep_house()
@@ -106,6 +109,15 @@ class Tracer:
         finally:
             self._baseline.restore()
             self._line.finish()
+
+    def _outline(self, request: Outline) -> FromTracer:
+        try:
+            return self._tracing.outline(request)
+        except UserError as error:
+            return Failed(request.id, error.failure)
+        except Exception as error:
+            logger.exception("a traced program could not be told")
+            return Failed(request.id, failure(error, "internal"))
 
     def _trace(self, request: Trace) -> FromTracer:
         at = "execute"

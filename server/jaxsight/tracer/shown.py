@@ -100,7 +100,7 @@ def _folded_equation(printer: jaxprs.Printer, equation: Any) -> Any:
         texts = inner.get(key)
         if texts is not None:
             return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        text = _text(equation.params[key])
+        text = parameter_text(equation.params[key])
         return text if len(text) <= _LONG_PARAMETER else text[: _LONG_PARAMETER - 1] + "…"
 
     return printer.equation(equation, lambda: [(key, parameter(key)) for key in _order(equation)])
@@ -149,7 +149,12 @@ class _Whole:
                 document = self.inner(equation, part, f"{path}/{part.name}")
                 inner.setdefault(part.parameter, []).append(document)
             return [
-                (key, _text(value) if key not in inner else jaxprs.one_or_listed(value, inner[key]))
+                (
+                    key,
+                    parameter_text(value)
+                    if key not in inner
+                    else jaxprs.one_or_listed(value, inner[key]),
+                )
                 for key, value in ((key, equation.params[key]) for key in _order(equation))
             ]
 
@@ -179,7 +184,7 @@ def _order(equation: Any) -> list[str]:
     return sorted(keys, key=lambda key: key != "name")
 
 
-def _text(value: Any) -> str:
+def parameter_text(value: Any) -> str:
     """A parameter's text, without addresses, on one line."""
     if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
         return name

@@ -29,6 +29,7 @@ from jaxsight.tracer.find import Found, find
 from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
 from jaxsight.tracer.lowered import lowered
 from jaxsight.tracer.naming import Naming
+from jaxsight.tracer.outlined import outlined
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.sourcerized import written
 from jaxsight.tracer.transforms import transformed
@@ -175,6 +176,10 @@ class Tracing:
     def lower(self, request: protocol.Lower) -> protocol.Lowered:
         """An earlier trace in StableHLO. Raises `UserError` when it is no longer kept, or cannot be lowered for the platform."""
         return lowered(request, self.stored(request.trace))
+
+    def outline(self, request: protocol.Outline) -> protocol.Outlined:
+        """An earlier trace as plain data. Raises `UserError` when it is no longer kept."""
+        return outlined(request, self.stored(request.trace))
 
 
 def _traced(found: Found, inputs: Inputs, outputs: _Outputs) -> Any:

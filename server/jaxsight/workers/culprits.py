@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from jaxsight.tracer.protocol import Cancelled, Lower, Show, Trace
+from jaxsight.tracer.protocol import Cancelled, Request, Trace
 from jaxsight.workers.outcomes import Died, Outcome, Reason
 
 PATIENCE = 5
@@ -39,7 +39,7 @@ class Culprits:
         self._by_file.clear()
         self._failing.clear()
 
-    def expect(self, message: Trace | Show | Lower) -> Died | None:
+    def expect(self, message: Request) -> Died | None:
         """The death that this request would bring again; `None` when it is to be run."""
         culprit = self._by_file.get(message.file) if isinstance(message, Trace) else None
         if culprit is None or culprit.deaths < PATIENCE:
@@ -56,7 +56,7 @@ class Culprits:
         """A fresh tracer failed at this file, from within."""
         self._failing.add(message.file)
 
-    def judge(self, message: Trace | Show | Lower, outcome: Outcome) -> None:
+    def judge(self, message: Request, outcome: Outcome) -> None:
         """Remember how a request ended. Those that took too long count not: a tracer lasted through them."""
         if not isinstance(message, Trace):
             return

@@ -6,7 +6,7 @@ import signal as signals
 from dataclasses import dataclass
 from enum import Enum
 
-from jaxsight.tracer.protocol import Cancelled, Failed, Hello, Lowered, Shown, Traced
+from jaxsight.tracer.protocol import Cancelled, Failed, Hello, Lowered, Outlined, Shown, Traced
 from jaxsight.workers.limits import GIB, MIB
 
 SENT_BY_OTHERS = (9, 15)
@@ -99,7 +99,7 @@ class Died:
         return f"{what}. Not run again until it changes." if self.repeated else f"{what}."
 
 
-Answer = Traced | Failed | Cancelled | Shown | Lowered
+Answer = Traced | Failed | Cancelled | Shown | Lowered | Outlined
 Outcome = Answer | Died
 
 

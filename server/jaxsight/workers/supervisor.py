@@ -24,6 +24,9 @@ from jaxsight.tracer.protocol import (
     Failed,
     Lower,
     Lowered,
+    Outline,
+    Outlined,
+    Request,
     Show,
     Shown,
     Stage,
@@ -80,7 +83,7 @@ def nowhere(path: str, chunk: str) -> int | None:
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    message: Trace | Show | Lower
+    message: Request
     on_stage: Callable[[Stage], None] | None
     answer: asyncio.Future[Outcome]
     tracer: Tracer | None = None
@@ -176,7 +179,7 @@ class Tracers:
 
     async def request(
         self,
-        message: Trace | Show | Lower,
+        message: Request,
         *,
         priority: Priority = Priority.PERSON,
         on_stage: Callable[[Stage], None] | None = None,
@@ -311,7 +314,9 @@ class Tracers:
                                 self._allow(limit)
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
-                        case (Traced() | Failed() | Cancelled() | Shown() | Lowered()) as answer:
+                        case (
+                            Traced() | Failed() | Cancelled() | Shown() | Lowered() | Outlined()
+                        ) as answer:
                             if answer.id == message.id:
                                 return await self._answered(tracer, message, answer)
                         case Stage():
@@ -327,9 +332,7 @@ class Tracers:
             self._timer = None
         return Died(message.id, entry.stage, await asyncio.shield(process.death))
 
-    async def _answered(
-        self, tracer: Tracer, message: Trace | Show | Lower, answer: Answer
-    ) -> Answer:
+    async def _answered(self, tracer: Tracer, message: Request, answer: Answer) -> Answer:
         # What it printed is in the output's pipe by now: a turn of the loop reads it, still under this file's name.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -393,15 +396,15 @@ def _is_internal(outcome: Outcome) -> bool:
     return isinstance(outcome, Failed) and outcome.failure.stage == "internal"
 
 
-def _unavailable(message: Trace | Show | Lower, why: str) -> Died:
+def _unavailable(message: Request, why: str) -> Died:
     return Died(message.id, "", Death(Reason.UNAVAILABLE, last_words=why))
 
 
-def _file(message: Trace | Show | Lower) -> str:
+def _file(message: Request) -> str:
     return message.file if isinstance(message, Trace) else ""
 
 
-def _subject(message: Trace | Show | Lower) -> str:
+def _subject(message: Request) -> str:
     match message:
         case Trace(function=function):
             return function
@@ -409,3 +412,5 @@ def _subject(message: Trace | Show | Lower) -> str:
             return what
         case Lower(platform=platform):
             return f"lowering for {platform}"
+        case Outline():
+            return "reading a traced program"

@@ -1,0 +1,162 @@
+"""A traced program as plain data: the answer to `Outline`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer import folding, protocol, shown
+from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
+
+_MOST = 50_000
+"""Equations that are told of, at most."""
+_LONGEST = 200
+"""Characters of a parameter that is told."""
+_LOOKED_AT = range(1 << 10, 64 << 20)
+"""Bytes of the captured arrays in which a rule is looked for."""
+
+
+def outlined(request: protocol.Outline, traced: Any) -> protocol.Outlined:
+    """The program of a traced function."""
+    return protocol.Outlined(request.id, _Teller().program(traced), folding.folds(traced.jaxpr))
+
+
+class _Teller:
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._numbers: dict[Any, int] = {}
+        self._told = 0
+        self._cut = False
+
+    def program(self, traced: Any) -> Program:
+        opened = jaxprs.open_jaxpr(traced.jaxpr)
+        names = _names(opened)
+        for var, name in zip(opened.invars, names, strict=True):
+            self._number(var, INPUT, name)
+        for var, constant in zip(
+            opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
+        ):
+            self._number(var, CONSTANT, _rule(constant))
+        body = self._body(opened, "", "")
+        return Program(tuple(self._values), body, self._cut)
+
+    def _body(self, opened: Any, name: str, prefix: str) -> Body:
+        for var in opened.constvars:
+            self._number(var, CONSTANT)
+        inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
+        steps = []
+        for index, equation in enumerate(opened.eqns):
+            if self._told >= _MOST:
+                self._cut = True
+                break
+            self._told += 1
+            steps.append(self._step(equation, f"{prefix}{index}"))
+        outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
+        return Body(name, inputs, outputs, tuple(steps))
+
+    def _step(self, equation: Any, path: str) -> Step:
+        operands = tuple(self._number(var, RESULT) for var in equation.invars)
+        # A jaxpr that several equations share is told for each: what is known of its values differs.
+        bodies = [
+            self._inner(part, f"{path}/{part.name}/")
+            for part in (jaxprs.inner(equation) if equation.params else ())
+        ]
+        results = tuple(self._number(var, RESULT) for var in equation.outvars)
+        return Step(
+            path,
+            equation.primitive.name,
+            operands,
+            results,
+            shown.span(equation),
+            _parameters(equation),
+            tuple(bodies),
+        )
+
+    def _inner(self, part: jaxprs.Inner, prefix: str) -> Body:
+        outer, self._numbers = self._numbers, {}
+        try:
+            return self._body(part.jaxpr, part.name, prefix)
+        finally:
+            self._numbers = outer
+
+    def _number(self, var: Any, origin: str, said: str = "") -> int:
+        if hasattr(var, "val"):
+            self._values.append(_value(var.aval, LITERAL, _literal(var.val)))
+            return len(self._values) - 1
+        number = self._numbers.get(var)
+        if number is None:
+            number = self._numbers[var] = len(self._values)
+            self._values.append(_value(var.aval, origin, said))
+        return number
+
+
+def _value(aval: Any, origin: str, said: str) -> Value:
+    shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
+    dtype = str(getattr(aval, "dtype", ""))
+    return Value(avals.text(aval), dtype, shape, avals.size(aval), origin, avals.weak(aval), said)
+
+
+def _literal(value: Any) -> str:
+    try:
+        return repr(np.asarray(value).item())
+    except (TypeError, ValueError):
+        return ""
+
+
+def _names(opened: Any) -> list[str]:
+    info = opened.debug_info
+    given = list(getattr(info, "arg_names", None) or ())
+    count = len(opened.invars)
+    return [str(name or "") for name in given] if len(given) == count else [""] * count
+
+
+def _rule(constant: Any) -> str:
+    """What would make a captured array, `jnp.arange(1, 10, dtype=jnp.int32)`; empty where nothing short does."""
+    from jaxsight.sourcerizer import constants, layout
+
+    if getattr(constant, "nbytes", 0) not in _LOOKED_AT or not _may_be_regular(constant):
+        return ""
+    found = constants.spelled(constant)
+    return layout.flat(found) if found is not None else ""
+
+
+def _may_be_regular(constant: Any) -> bool:
+    """A glance at the first numbers: most arrays have no rule, and are not to be read whole."""
+    try:
+        few = np.asarray(constant[:4] if constant.ndim == 1 else constant[:2])
+    except (TypeError, ValueError, IndexError):
+        return False
+    flat = few.reshape(-1)[:64]
+    if flat.dtype.kind not in "biuf" or flat.size < 2:
+        return False
+    if (flat == flat[0]).all() or few.ndim > 1:
+        return len(np.unique(flat)) <= max(4, few.shape[-1])
+    return bool(len(np.unique(np.diff(flat))) == 1)
+
+
+def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
+    told = []
+    skipped = jaxprs.defaults(equation)
+    for key, value in equation.params.items():
+        if key in skipped or jaxprs.is_jaxpr(value):
+            continue
+        text = _plain(value)
+        if text and len(text) <= _LONGEST:
+            told.append((key, text))
+    return tuple(told)
+
+
+def _plain(value: Any) -> str:
+    """A parameter as a Python literal where it is one, else its name or text."""
+    if isinstance(value, bool | int | float | str | tuple | list | type(None)):
+        text = repr(value)
+        try:
+            ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return shown.parameter_text(value)
+        return text
+    return shown.parameter_text(value)
