@@ -70,7 +70,7 @@ async def _check_file(run: Running, file: Path) -> tuple[list[Reported], int]:
     path, source = str(file), read_source(file)
     run.session.open(path, source)
     functions = len(run.session.functions(path))
-    found = await run.get(run.session.findings(path))
+    found = await run.get(run.session.findings(path, kernels=True))
     run.session.close(path)
     problem = Module.parse(source).syntax_problem
     if problem is not None:

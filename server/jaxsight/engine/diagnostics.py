@@ -10,7 +10,7 @@ from jaxsight.engine.answers import Finding
 from jaxsight.engine.documents import Subject
 from jaxsight.engine.module import Module
 from jaxsight.engine.settings import Settings
-from jaxsight.findings.catalogue import CODES, selected
+from jaxsight.findings.catalogue import CODES, ignored, selected
 
 _IGNORED = re.compile(r"#\s*jaxsight:\s*ignore(?:\[([^\]]*)\])?")
 
@@ -36,10 +36,20 @@ def report(
         (f.range, f.code, f.message): f
         for f in sorted(findings, key=lambda f: not f.stale)  # a fresh one replaces its like
         if selected(f.code, settings.select, settings.ignore)
-        and selected(f.code, (), in_file)
+        and not ignored(f.code, in_file)
         and not _ignored(module, f)
     }
     return sorted(kept.values(), key=lambda f: (f.range, f.code))
+
+
+def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
+    """The codes that may be reported of a file."""
+    in_file = settings.ignored_in(file)
+    return tuple(
+        code
+        for code in CODES
+        if selected(code, settings.select, settings.ignore) and not ignored(code, in_file)
+    )
 
 
 def _problems(subjects: Iterable[Subject]) -> Iterable[Finding]:

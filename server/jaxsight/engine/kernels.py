@@ -6,7 +6,7 @@ Joins a kernel graph, whose kernels know the paths of their equations, with wher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.protocol import Compiled
@@ -15,6 +15,7 @@ from jaxsight.compiler.targets import Target
 from jaxsight.engine.answers import Hint, Linked, Shown
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.hover import byte_size
+from jaxsight.engine.places import Places
 from jaxsight.engine.text import Position, Range, lines_of
 from jaxsight.engine.views import View
 from jaxsight.tracer import protocol
@@ -41,7 +42,7 @@ class Kernels:
     target: Target
     compiled: Compiled
     equations: Mapping[str, Equation]
-    _places: dict[str, Range | None] = field(default_factory=dict)
+    places: Places
 
     @staticmethod
     def of(view: View, result: Result) -> Kernels | None:
@@ -49,7 +50,8 @@ class Kernels:
         if not isinstance(result.outcome, Compiled) or result.lowered is None:
             return None
         equations = {each.path: each for each in result.lowered.equations}
-        return Kernels(view, result.target, result.outcome, equations)
+        places = Places(view, {path: each.span for path, each in equations.items()})
+        return Kernels(view, result.target, result.outcome, equations, places)
 
     @property
     def graph(self) -> Graph:
@@ -58,23 +60,12 @@ class Kernels:
 
     def place(self, path: str) -> Range | None:
         """Where an equation is written now; of one that has no place, where the one around it is."""
-        if path not in self._places:
-            equation = self.equations.get(path)
-            found = None
-            if equation is not None and equation.span is not None:
-                found = self.view.range_of(equation.span)
-            if found is None and "/" in path:
-                found = self.place(path.rsplit("/", 2)[0])
-            self._places[path] = found
-        return self._places[path]
+        return self.places.of(path)
 
     def source(self, path: str) -> str:
         """What the user wrote there, on one line; the primitive where they wrote nothing."""
-        place = self.place(path)
-        if place is not None and place.start.line == place.end.line:
-            return self.view.module.slice_text(place)
         equation = self.equations.get(path)
-        return equation.primitive if equation is not None else path
+        return self.places.text(path) or (equation.primitive if equation is not None else path)
 
     def lines(self, kernel: Kernel) -> list[int]:
         """The lines (from 1) that a kernel computes something of."""
@@ -84,18 +75,11 @@ class Kernels:
     def ending(self, kernel: Kernel) -> Range | None:
         """Where what ends a kernel is written; where it begins when it is just being edited."""
         paths = [kernel.ends_at, *reversed(kernel.equations)]
-        span = next((found for path in paths if path and (found := self._span(path))), None)
+        span = next((found for path in paths if path and (found := self.places.span(path))), None)
         if span is None:
             return None
         start = protocol.Span(span.chunk, span.line, span.column, span.line, span.column)
         return self.view.range_of(span) or self.view.range_of(start)
-
-    def _span(self, path: str) -> protocol.Span | None:
-        """Where an equation was written when it was traced; of one without a place, where the one around it was."""
-        equation = self.equations.get(path)
-        if equation is not None and equation.span is not None:
-            return equation.span
-        return self._span(path.rsplit("/", 2)[0]) if "/" in path else None
 
     def holding(self, place: Range) -> list[int]:
         """The kernels that compute something written within a range."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any, TypeVar
 
 from jaxsight.compiler.cache import Cache
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import Target, UnknownTarget, parse
-from jaxsight.engine import contracts, examples, failures
+from jaxsight.engine import contracts, examples, failures, noticing
 from jaxsight.engine import kernels as kernel_words
 from jaxsight.engine.actions import add_examples, sourcerize, views
 from jaxsight.engine.answering import Answering, Superseded
@@ -29,8 +30,9 @@ from jaxsight.engine.answers import (
     Lens,
     Shown,
 )
+from jaxsight.engine.cache import Recent
 from jaxsight.engine.compiling import Compiling, Gone, Result, chosen_targets
-from jaxsight.engine.diagnostics import report
+from jaxsight.engine.diagnostics import report, wanted
 from jaxsight.engine.documents import Document, Subject, subject_at
 from jaxsight.engine.events import Event, Refresh
 from jaxsight.engine.examples import ExampleSet
@@ -52,8 +54,9 @@ from jaxsight.engine.schedule import debounce
 from jaxsight.engine.sourcerized import Sources, inserted_name, insertion
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.engine.views import Answer, View
+from jaxsight.findings.registry import OF_KERNELS
 from jaxsight.tracer import protocol
-from jaxsight.tracer.protocol import Observation, Sourcerize, Traced
+from jaxsight.tracer.protocol import Observation, Outlined, Sourcerize, Traced
 from jaxsight.workers.compilers import Compilers
 
 log = logging.getLogger(__name__)
@@ -64,6 +67,12 @@ COMPILE_PATIENCE = 0.3
 """Seconds that a hover waits for a compile: most small functions take no longer; the others are told of when they are ready."""
 HOVER_PATIENCE = 1.5
 """Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
+
+
+_OUTLINES = 64
+"""Programs that are kept as plain data."""
+
+T = TypeVar("T")
 
 
 class Session:
@@ -85,7 +94,8 @@ class Session:
         self._saved: dict[tuple[str, str], Compiled] = {}
         """What each function was when its file was last saved, by file and name."""
         self._unsaved: set[str] = set()
-        self._kept: set[asyncio.Future[Result | None]] = set()
+        self._kept: set[asyncio.Future[Any]] = set()
+        self._outlines: Recent[str, tuple[Answer, Outlined]] = Recent(_OUTLINES)
         self._compiled: dict[tuple[str, str], tuple[Answer, Result]] = {}
         """The last result of each function, by file and name, to be shown while the next one is made."""
 
@@ -305,6 +315,57 @@ class Session:
                 found += contracts.findings(view, expect, result)
         return found
 
+    async def _noticed(
+        self, view: View, codes: Sequence[str], patience: float | None, *, compiled: bool
+    ) -> list[Finding]:
+        """What the traced program and the first target's kernels show; what takes longer is told of when it is known."""
+        if not isinstance(view.answer.reply, Traced):
+            return []
+        outlined = await self._within(self._outline(view), patience, view)
+        if outlined is None:
+            return []
+        found = list(noticing.of_program(view, outlined, codes))
+        if not compiled or view.stale or not OF_KERNELS.keys() & set(codes):
+            return found
+        result = await self._within(self._result(view), patience, view)
+        if result is not None:
+            found += noticing.of_kernels(view, outlined, result, codes)
+        return found
+
+    async def _within(
+        self, work: Coroutine[None, None, T | None], patience: float | None, view: View
+    ) -> T | None:
+        """What comes of some work within `patience`; it goes on, and a refresh follows."""
+        task = asyncio.ensure_future(work)
+        done, _ = await asyncio.wait([task], timeout=patience)
+        if done:
+            return task.result()
+        self._keep(task, view.answer.question.path)
+        return None
+
+    async def _outline(self, view: View) -> Outlined | None:
+        """The traced program as plain data; nothing when it is gone, or of an older text and not known."""
+        key = view.answer.question.key
+        known = self._outlines.get(key)
+        if known is not None and known[0] is view.answer:
+            return known[1]
+        if view.stale:
+            return None
+        project = self._projects.of(view.answer.question.path)
+        outlined = await project.outline(view.answer)
+        if outlined is None:
+            # A tracer keeps few of its traces: trace again, and ask at once.
+            self._answering.drop(view.answer.question)
+            try:
+                outlined = await project.outline(
+                    await self._ask(view.answer.question, waiting=False)
+                )
+            except Superseded:
+                return None
+        if outlined is not None:
+            self._outlines.put(key, (view.answer, outlined))
+        return outlined
+
     def _compile(self) -> Compiling:
         if self._compiling is None:
             settings = self._projects.any_settings
@@ -382,11 +443,14 @@ class Session:
                 return view, result
         raise LookupError(f"{function} cannot be lowered: the tracer ended twice")
 
-    async def findings(self, path: str, *, patience: float | None = None) -> list[Finding]:
+    async def findings(
+        self, path: str, *, patience: float | None = None, kernels: bool | None = None
+    ) -> list[Finding]:
         """Everything to report about a file: its example inputs, the errors of its traces, or its settings.
 
         Args:
             patience: seconds to wait for fresh traces; all of them when not given.
+            kernels: whether functions are compiled for what only their kernels tell; as for hints by default.
         """
         if (settings := self._projects.settings_findings(path)) is not None:
             return settings
@@ -395,10 +459,15 @@ class Session:
             return []
         subjects = self._subjects(document)
         views = await self._views(document, patience)
+        project = self._projects.of(path)
+        codes = wanted(project.settings, _below(project.root, path))
         found = [f for view in views for f in failures.findings(view)]
+        found += noticing.of_text(document.module)
+        hints = project.settings.inlay_hints
+        compiled = hints.kernels or hints.barriers if kernels is None else kernels
         for view in views:
             found += await self._broken_contracts(view, patience)
-        project = self._projects.of(path)
+            found += await self._noticed(view, codes, patience, compiled=compiled)
         return report(
             document.module, subjects, found, project.settings, _below(project.root, path)
         )
@@ -634,11 +703,11 @@ class Session:
             words += f"\n\n*compiling for {', '.join(waiting)}…*"
         return words.strip()
 
-    def _keep(self, task: asyncio.Future[Result | None], path: str) -> None:
+    def _keep(self, task: asyncio.Future[T], path: str) -> None:
         """Let a compile that somebody asked for go on, and tell when it is done."""
         self._kept.add(task)
 
-        def ended(done: asyncio.Future[Result | None]) -> None:
+        def ended(done: asyncio.Future[T]) -> None:
             self._kept.discard(done)
             if not done.cancelled() and done.exception() is None:
                 self.events.put_nowait(Refresh(path))

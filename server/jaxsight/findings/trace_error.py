@@ -14,6 +14,7 @@ from jaxsight.findings import (
     jx404_index_out_of_bounds,
     jx405_nan,
     jx406_reverse_through_while,
+    jx411_sharding,
 )
 from jaxsight.findings.catalogue import CODES
 from jaxsight.findings.explained import Explained, first_paragraph, jax_page
@@ -27,6 +28,7 @@ _KINDS = (
     jx405_nan.explain,
     jx406_reverse_through_while.explain,
     jx302_unhashable_static.explain,
+    jx411_sharding.explain,
 )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, locations
 from jaxsight.tracer import folding, protocol, shown
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 
 _MOST = 50_000
@@ -42,7 +42,7 @@ class _Teller:
         ):
             self._number(var, CONSTANT, _rule(constant))
         body = self._body(opened, "", "")
-        return Program(tuple(self._values), body, self._cut)
+        return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
     def _body(self, opened: Any, name: str, prefix: str) -> Body:
         for var in opened.constvars:
@@ -74,6 +74,7 @@ class _Teller:
             shown.span(equation),
             _parameters(equation),
             tuple(bodies),
+            "transpose(" in locations.scope(equation),
         )
 
     def _inner(self, part: jaxprs.Inner, prefix: str) -> Body:
@@ -134,7 +135,7 @@ def _may_be_regular(constant: Any) -> bool:
     if flat.dtype.kind not in "biuf" or flat.size < 2:
         return False
     if (flat == flat[0]).all() or few.ndim > 1:
-        return len(np.unique(flat)) <= max(4, few.shape[-1])
+        return bool(len(np.unique(flat)) <= max(4, few.shape[-1]))
     return bool(len(np.unique(np.diff(flat))) == 1)
 
 

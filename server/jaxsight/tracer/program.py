@@ -48,6 +48,8 @@ class Step:
     span: Span | None = None
     parameters: tuple[tuple[str, str], ...] = ()
     bodies: tuple[Body, ...] = ()
+    backward: bool = False
+    """It is of the backward pass of a reverse-mode derivative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +58,6 @@ class Program:
 
     values: tuple[Value, ...]
     body: Body
+    donated: tuple[int, ...] = ()
+    """Indices of the inputs whose buffers the caller gives away."""
     cut: bool = False

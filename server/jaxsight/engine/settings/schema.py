@@ -188,7 +188,9 @@ class Settings:
         FLAG, True, "Show the example set in use above each function that has example inputs."
     )
     select: tuple[str, ...] = _setting(
-        CODE_LIST, ["ALL"], "The codes to report, or their beginnings (`JX4`); `ALL` is every code."
+        CODE_LIST,
+        [],
+        "The codes to report, or their beginnings (`JX4`); `ALL` is every code. Those that are on by default when it is empty.",
     )
     ignore: tuple[str, ...] = _setting(
         CODE_LIST,

@@ -33,3 +33,8 @@ def locations(equation: Any) -> Iterator[Location]:
             frame.end_line,
             frame.end_column,
         )
+
+
+def scope(equation: Any) -> str:
+    """The names of the scopes and transformations that an equation was made in, `transpose(jvp(norm))`."""
+    return str(equation.source_info.name_stack)

@@ -139,3 +139,9 @@ def _without_locations(printed: str) -> tuple[str, tuple[str, ...]]:
         kept.pop()
         names.pop()
     return "\n".join(kept) + "\n", tuple(names)
+
+
+def donated(traced: Any) -> tuple[int, ...]:
+    """The flat inputs of a traced function whose buffers are donated."""
+    flags = traced._params.get("donated_invars", ())
+    return tuple(index for index, given in enumerate(flags) if given)

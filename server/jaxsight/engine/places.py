@@ -1,0 +1,70 @@
+"""Where the equations of a traced function are written now."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from jaxsight.engine.pieces import tree_of
+from jaxsight.engine.text import Range
+from jaxsight.engine.views import View
+from jaxsight.tracer.protocol import Span
+
+
+class Places:
+    """The places of a program's equations, by path. What was asked for once is known."""
+
+    def __init__(self, view: View, spans: Mapping[str, Span | None]) -> None:
+        self._view = view
+        self._spans = spans
+        self._known: dict[str, Range | None] = {}
+
+    def span(self, path: str) -> Span | None:
+        """Where an equation was written when it was traced; of one without a place, where the one around it was."""
+        found = self._spans.get(path)
+        if found is not None or "/" not in path:
+            return found
+        return self.span(path.rsplit("/", 2)[0])
+
+    def of(self, path: str) -> Range | None:
+        """Where an equation is written now; of one that has no place, where the one around it is."""
+        if path not in self._known:
+            span = self._spans.get(path)
+            found = self._view.range_of(span) if span is not None else None
+            if found is None and "/" in path:
+                found = self.of(path.rsplit("/", 2)[0])
+            self._known[path] = found
+        return self._known[path]
+
+    def text(self, path: str) -> str:
+        """What the user wrote there, in one line; empty where they wrote nothing."""
+        place = self.of(path)
+        return " ".join(self._view.module.slice_text(place).split()) if place is not None else ""
+
+    def around(self, path: str) -> Sequence[ast.AST]:
+        """The syntax that an equation stands in, the innermost first, up to its function; lines are those of its chunk."""
+        place = self.of(path)
+        chunk = self._view.module.chunk_at(place.start) if place is not None else None
+        if place is None or chunk is None or chunk.broken is not None:
+            return ()
+        line = place.start.line - chunk.first_line + 1
+        column = len(self._view.module.line(place.start.line)[: place.start.column].encode())
+        found: list[ast.AST] = []
+        node: ast.AST | None = tree_of(chunk.text)
+        while node is not None:
+            node = next((n for n in ast.iter_child_nodes(node) if _holds(n, line, column)), None)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                found.clear()
+            if node is not None:
+                found.append(node)
+        return found[::-1]
+
+
+def _holds(node: ast.AST, line: int, column: int) -> bool:
+    start = getattr(node, "lineno", None)
+    if start is None:
+        # Some nodes have no place of their own: comprehensions, arguments, handlers of patterns.
+        return any(_holds(child, line, column) for child in ast.iter_child_nodes(node))
+    end = getattr(node, "end_lineno", None) or start
+    first, last = (start, getattr(node, "col_offset", 0)), (end, getattr(node, "end_col_offset", 0))
+    return first <= (line, column) < last

@@ -1,0 +1,32 @@
+"""JX101: a large array is captured by closure, and becomes part of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.findings.noticed import Noticed
+from jaxsight.findings.reading import MIB, Reading, size
+from jaxsight.tracer.program import CONSTANT
+
+CODE = "JX101"
+LARGE = MIB
+
+
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Each captured array of a mebibyte or more, where it is first used."""
+    flow = reading.flow
+    for number, value in enumerate(flow.values):
+        if value.origin != CONSTANT or value.bytes < LARGE or flow.of(number) != number:
+            continue
+        users = flow.used_by(number)
+        if not users:
+            continue
+        made = f"; `{value.said}` would make it" if value.said else ""
+        yield Noticed(
+            CODE,
+            f"{reading.quoted(users[0].path)} captures a constant of {size(value.bytes)} ({value.text}): it is traced into the "
+            f"program, and XLA compiles it into the executable, which takes time and device memory{made}. Make it an argument"
+            ", or build it with `jnp` inside the function.",
+            users[0].path,
+            related=tuple((each.path, "used here too") for each in users[1:4]),
+        )

@@ -1,0 +1,32 @@
+"""JX202: an operation that nothing fuses with. Shown as an inlay hint; as a finding only when it is selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.findings.noticed import Noticed
+from jaxsight.findings.reading import Reading
+
+CODE = "JX202"
+BARRIERS = frozenset(
+    {"fft", "sort", "matmul", "convolution", "custom call", "optimization_barrier", "collective"}
+)
+
+_WORDS = {"fft": "an FFT", "optimization_barrier": "an `optimization_barrier`"}
+
+
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Each such operation, once."""
+    if reading.compiled is None:
+        return
+    graph = reading.compiled.graph
+    told: set[str] = set()
+    for index, kernel in enumerate(graph.kernels):
+        if kernel.ends_because in BARRIERS and kernel.ends_at and kernel.ends_at not in told:
+            told.add(kernel.ends_at)
+            yield Noticed(
+                CODE,
+                f"{reading.quoted(kernel.ends_at)} ends kernel {index + 1} of {graph.kernel_count} ({kernel.what}): nothing fuses "
+                f"through {_WORDS.get(kernel.ends_because, f'a {kernel.ends_because}')}.",
+                kernel.ends_at,
+            )

@@ -1,0 +1,73 @@
+"""JX204: a large array goes through a loop unchanged though it is cheap to make: inside the body it would take no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.findings.noticed import Noticed
+from jaxsight.findings.reading import (
+    ELEMENTWISE,
+    MIB,
+    SHAPED,
+    Reading,
+    is_known,
+    numbers,
+    parameter,
+    size,
+)
+from jaxsight.tracer.program import Step
+
+CODE = "JX204"
+LARGE = MIB // 2
+_CHEAP = ELEMENTWISE | SHAPED | {"iota", "concatenate"}
+
+
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Each array that a loop captures, of half a mebibyte or more, made from counters and small things alone."""
+    flow = reading.flow
+    for step in flow.steps.values():
+        for number in _captured(step):
+            value = flow.value(number)
+            maker = flow.made_by(number)
+            if value.bytes < LARGE or maker is None:
+                continue
+            sources = flow.sources(number, lambda each: each.primitive in _CHEAP)
+            if sources is None or not all(
+                is_known(flow.values[each]) or flow.values[each].bytes * 64 <= value.bytes
+                for each in sources
+            ):
+                continue
+            if not _kept(reading, value.shape):
+                continue
+            yield Noticed(
+                CODE,
+                f"{reading.quoted(maker.path)} ({value.text}, {size(value.bytes)}) is kept in memory through all of the loop "
+                f"{reading.quoted(step.path)}, though it is made from counters and small values: computed inside the body it "
+                "fuses with what uses it.",
+                maker.path,
+                related=((step.path, "the loop"),),
+            )
+
+
+def _captured(step: Step) -> tuple[int, ...]:
+    """What a loop reads without changing it."""
+    if step.primitive == "scan":
+        given = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
+        if isinstance(given, tuple) and given and isinstance(given[0], tuple):
+            return step.operands[: len(given[0])]
+        return step.operands[: sum(numbers(step, "num_consts"))]
+    if step.primitive == "while":
+        return step.operands[
+            : sum((*numbers(step, "cond_nconsts"), *numbers(step, "body_nconsts")))
+        ]
+    return ()
+
+
+def _kept(reading: Reading, shape: tuple[int, ...]) -> bool:
+    """Whether the target's program keeps an array of that shape, where that is known."""
+    if reading.compiled is None:
+        return False
+    text = f"[{','.join(map(str, shape))}]"
+    graph = reading.compiled.graph
+    kept = [v for loop in graph.loops for v in loop.carried]
+    return any(text in each.text for each in kept)

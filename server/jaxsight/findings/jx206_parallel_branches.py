@@ -1,0 +1,57 @@
+"""JX206: the same work is done several times independently, and all its temporaries may be live at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from jaxsight.findings.noticed import Noticed
+from jaxsight.findings.reading import MIB, Reading, size
+
+CODE = "JX206"
+LEAST = 3
+LARGE = MIB // 2
+_HEAVY = frozenset({"fft", "dot_general", "conv_general_dilated", "sort"})
+
+
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Three or more equal heavy equations of one line that do not wait for one another, whose results the target holds at once."""
+    if reading.compiled is None:
+        return
+    flow = reading.flow
+    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for path, step in flow.steps.items():
+        if (
+            step.primitive in _HEAVY
+            and step.span is not None
+            and "/" not in path.replace("/body/", ".")
+        ):
+            kind = step.primitive, step.span, step.parameters, flow.value(step.results[0]).text
+            groups[kind].append(path)
+    temporaries = reading.compiled.memory.temporaries
+    seen = set[object]()
+    for (_, span, *_), paths in groups.items():
+        one = flow.value(flow.steps[paths[0]].results[0])
+        if len(paths) < LEAST or one.bytes < LARGE or temporaries < len(paths) * one.bytes:
+            continue
+        if span in seen or not _independent(reading, paths):
+            continue
+        seen.add(span)
+        yield Noticed(
+            CODE,
+            f"{reading.quoted(paths[0])} is computed {len(paths)} times independently, each with {size(one.bytes)} of results, and "
+            f"{size(temporaries)} of temporaries are live at once: a `jax.lax.fori_loop`, or "
+            "`jax.lax.optimization_barrier` between them, makes them take turns.",
+            paths[0],
+        )
+
+
+def _independent(reading: Reading, paths: list[str]) -> bool:
+    """Whether none of the first few comes from another one."""
+    flow = reading.flow
+    few = set(paths[:4])
+    for path in paths[:4]:
+        above = flow.above(flow.steps[path].operands[0], lambda step: True, most=2000)
+        if any(step.path in few and step.path != path for step in above):
+            return False
+    return True

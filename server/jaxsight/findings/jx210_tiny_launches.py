@@ -1,0 +1,43 @@
+"""JX210: a loop launches so many kernels that do so little that launching them is what takes the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.findings.noticed import Noticed
+from jaxsight.findings.reading import KIB, Reading, size
+
+CODE = "JX210"
+MANY = 1000
+TINY = 64 * KIB
+_LAUNCH = 3e-6
+"""Seconds that a launch takes on a GPU, roughly (NVIDIA's launch latency is 2 to 5 microseconds)."""
+
+
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Each outermost loop with a thousand launches or more of kernels that touch little memory."""
+    if (
+        reading.compiled is None
+        or reading.target is None
+        or reading.target.platform not in ("cuda", "rocm")
+    ):
+        return
+    graph = reading.compiled.graph
+    for index, loop in enumerate(graph.loops):
+        if loop.parent >= 0 or loop.equation not in reading.flow.steps:
+            continue
+        inside = [kernel for kernel in graph.kernels if index in kernel.loops]
+        tiny = [k for k in inside if k.bytes_in + k.bytes_out <= TINY and k.kind != "library"]
+        launches = sum(kernel.launches for kernel in inside)
+        small = sum(kernel.launches for kernel in tiny)
+        if small < MANY or small * 2 < launches:
+            continue
+        touched = sum((k.bytes_in + k.bytes_out) * k.launches for k in tiny) / small
+        rounds = f" in {loop.trips:,} rounds" if loop.trips is not None else ""
+        yield Noticed(
+            CODE,
+            f"{reading.quoted(loop.equation)} launches {launches:,} kernels{rounds}, {small:,} of which touch {size(touched)} on average: "
+            f"launching alone takes about {launches * _LAUNCH * 1000:.0f} ms. Do more in each round "
+            "(`unroll=`, `jax.vmap` over independent problems), or let an associative scan take the loop's place.",
+            loop.equation,
+        )

@@ -1,0 +1,36 @@
+"""JX410: an intermediate much larger than what goes in and comes out, which fusion does not do away with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.findings.noticed import Noticed
+from jaxsight.findings.reading import MIB, Reading, size
+
+CODE = "JX410"
+TIMES = 8
+LARGE = 16 * MIB
+
+
+def find(reading: Reading) -> Iterator[Noticed]:
+    """The temporaries of the target that are eight times as large as all inputs and outputs."""
+    if reading.compiled is None:
+        return
+    graph, memory = reading.compiled.graph, reading.compiled.memory
+    outside = max(memory.arguments, 0) + max(memory.outputs, 0)
+    told: set[str] = set()
+    for each in graph.temporaries:
+        at = each.equation
+        if (
+            each.value.bytes < max(LARGE, TIMES * outside)
+            or at in told
+            or at not in reading.flow.steps
+        ):
+            continue
+        told.add(at)
+        yield Noticed(
+            CODE,
+            f"{reading.quoted(at)} is stored with {size(each.value.bytes)} ({each.value.text}), {each.value.bytes / max(outside, 1):.0f} times "
+            "the inputs and outputs together: compute it in chunks, or as a matrix product.",
+            at,
+        )
