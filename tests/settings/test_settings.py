@@ -59,7 +59,7 @@ def test_defaults_are_in_force_without_any_settings() -> None:
     assert in_force() == Settings()
     assert in_force().memory_limit == 4 * 2**30
     assert in_force().timeouts.trace == 60
-    assert in_force().select == ("ALL",)
+    assert in_force().select == ()
 
 
 def test_project_wins_over_the_default_and_the_editor_over_the_project() -> None:

@@ -469,7 +469,12 @@ class Session:
             found += await self._broken_contracts(view, patience)
             found += await self._noticed(view, codes, patience, compiled=compiled)
         return report(
-            document.module, subjects, found, project.settings, _below(project.root, path)
+            document.module,
+            subjects,
+            found,
+            project.settings,
+            _below(project.root, path),
+            complete=kernels is True and len(views) == len(subjects),
         )
 
     async def lenses(self, path: str) -> list[Lens]:

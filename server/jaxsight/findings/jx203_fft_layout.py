@@ -23,7 +23,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         moves = [move for move in _neighbours(graph, index) if _moves(reading, graph.kernels[move])]
         moved = sum(graph.kernels[move].bytes_out for move in moves)
-        if not moves or moved < LEAST:
+        if not moves or moved < LEAST or not _transposed(reading, kernel.ends_at):
             continue
         told.add(kernel.ends_at)
         count = "one kernel transposes" if len(moves) == 1 else f"{len(moves)} kernels transpose"
@@ -49,3 +49,14 @@ def _neighbours(graph: Graph, index: int) -> list[int]:
 def _moves(reading: Reading, kernel: Kernel) -> bool:
     steps = [s for path in kernel.equations if (s := reading.flow.steps.get(path)) is not None]
     return "transpose" in kernel.what or any(step.primitive == "transpose" for step in steps)
+
+
+def _transposed(reading: Reading, path: str) -> bool:
+    """Whether the program itself transposes before or after the FFT: cuFFT's own wishes are nobody's fault."""
+    flow = reading.flow
+    fft = flow.steps.get(path)
+    if fft is None or fft.primitive != "fft":
+        return False
+    before = flow.made_by(fft.operands[0])
+    after = [step for number in fft.results for step in flow.used_by(number)]
+    return any(step.primitive == "transpose" for step in (before, *after) if step is not None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.findings.noticed import Noticed
-from jaxsight.findings.reading import ELEMENTWISE, MIB, SHAPED, Reading, size
+from jaxsight.findings.reading import ELEMENTWISE, MIB, SHAPED, Reading, is_known, size
+from jaxsight.tracer.program import Step
 
 CODE = "JX205"
 LARGE = MIB // 2
@@ -13,26 +14,49 @@ _CHEAP = ELEMENTWISE | SHAPED | {"iota", "concatenate"}
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each temporary of two kernels or more that a kernel makes by elementwise operations of small inputs."""
+    """Each temporary that is made of little by elementwise operations, and that a later kernel reads though it could make it."""
     if reading.compiled is None:
         return
-    graph = reading.compiled.graph
+    graph, flow = reading.compiled.graph, reading.flow
+    told: set[str] = set()
     for temporary in graph.temporaries:
-        if len(set(temporary.consumers)) < 2 or temporary.value.bytes < LARGE:
-            continue
-        if not 0 <= temporary.producer < len(graph.kernels):
+        if temporary.value.bytes < LARGE or not 0 <= temporary.producer < len(graph.kernels):
             continue
         kernel = graph.kernels[temporary.producer]
-        steps = [s for path in kernel.equations if (s := reading.flow.steps.get(path)) is not None]
-        cheap = steps and all(step.primitive in _CHEAP for step in steps)
-        if kernel.kind != "fusion" or not cheap or kernel.bytes_in * 16 > kernel.bytes_out:
+        consumers = [graph.kernels[index] for index in set(temporary.consumers)]
+        if any(
+            each.loops != kernel.loops or each.kind != "fusion" or each.ends_because == "sort"
+            for each in consumers
+        ):
             continue
-        at = temporary.equation or kernel.ends_at or steps[-1].path
+        made = [
+            step
+            for path in kernel.equations
+            if (step := flow.steps.get(path)) is not None
+            and step.primitive in _CHEAP
+            and not any(path in each.equations for each in consumers)
+            and flow.value(step.results[0]).text == temporary.value.text
+        ]
+        if not made or made[-1].path in told or not _is_cheap(reading, made[-1]):
+            continue
+        at = made[-1].path
+        told.add(at)
         kernels = ", ".join(str(index + 1) for index in sorted(set(temporary.consumers))[:4])
         yield Noticed(
             CODE,
             f"{reading.quoted(at)} is stored ({temporary.value.text}, {size(temporary.value.bytes)}) by kernel "
-            f"{temporary.producer + 1} and read by kernels {kernels}, though it takes {size(kernel.bytes_in)} to compute it: written out at "
-            "each use, behind `jax.lax.optimization_barrier` of its inputs, it is computed where it is needed.",
+            f"{temporary.producer + 1} for kernel {kernels}, though next to nothing has to be read to compute it: written out again "
+            "behind `jax.lax.optimization_barrier` of what it is made of, it is computed where it is needed.",
             at,
         )
+
+
+def _is_cheap(reading: Reading, step: Step) -> bool:
+    """Whether a value is made of counters and small values by a few elementwise operations."""
+    flow = reading.flow
+    number = step.results[0]
+    sources = flow.sources(number, lambda each: each.primitive in _CHEAP, most=60)
+    large = flow.value(number).bytes
+    return sources is not None and all(
+        is_known(flow.values[each]) or flow.values[each].bytes * 16 <= large for each in sources
+    )

@@ -29,14 +29,12 @@ def find(reading: Reading) -> Iterator[Noticed]:
             kind = step.primitive, step.span, step.parameters, flow.value(step.results[0]).text
             groups[kind].append(path)
     temporaries = reading.compiled.memory.temporaries
-    seen = set[object]()
-    for (_, span, *_), paths in groups.items():
+    for paths in sorted(groups.values(), key=lambda each: -_bytes(reading, each)):
         one = flow.value(flow.steps[paths[0]].results[0])
         if len(paths) < LEAST or one.bytes < LARGE or temporaries < len(paths) * one.bytes:
             continue
-        if span in seen or not _independent(reading, paths):
+        if not _independent(reading, paths):
             continue
-        seen.add(span)
         yield Noticed(
             CODE,
             f"{reading.quoted(paths[0])} is computed {len(paths)} times independently, each with {size(one.bytes)} of results, and "
@@ -44,6 +42,11 @@ def find(reading: Reading) -> Iterator[Noticed]:
             "`jax.lax.optimization_barrier` between them, makes them take turns.",
             paths[0],
         )
+        return  # the others are parts of the same branches
+
+
+def _bytes(reading: Reading, paths: list[str]) -> int:
+    return sum(reading.flow.value(reading.flow.steps[path].results[0]).bytes for path in paths)
 
 
 def _independent(reading: Reading, paths: list[str]) -> bool:

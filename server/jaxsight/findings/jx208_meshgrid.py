@@ -5,31 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.findings.noticed import Noticed
-from jaxsight.findings.reading import KIB, SHAPED, Reading, size
+from jaxsight.findings.reading import Reading
 
 CODE = "JX208"
-LEAST = 64 * KIB
-_GRID = SHAPED | {"iota", "convert_element_type", "concatenate", "mul", "add", "sub"}
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each kernel that spreads one-dimensional arrays alone, where `meshgrid` is written."""
+    """Each kernel that makes one-dimensional arrays for a `meshgrid` of another kernel."""
     if reading.compiled is None:
         return
-    graph = reading.compiled.graph
+    graph, flow = reading.compiled.graph, reading.flow
+    grids = [step for step in flow.steps.values() if "meshgrid(" in reading.quote(step.path)]
+    above = {
+        step.path: grid
+        for grid in grids
+        for number in grid.operands
+        for step in flow.above(number, lambda each: True)
+    }
     told: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
-        steps = [s for path in kernel.equations if (s := reading.flow.steps.get(path)) is not None]
-        grids = [step for step in steps if "meshgrid" in reading.quote(step.path)]
-        if not grids or kernel.bytes_out < LEAST or not all(s.primitive in _GRID for s in steps):
+        flat = kernel.outputs and all(value.text.count(",") == 0 for value in kernel.outputs)
+        paths = [path for path in kernel.equations if path in flow.steps]
+        grid = next((above[path] for path in paths if path in above), None)
+        if grid is None or not flat or any(path not in above for path in paths):
             continue
-        text = reading.quote(grids[0].path)
-        if text in told:
-            continue
-        told.add(text)
-        yield Noticed(
-            CODE,
-            f"{reading.quoted(grids[0].path)} costs kernel {index + 1} of {graph.kernel_count}, which writes {size(kernel.bytes_out)}: "
-            "`jnp.indices(…, sparse=True)` or `jax.lax.broadcasted_iota` give the same numbers where they are used.",
-            grids[0].path,
-        )
+        text = reading.quote(grid.path)
+        if text not in told:
+            told.add(text)
+            yield Noticed(
+                CODE,
+                f"{reading.quoted(grid.path)} costs kernel {index + 1} of {graph.kernel_count}, which makes the coordinates: computed from "
+                "`jnp.indices(shape, sparse=True)` they are made where they are used.",
+                grid.path,
+            )

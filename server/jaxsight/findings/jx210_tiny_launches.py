@@ -10,6 +10,8 @@ from jaxsight.findings.reading import KIB, Reading, size
 CODE = "JX210"
 MANY = 1000
 TINY = 64 * KIB
+_COUNTER = 64
+"""Bytes that the kernels of a loop's own counter touch at most."""
 _LAUNCH = 3e-6
 """Seconds that a launch takes on a GPU, roughly (NVIDIA's launch latency is 2 to 5 microseconds)."""
 
@@ -27,6 +29,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if loop.parent >= 0 or loop.equation not in reading.flow.steps:
             continue
         inside = [kernel for kernel in graph.kernels if index in kernel.loops]
+        inside = [k for k in inside if k.bytes_in + k.bytes_out > _COUNTER] or inside
         tiny = [k for k in inside if k.bytes_in + k.bytes_out <= TINY and k.kind != "library"]
         launches = sum(kernel.launches for kernel in inside)
         small = sum(kernel.launches for kernel in tiny)

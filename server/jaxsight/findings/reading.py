@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import Target
+from jaxsight.tracer.places import Span
 from jaxsight.tracer.program import CONSTANT, LITERAL, Body, Program, Step, Value
 from jaxsight.tracer.protocol import Fold, Warned
 
@@ -80,7 +81,7 @@ class Flow:
         self.users: dict[int, list[Step]] = {}
         self.parent: dict[str, Step] = {}
         """By path: the step around it that is looked into but not through (a loop, a branch)."""
-        self._read(program.body, None)
+        self._read(program.body, None, None)
         self.outputs = tuple(map(self.of, program.body.outputs))
 
     def of(self, number: int) -> int:
@@ -138,15 +139,17 @@ class Flow:
                 waiting += map(self.of, step.operands)
         return found
 
-    def _read(self, body: Body, parent: Step | None) -> None:
+    def _read(self, body: Body, parent: Step | None, span: Span | None) -> None:
         for step in body.steps:
+            if step.span is None and span is not None:
+                step = replace(step, span=span)
             if parent is not None:
                 self.parent[step.path] = parent
             if step.primitive in _THROUGH and step.bodies:
                 inner = step.bodies[0]
                 if len(inner.inputs) == len(step.operands):
                     self._same.update(zip(inner.inputs, map(self.of, step.operands), strict=True))
-                self._read(inner, parent)
+                self._read(inner, parent, step.span)
                 for given, result in zip(inner.outputs, step.results, strict=False):
                     if self.of(given) != result:
                         self._same[result] = self.of(given)
@@ -157,7 +160,7 @@ class Flow:
             for number in dict.fromkeys(map(self.of, step.operands)):
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
-                self._read(inner, step)
+                self._read(inner, step, step.span)
 
 
 def parameter(step: Step, name: str) -> object:

@@ -182,7 +182,9 @@ def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
         if not isinstance(item, str):
             complain((index,), f"expected a code or its beginning, got {shown(item)}")
         elif item != "ALL" and not any(code.startswith(item) for code in CODES):
-            hint = nearest(item, list(CODES)) if len(item) >= CODE_LENGTH else ""
+            meant = item.upper().replace("O", "0").replace("I", "1").replace("L", "1")
+            known = [meant] if meant in CODES else list(CODES)
+            hint = nearest(item, known) if len(item) >= CODE_LENGTH else ""
             complain((index,), f'no code begins with "{item}"{hint}')
         else:
             kept.append(item)
