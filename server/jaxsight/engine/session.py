@@ -47,6 +47,7 @@ from jaxsight.engine.hover import (
 from jaxsight.engine.kernels import Kernels
 from jaxsight.engine.lenses import lenses
 from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.panel import Panel, drawn
 from jaxsight.engine.projects import Projects
 from jaxsight.engine.questions import Question, Unasked, ask
 from jaxsight.engine.relocate import expressions_at
@@ -442,6 +443,36 @@ class Session:
             if result is not None:
                 return view, result
         raise LookupError(f"{function} cannot be lowered: the tracer ended twice")
+
+    async def panel(self, path: str, where: Position | str) -> Panel | None:
+        """All that a panel shows of the function at a position or of a name; nothing where there is none with example inputs."""
+        document = self._documents.get(path)
+        if document is None:
+            return None
+        subjects = self._subjects(document)
+        subject = _named(subjects, where) if isinstance(where, str) else subject_at(subjects, where)
+        if subject is None or (chosen := self._chosen_set(document, subject)) is None:
+            return None
+        sets = tuple(each.name for each in subject.examples.sets)
+        try:
+            view, result = await self.kernels(path, subject.name)
+        except LookupError as error:
+            target = next((each.name for each in self._targets(path)), "")
+            return Panel(
+                path, subject.name, subject.range, chosen.name, sets, target, trouble=str(error)
+            )
+        found = drawn(view, result, self._saved.get((path, subject.name)))
+        return Panel(
+            path,
+            subject.name,
+            view.subject_range,
+            view.answer.question.set.name,
+            sets,
+            result.target.name,
+            view.stale,
+            None if isinstance(found, str) else found,
+            found if isinstance(found, str) else "",
+        )
 
     async def findings(
         self, path: str, *, patience: float | None = None, kernels: bool | None = None

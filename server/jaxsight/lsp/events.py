@@ -1,8 +1,8 @@
 """What the engine tells unasked, passed on: refreshes, statuses, output of user code, messages, progress.
 
-Besides the standard's own means there are three notifications of ours, for clients that know them: `jaxsight/status` (sent to all:
-unknown ones are ignored), and, where `capabilities.experimental.jaxsight` is set, `jaxsight/output` and
-`jaxsight/textDocumentContentRefresh`. To the others output is a line of the log.
+Besides the standard's own means there are notifications of ours, for clients that know them: `jaxsight/status` (sent to all:
+unknown ones are ignored), where `capabilities.experimental.jaxsight` is set `jaxsight/output` and
+`jaxsight/textDocumentContentRefresh`, and `jaxsight/panelRefresh` to those that asked for a panel. To the others output is a line of the log.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ async def pump(server: JaxsightServer) -> None:
                 server.publisher.schedule(path)
                 server.refresher.refresh()
                 server.contents.refresh(path)
+                server.panels.refresh(path)
             case Status() as status:
                 server.statuses.show(status)
             case Output(path, text):

@@ -22,6 +22,7 @@ from jaxsight.lsp import (
     events,
     hover,
     inlay_hints,
+    panel,
     text_documents,
     workspace,
 )
@@ -77,6 +78,7 @@ class JaxsightServer(LanguageServer):
         self.progress_bars = ProgressBars(self)
         self.publisher = diagnostics.Publisher(self)
         self.contents = text_documents.Contents(self)
+        self.panels = panel.Panels(self)
         self.statuses = events.Statuses(self)
         self.stopped = ThreadEvent()
         self.exit_code = 1
@@ -89,6 +91,7 @@ class JaxsightServer(LanguageServer):
             code_lens,
             code_actions,
             text_documents,
+            panel,
             commands,
             workspace,
         ):

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from jaxsight.engine.answers import Action, Completion, Finding, Hint, Hover, Lens, Shown
 from jaxsight.engine.events import Event
+from jaxsight.engine.panel import Panel
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.tracer.protocol import Sourcerize
 
@@ -67,6 +68,8 @@ class Service(Configurable, Protocol):
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]: ...
 
     async def show(self, path: str, function: str, what: str | Sourcerize) -> Shown: ...
+
+    async def panel(self, path: str, where: Position | str) -> Panel | None: ...
 
     def sets(self, path: str, function: str) -> list[str]: ...
 

@@ -1,0 +1,226 @@
+"""`jaxsight/panel`: what a panel shows of the function at the cursor, in one answer; and the notification that there is more to show.
+
+`{"uri", "position"}` or `{"uri", "function"}` is answered by nothing where there is no function with example inputs, else by the function,
+its example sets and the targets to choose from, the URIs of its documents, and `drawn`: the kernel graph with the place of each
+equation. docs/protocol.md has the fields.
+"""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+from jaxsight.compiler.environments import ready
+from jaxsight.compiler.graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
+from jaxsight.compiler.protocol import Compiled, Memory
+from jaxsight.engine.panel import Drawn, Panel, Part
+from jaxsight.engine.text import Position, Range
+from jaxsight.lsp.uris import PLAIN, Made
+from jaxsight.tracer.protocol import STYLES
+
+if TYPE_CHECKING:
+    from jaxsight.lsp.language_server import JaxsightServer
+
+REQUEST = "jaxsight/panel"
+REFRESH = "jaxsight/panelRefresh"
+
+Json = dict[str, Any]
+
+
+async def panel(server: JaxsightServer, params: object) -> Json | None:
+    """Answer the request."""
+    match params:
+        case {"uri": str(uri), "function": str(function)}:
+            position = None
+        case {"uri": str(uri), "position": {"line": int(line), "character": int(character)}}:
+            function, position = "", types.Position(line=line, character=character)
+        case _:
+            raise JsonRpcInvalidParams(f"{REQUEST} takes a uri and a position or a function")
+    view = server.documents.view(uri)
+    if view is None:
+        return None
+    server.panels.asked(view.path)
+    where: Position | str = function if position is None else view.position(position)
+    shown = await server.session.panel(view.path, where)
+    return None if shown is None else await _answer(server, shown)
+
+
+async def _answer(server: JaxsightServer, shown: Panel) -> Json:
+    targets = await to_thread(ready)
+    if shown.target and shown.target not in targets:
+        targets.insert(0, shown.target)
+    documents = {kind: Made(shown.path, shown.function, kind).uri() for kind in (*PLAIN, *STYLES)}
+    return {
+        "function": shown.function,
+        **(_place(server, shown.path, shown.range) or {"uri": "", "range": None}),
+        "set": shown.chosen,
+        "sets": list(shown.sets),
+        "target": shown.target,
+        "targets": targets,
+        "stale": shown.stale,
+        "trouble": shown.trouble,
+        "documents": documents,
+        "drawn": _drawn(server, shown.path, shown.drawn) if shown.drawn is not None else None,
+    }
+
+
+def _place(server: JaxsightServer, path: str, where: Range | None) -> Json | None:
+    view = server.documents.window(path, where) if where is not None else None
+    if view is None or where is None:
+        return None
+    return {"uri": view.uri, "range": server.converter.unstructure(view.to_range(where))}
+
+
+def _drawn(server: JaxsightServer, path: str, drawn: Drawn) -> Json:
+    graph = drawn.compiled.graph
+    return {
+        **_figures(drawn.compiled),
+        "headline": drawn.headline,
+        "device": drawn.device,
+        "kernels": [
+            {**_kernel(kernel), "endsBecause": reason, "seconds": seconds}
+            for kernel, reason, seconds in zip(
+                graph.kernels, drawn.reasons, drawn.seconds, strict=True
+            )
+        ],
+        "edges": [_edge(each) for each in graph.edges],
+        "loops": [_loop(each) for each in graph.loops],
+        "branches": [_branch(each) for each in graph.branches],
+        "parameters": [_value(each) for each in graph.parameters],
+        "outputs": [_value(each) for each in graph.outputs],
+        "temporaries": [_temporary(each) for each in graph.temporaries],
+        "constants": [_constant(each) for each in graph.constants],
+        "equations": [_equation(server, path, each) for each in drawn.equations],
+        "notes": [*drawn.compiled.notes, *graph.notes],
+        "change": drawn.change,
+        "before": _before(drawn.before) if drawn.before is not None else None,
+    }
+
+
+def _figures(compiled: Compiled) -> Json:
+    graph: Graph = compiled.graph
+    return {
+        "launches": graph.launch_count,
+        "launchesKnown": graph.launches_known,
+        "memory": _memory(compiled.memory),
+    }
+
+
+def _before(compiled: Compiled) -> Json:
+    kernels = compiled.graph.kernels
+    return {
+        **_figures(compiled),
+        "kernels": [{**_kernel(each), "endsBecause": each.ends_because} for each in kernels],
+    }
+
+
+def _memory(memory: Memory) -> Json:
+    return {
+        "arguments": memory.arguments,
+        "outputs": memory.outputs,
+        "temporaries": memory.temporaries,
+        "aliased": memory.aliased,
+        "code": memory.code,
+        "peak": memory.peak,
+    }
+
+
+def _value(value: Value) -> Json:
+    return {"text": value.text, "bytes": value.bytes}
+
+
+def _kernel(kernel: Kernel) -> Json:
+    return {
+        "name": kernel.name,
+        "kind": kernel.kind,
+        "what": kernel.what,
+        "equations": list(kernel.equations),
+        "endsAt": kernel.ends_at,
+        "inputs": [_value(each) for each in kernel.inputs],
+        "outputs": [_value(each) for each in kernel.outputs],
+        "flops": kernel.flops,
+        "loops": list(kernel.loops),
+        "branch": kernel.branch,
+        "launches": kernel.launches,
+        "recomputes": list(kernel.recomputes),
+        "line": kernel.instruction,
+    }
+
+
+def _edge(edge: Edge) -> Json:
+    return {
+        "source": {"what": edge.source.what, "index": edge.source.index},
+        "target": {"what": edge.target.what, "index": edge.target.index},
+        "value": _value(edge.value),
+    }
+
+
+def _loop(loop: Loop) -> Json:
+    return {
+        "name": loop.name,
+        "trips": loop.trips,
+        "parent": loop.parent,
+        "equation": loop.equation,
+        "branch": loop.branch,
+        "carried": [_value(each) for each in loop.carried],
+    }
+
+
+def _branch(branch: Branch) -> Json:
+    return {
+        "name": branch.name,
+        "arm": branch.arm,
+        "arms": branch.arms,
+        "equation": branch.equation,
+        "loop": branch.loop,
+        "parent": branch.parent,
+    }
+
+
+def _temporary(temporary: Temporary) -> Json:
+    return {
+        "value": _value(temporary.value),
+        "producer": temporary.producer,
+        "consumers": list(temporary.consumers),
+    }
+
+
+def _constant(constant: Constant) -> Json:
+    return {"name": constant.name, "value": _value(constant.value), "folded": constant.folded}
+
+
+def _equation(server: JaxsightServer, path: str, part: Part) -> Json:
+    return {
+        "path": part.path,
+        "primitive": part.primitive,
+        "outputs": list(part.outputs),
+        "text": part.text,
+        "place": _place(server, path, part.range),
+    }
+
+
+class Panels:
+    """The files that panels of this client show, to tell it when there is more to show of them."""
+
+    def __init__(self, server: JaxsightServer) -> None:
+        self._server = server
+        self._asked: set[str] = set()
+
+    def asked(self, path: str) -> None:
+        """A panel shows something of this file."""
+        self._asked.add(path)
+
+    def refresh(self, path: str) -> None:
+        """There are new answers about a file: tell once; a panel that still shows it asks again."""
+        if path in self._asked:
+            self._asked.discard(path)
+            for view in self._server.documents.views(path)[:1]:
+                self._server.protocol.notify(REFRESH, {"uri": view.uri})
+
+
+def register(server: JaxsightServer) -> None:
+    """Serve panels."""
+    server.answers(REQUEST, panel)

@@ -1,0 +1,136 @@
+"""`jaxsight/panel`: the kernel graph of the function at the cursor, in one answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxsight.engine.events import Refresh
+from tests.lsp.client import Client, ResponseError, at, recorded, span
+from tests.lsp.fake_session import FakeSession
+from tests.lsp.test_end_to_end import editor
+
+URI = "file:///home/user/project/sample.py"
+PATH = "/home/user/project/sample.py"
+
+
+async def test_panel_names_the_function_its_documents_and_what_to_choose_from(
+    client: Client,
+) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, '"😋"; def f(): pass\n')
+    asked = {"uri": URI, "position": at(0, 10)}
+    shown = await client.request("jaxsight/panel", asked)
+    assert shown["function"] == "f"
+    assert shown["range"] == span(0, 10, 11), "in the client's units"
+    assert (shown["set"], shown["sets"]) == ("", ["", "decode"])
+    assert shown["target"] == "tpu:v9"
+    assert shown["targets"][:2] == ["tpu:v9", "cpu"], "the one in use, and those that are ready"
+    assert shown["documents"]["jaxpr"] == "jaxsight-jaxpr:/home/user/project/sample.py/f.jaxpr"
+    assert set(shown["documents"]) == {"jaxpr", "stablehlo", "hlo", "kernels", "lax", "pretty"}
+    assert (shown["drawn"], shown["trouble"]) == (None, "no compiler")
+    by_name = await client.request("jaxsight/panel", {"uri": URI, "function": "f"})
+    assert by_name == shown
+
+
+async def test_panel_is_empty_where_there_is_no_function(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "x = 1\n")
+    assert await client.request("jaxsight/panel", {"uri": URI, "position": at(0, 0)}) is None
+    gone = {"uri": "file:///home/user/project/gone.py", "function": "f"}
+    assert await client.request("jaxsight/panel", gone) is None
+
+
+async def test_panel_of_nothing_is_refused(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    with pytest.raises(ResponseError) as error:
+        await client.request("jaxsight/panel", {"uri": URI})
+    assert error.value.code == -32602
+
+
+async def test_panel_hears_of_new_answers_about_its_file_alone(
+    client: Client, session: FakeSession
+) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    await client.request("jaxsight/panel", {"uri": URI, "function": "f"})
+    session.events.put_nowait(Refresh("/another.py"))
+    session.events.put_nowait(Refresh(PATH))
+    assert await client.heard("jaxsight/panelRefresh") == [{"uri": URI}]
+
+
+LOOP = '''\
+import jax
+import jax.numpy as jnp
+
+
+def power(m, v):
+    """
+    Example inputs:
+        m: f32[64, 64]
+        v: f32[64]
+    """
+    def step(v, _):
+        w = m @ v
+        return w / jnp.sum(w), None
+    return jax.lax.scan(step, v, length=7)[0]
+'''
+
+
+async def test_panel_tells_kernels_by_the_equations_and_where_they_are_written(
+    tmp_path: Path,
+) -> None:
+    uri = (tmp_path / "loop.py").as_uri()
+    async with editor("vscode_139", tmp_path, target="cpu") as client:
+        client.open(uri, LOOP)
+        shown = await client.request("jaxsight/panel", {"uri": uri, "position": at(11, 10)})
+        assert (shown["function"], shown["target"], shown["stale"]) == ("power", "cpu", False)
+        drawn = shown["drawn"]
+        assert drawn["headline"].endswith("cpu")
+        loops = [loop for loop in drawn["loops"] if loop["trips"] == 7]
+        assert loops, "the scan's"
+        inside = [kernel for kernel in drawn["kernels"] if kernel["loops"]]
+        assert {kernel["launches"] for kernel in inside} >= {7}
+        equations: dict[str, Any] = {each["path"]: each for each in drawn["equations"]}
+        lines = {
+            equations[path]["place"]["range"]["start"]["line"]
+            for kernel in inside
+            for path in kernel["equations"]
+        }
+        assert lines >= {11, 12}, "the loop's body"
+        assert "m @ v" in {each["text"] for each in equations.values()}
+        for edge in drawn["edges"]:
+            for end in (edge["source"], edge["target"]):
+                assert 0 <= end["index"] < len(drawn[f"{end['what']}s"])
+        hlo = await client.request(
+            "workspace/textDocumentContent", {"uri": shown["documents"]["hlo"]}
+        )
+        for kernel in drawn["kernels"]:
+            assert kernel["name"] in hlo["text"].split("\n")[kernel["line"]]
+        assert drawn["before"] is None
+
+
+async def test_panel_tells_what_the_function_was_when_it_was_saved(tmp_path: Path) -> None:
+    file = tmp_path / "loop.py"
+    uri = file.as_uri()
+    async with editor("vscode_139", tmp_path, target="cpu") as client:
+        client.open(uri, LOOP)
+        asked = {"uri": uri, "function": "power"}
+        before = (await client.request("jaxsight/panel", asked))["drawn"]
+        client.edit(uri, 2, {"text": LOOP.replace("[0]\n", "[0] @ m\n")})
+        drawn = (await client.request("jaxsight/panel", asked))["drawn"]
+        assert "→" in drawn["change"]
+        assert drawn["before"]["memory"] == before["memory"]
+        assert len(drawn["before"]["kernels"]) == len(before["kernels"]) < len(drawn["kernels"])
+
+
+async def test_panel_says_why_there_is_nothing_to_draw(tmp_path: Path) -> None:
+    uri = (tmp_path / "loop.py").as_uri()
+    async with editor("vscode_139", tmp_path, target="cpu") as client:
+        client.open(uri, LOOP.replace("m @ v", "m @ nothing"))
+        shown = await client.request("jaxsight/panel", {"uri": uri, "function": "power"})
+        assert shown["drawn"] is None
+        assert "power cannot be traced" in shown["trouble"]
+        assert "nothing" in shown["trouble"]
