@@ -8,6 +8,8 @@ SHELL := /bin/bash
 ANY_PYTHON = $(shell .ci/find-python 3.11 3.12 3.13 || echo python-3.11-or-newer-not-found)
 PIP = python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 2
+# Node and npm of our own, from the locks: none need be installed here.
+WITH_NODE = PATH="$(CURDIR)/.venvs/node/bin:$$PATH"
 
 .PHONY: help
 help: ## List the targets
@@ -35,11 +37,13 @@ test-fast: ## Run the quick tests on one Python (under three minutes)
 	@.ci/test fast
 
 .PHONY: lint
-lint: .venvs/lint/.installed ## Check format, style, types and the walls between layers
+lint: .venvs/lint/.installed vscode-extension/node_modules/.installed ## Check format, style, types and the walls between layers
 	.venvs/lint/bin/ruff format --check .
 	.venvs/lint/bin/ruff check .
 	.venvs/lint/bin/mypy
 	PYTHONPATH=server .venvs/lint/bin/lint-imports --no-cache
+	.venvs/lint/bin/python vscode-extension/scripts/manifest.py --check
+	cd vscode-extension && $(WITH_NODE) npm run --silent check
 
 .PHONY: format
 format: .venvs/lint/.installed ## Format the code and fix what can be fixed
@@ -56,13 +60,13 @@ docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
 
 .PHONY: vsix
-vsix: ## Package the extension for VS Code, with the server in it (needs npm)
-	cd vscode-extension && npm ci --ignore-scripts --no-audit --no-fund
+vsix: vscode-extension/node_modules/.installed ## Package the extension for VS Code, with the server in it
 	$(ANY_PYTHON) vscode-extension/scripts/manifest.py --check
 	$(ANY_PYTHON) vscode-extension/scripts/bundle.py
-	cd vscode-extension && npm run --silent check && npm run --silent build
+	cd vscode-extension && $(WITH_NODE) npm run --silent check
+	cd vscode-extension && $(WITH_NODE) npm run --silent build
 	mkdir -p dist
-	cd vscode-extension && npx vsce package --no-dependencies --out ../dist/jaxsight.vsix
+	cd vscode-extension && $(WITH_NODE) npx vsce package --no-dependencies --out ../dist/jaxsight.vsix
 
 .PHONY: lock
 lock: ## Pin all dependencies anew (needs uv)
@@ -71,6 +75,7 @@ lock: ## Pin all dependencies anew (needs uv)
 .PHONY: clean
 clean: ## Remove what was built, environments included
 	rm -rf .venv .venvs site dist build reports .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf vscode-extension/node_modules vscode-extension/dist vscode-extension/bundled
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.installed: requirements/demo.txt
@@ -86,7 +91,8 @@ clean: ## Remove what was built, environments included
 		--python "$(CURDIR)/.venvs/$*/bin/python"
 	touch $@
 
-.venvs/lint/.installed .venvs/docs/.installed .venvs/neovim/.installed: .venvs/%/.installed: requirements/%.txt
+TOOLS = lint docs neovim node vscode
+$(TOOLS:%=.venvs/%/.installed): .venvs/%/.installed: requirements/%.txt
 	$(ANY_PYTHON) -m venv --clear .venvs/$*
 	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt
 	touch $@
@@ -101,4 +107,13 @@ clean: ## Remove what was built, environments included
 	$$(.ci/find-python 3.12 3.13) -m venv --clear .venvs/test-py312
 	.venvs/test-py312/bin/$(PIP) install --requirement requirements/test-py312.txt
 	.venvs/test-py312/bin/$(PIP) install --no-deps --editable .
+	touch $@
+
+vscode-extension/node_modules/.installed: vscode-extension/package-lock.json .venvs/node/.installed
+	cd vscode-extension && $(WITH_NODE) npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+# VS Code as a server for browsers, for the tests in it.
+.venvs/code-server/.installed: .ci/code-server .venvs/node/.installed
+	$(WITH_NODE) .ci/code-server .venvs/code-server
 	touch $@
