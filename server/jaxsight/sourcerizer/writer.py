@@ -7,6 +7,7 @@ the functions around them and give a call.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
 from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat.equations import call as as_it_was
 from jaxsight.interpreters.compat.staging import (
     Program,
     is_dropped,
@@ -27,7 +29,7 @@ from jaxsight.interpreters.compat.staging import (
     on_its_mesh,
     opened,
 )
-from jaxsight.interpreters.same import Comparison, live, value_token
+from jaxsight.interpreters.same import DEEPEST_RULES, Comparison, live, value_token
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
@@ -69,7 +71,7 @@ from jaxsight.sourcerizer.names import (
 )
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.prover import Claim, Prover
-from jaxsight.sourcerizer.rules.bound import by_name, by_primitive
+from jaxsight.sourcerizer.rules.bound import by_name, by_package, by_primitive
 from jaxsight.sourcerizer.view import LAX, PRETTY, View
 from jaxsight.sourcerizer.windows import Found, Window, candidates, found
 
@@ -78,10 +80,6 @@ _log = logging.getLogger(__name__)
 DEEPEST = 12
 """Levels of functions within functions; deeper ones move to the top of the module and take what they capture as arguments. (Python itself
 allows a hundred levels of indentation.)"""
-
-
-DEEPEST_RULES = 6
-"""Derivatives of the sixth order and more are not asked for in earnest; each level may be larger than the one around it."""
 
 
 class Unsourceable(Exception):
@@ -143,6 +141,7 @@ class Writer:
     stored: dict[str, Any] = field(default_factory=dict)
     """Arrays for the companion file, or for arguments, by name."""
     placeholders: dict[int, Placeholder] = field(default_factory=dict)
+    _functions: dict[Any, Callable[..., Any]] = field(default_factory=dict)
     bound: list[str] = field(default_factory=list)
     """Primitives that only `bind` could write, once for each equation."""
     equations: int = 0
@@ -156,24 +155,27 @@ class Writer:
     """What is being written computes cotangents: nothing that the user named."""
     _spelled: dict[Any, Proved] = field(default_factory=dict)
     _idioms: dict[Any, Proved | None] = field(default_factory=dict)
-    _shared: dict[Any, tuple[Any, str]] = field(default_factory=dict)
+    _shared: dict[Any, tuple[Any, str, int]] = field(default_factory=dict)
+    """With the least number of rules around for which each function is written far enough."""
     _building: list[str] = field(default_factory=list)
     _rules: int = 0
+    _cut: int = 0
+    """How many rules were not written, because too many are around them."""
     _inlined: int = 0
-    _customs: dict[Any, list[tuple[Program, str]]] = field(default_factory=dict)
+    _customs: dict[Any, list[tuple[Program, str, int]]] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
 
     @contextmanager
-    def rules_of(self, primitive: str) -> Iterator[None]:
+    def rule(self) -> Iterator[None]:
         """Around the writing of a custom rule.
 
         Raises:
-            Unsourceable: rules inside rules go on without end, as those of `odeint`, each of another type than the last.
+            read.Refused: so many rules are around that this one is not written.
         """
         if self._rules >= DEEPEST_RULES:
-            why = f"its rules hold further rules, more than {DEEPEST_RULES} deep: they may have no end"
-            raise Unsourceable(primitive, why)
+            self._cut += 1
+            raise read.Refused(f"rules are written for {DEEPEST_RULES} orders of derivatives")
         self._rules += 1
         try:
             yield
@@ -204,7 +206,7 @@ class Writer:
         names = [self.name_of(var) for var in equation.outvars]
         if not any(names):
             return None
-        other = suggested(equation.primitive.name)
+        other = suggested(_primitive(equation))
         return [identifier(name) if name else other for name in names]
 
     def constant(self, value: Any) -> Expr:
@@ -273,6 +275,13 @@ class Writer:
             self.placeholders[id(value)] = known
         return Atom(known.name)
 
+    def function_of(self, equation: Any) -> Callable[..., Any]:
+        """A function that does what an equation does; of equal equations the same."""
+        key = _key(equation) or id(equation)
+        if key not in self._functions:
+            self._functions[key] = functools.partial(as_it_was, equation)
+        return self._functions[key]
+
     def structure(self, tree: Any, why: str) -> Expr:
         """A name for the structure of a result that no text can build; equal ones have one name."""
         for known in self.placeholders.values():
@@ -288,8 +297,9 @@ class Writer:
         `build` is given the name and writes the function, with others that belong to it, whose names start with the same.
         """
         known = self._shared.get(key)
-        if known is not None:
+        if known is not None and known[2] <= self._rules:
             return Atom(known[1])
+        cut = self._cut
         stand_in = f"{STAND_IN}{len(self._building)}__"
         self._building.append(stand_in)
         start = len(self.functions)
@@ -305,26 +315,27 @@ class Writer:
                     self.names.keep(statement.name)
             self.functions[start:] = made
             self._texts[text] = name
-        self._shared[key] = (keep, name)
+        self._shared[key] = (keep, name, self._rules if self._cut > cut else 0)
         return Atom(name)
 
     def custom(
         self, identity: Any, program: Program, base: str, build: Callable[[str], list[Statement]]
     ) -> Expr:
         """As `shared`, for a function whose rules may call itself; known by its rule and its program."""
-        for known, name in self._customs.get(identity, ()):
-            if Comparison().programs(known, program) is None:
+        for known, name, rules in self._customs.get(identity, ()):
+            if rules <= self._rules and Comparison().programs(known, program) is None:
                 return Atom(name)
         entries = self._customs.setdefault(identity, [])
 
         def built(name: str) -> list[Statement]:
-            entries.append((program, name))
+            entries.append((program, name, 0))
             statements = build(name)
             entries.pop()
             return statements
 
-        made = self.shared(("custom", identity, id(program.jaxpr)), program, base, built)
-        entries.append((program, flat(made)))
+        key = ("custom", identity, id(program.jaxpr))
+        made = self.shared(key, program, base, built)
+        entries.append((program, flat(made), self._shared[key][2]))
         return made
 
     def scope(self) -> Scope:
@@ -422,6 +433,7 @@ class Writer:
             yield _pretty
         yield _plain
         yield by_name
+        yield by_package
         yield by_primitive
 
 
@@ -620,9 +632,9 @@ class Scope:
         if not outputs or not any(uses.get(id(var)) for var in outputs):
             self.body.append(Effect(proved.expr, group))
             return
-        base = _called(equation) or suggested(equation.primitive.name)
+        base = _called(equation) or suggested(_primitive(equation))
         if self.writer.options.style == "pretty":
-            base = after_expression(proved.expr) or suggested(equation.primitive.name)
+            base = after_expression(proved.expr) or suggested(_primitive(equation))
         targets: list[str] = []
         given = [name if name.strip("_") else base for name in names or [base] * len(outputs)]
         for var, base in zip(outputs, given, strict=True):
@@ -650,7 +662,7 @@ class Scope:
                 with on_its_mesh(equation.ctx):
                     proved = self.writer.prove(*_claimed(equation), key)
             except Unsourceable as error:
-                raise Unsourceable(error.primitive, error.why, place(equation)) from error
+                return self._passed(equation, error)
         if proved.bound:
             self.writer.bound.append(equation.primitive.name)
         return self._filled(proved, equation)
@@ -669,6 +681,17 @@ class Scope:
             return None
         proved = self.writer.prove_whole(*_claimed(equation), _key(equation))
         return self._filled(proved, equation) if proved else None
+
+    def _passed(self, equation: Any, error: Unsourceable) -> Proved:
+        """What no text can say, the caller passes in: a function that does what the equation does."""
+        name, operands = _primitive(equation), [self.operand(atom) for atom in equation.invars]
+        given = ", ".join(str(_shape(atom.aval)) for atom in equation.invars)
+        gives = ", ".join(str(_shape(var.aval)) for var in equation.outvars)
+        where = f" {at}" if (at := place(equation)) else ""
+        why = f"does what `{name}` does{where}, from {given or 'nothing'} to {gives or 'nothing'} ({error.why})"
+        function = self.writer.function_of(equation)
+        passed = self.writer.placeholder(function, suggested(name), " ".join(why.split()))
+        return Proved(call(passed, *operands), nested_results(len(equation.outvars)))
 
     def _filled(self, proved: Proved, equation: Any) -> Proved:
         variables = [atom for atom in equation.invars if not is_literal(atom)]
@@ -750,6 +773,12 @@ def _key(equation: Any) -> Any:
     except TypeError:
         return None
     return key
+
+
+def _primitive(equation: Any) -> str:
+    """The name of what is computed."""
+    name = str(equation.primitive.name)
+    return read.high(equation.params)[0].lower() if name == "call_hi_primitive" else name
 
 
 def _called(equation: Any) -> str | None:

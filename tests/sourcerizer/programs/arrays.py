@@ -106,7 +106,7 @@ def top_k_and_its_approximation() -> Call:
     return called(run, floats(3, 6))
 
 
-@program(refused="cannot write call_hi_primitive" if jax.__version_info__ >= (0, 12) else "")
+@program()
 def unique_and_friends() -> Call:
     def run(x: Any) -> Any:
         values, counts = jnp.unique(x, size=4, return_counts=True, fill_value=-1)
@@ -298,7 +298,7 @@ def ragged_contractions() -> Call:
     return called(run, floats(6, 3), floats(2, 3, 4), np.array([2, 4], np.int32))
 
 
-@program(gradient=False, since=(0, 10), refused="cannot write scaled_dot")
+@program(gradient=False, since=(0, 10))
 def scaled_contractions() -> Call:
     def run(a: Any, b: Any) -> Any:
         return lax.scaled_dot(a, b, preferred_element_type=np.float32)
@@ -336,7 +336,7 @@ def shaping_of_all_sorts() -> Call:
     return called(run, floats(3, 4))
 
 
-@program(refused="cannot write call_hi_primitive" if jax.__version_info__ >= (0, 12) else "")
+@program()
 def iotas_of_all_dimensions() -> Call:
     def run(x: Any) -> Any:
         return (
@@ -360,7 +360,7 @@ def selects_and_clamps() -> Call:
     return called(run, floats(4), integers(4, modulus=3))
 
 
-@program(refused="cannot write call_hi_primitive" if jax.__version_info__ >= (0, 12) else "")
+@program()
 def statistics_and_signal() -> Call:
     def run(x: Any) -> Any:
         return (

@@ -13,7 +13,7 @@ from jax.experimental import sparse
 from tests.sourcerizer.programs.registry import Call, called, floats, program
 
 
-@program(gradient=False, refused="cannot write pallas_call")
+@program(gradient=False)
 def a_kernel_without_a_grid() -> Call:
     def kernel(x: Any, y: Any, out: Any) -> None:
         out[...] = x[...] * 2 + y[...]
@@ -22,7 +22,7 @@ def a_kernel_without_a_grid() -> Call:
     return called(call, floats(8), floats(8))
 
 
-@program(gradient=False, refused="cannot write pallas_call")
+@program(gradient=False)
 def a_kernel_with_a_grid_and_block_specs() -> Call:
     def kernel(x: Any, y: Any, out: Any) -> None:
         out[...] = x[...] @ y[...]
@@ -43,7 +43,7 @@ def a_kernel_with_a_grid_and_block_specs() -> Call:
     return called(matmul, floats(8, 8), floats(8, 8))
 
 
-@program(gradient=False, refused="cannot write pallas_call")
+@program(gradient=False)
 def a_kernel_with_program_ids_loops_and_aliases() -> Call:
     def kernel(x: Any, out: Any) -> None:
         i = pl.program_id(0)
@@ -172,7 +172,7 @@ def a_primitive_of_ones_own() -> Call:
     return called(lambda x: third_party.twice(x) + 1, floats(3))
 
 
-@program(gradient=False, since=(0, 11), refused="cannot write compute_on")
+@program(gradient=False, since=(0, 11))
 def computed_on_a_host() -> Call:
     from jax.experimental.compute_on import compute_on
 

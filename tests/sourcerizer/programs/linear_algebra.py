@@ -106,7 +106,7 @@ def rarer_solvers() -> Call:
     return called(run, _positive(), floats(4))
 
 
-@program(refused="cannot write call_hi_primitive" if jax.__version_info__ >= (0, 12) else "")
+@program()
 def matrix_functions() -> Call:
     def run(a: Any) -> Any:
         return (

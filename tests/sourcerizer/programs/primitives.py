@@ -32,6 +32,30 @@ def elementwise_of_the_newest() -> Call:
     return called(run, floats(3, low=0.2, high=0.9))
 
 
+@program(gradient=False)
+def searches_that_jax_keeps_whole() -> Call:
+    def run(x: Any, y: Any) -> Any:
+        row = jnp.sort(x[0])
+        return (
+            jnp.nonzero(x > 0.5, size=4), jnp.nonzero(x > 0.5, size=4, fill_value=7), jnp.nonzero(x, size=2, fill_value=(5, 6)),
+            jax.vmap(lambda v: jnp.nonzero(v, size=2)[0])(x), jnp.unique(x, size=5, return_counts=True), jnp.argwhere(x > 0, size=3),
+            jnp.searchsorted(row, y), jnp.searchsorted(row, y, side="right", method="sort"),
+            jax.vmap(jnp.searchsorted)(jnp.sort(x, axis=1), x), jnp.digitize(y, row), jnp.interp(y, row, row * 2),
+            jnp.histogram(x, 4), jnp.where(x > 0.5, size=3),
+        )  # fmt: skip
+
+    return called(run, floats(2, 3, low=0, high=1), floats(3, low=0, high=1))
+
+
+@program()
+def mantissas_and_exponents() -> Call:
+    def run(x: Any, i: Any) -> Any:
+        mantissa, exponent = jnp.frexp(x)
+        return jnp.ldexp(x, i), mantissa, jnp.ldexp(mantissa, exponent)
+
+    return called(run, floats(3, low=0.2, high=0.9), integers(3))
+
+
 @program()
 def total_order_comparisons() -> Call:
     def run(x: Any, y: Any) -> Any:

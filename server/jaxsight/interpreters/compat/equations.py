@@ -78,3 +78,9 @@ def bind(equation: Any, values: Sequence[Any]) -> list[Any]:
     functions, params = found if isinstance(found, tuple) else ((), found)
     results = equation.primitive.bind(*functions, *values, **params)
     return list(results) if equation.primitive.multiple_results else [results]
+
+
+def call(equation: Any, *values: Any) -> Any:
+    """What an equation gives: one value, or a tuple of several."""
+    results = bind(equation, values)
+    return results[0] if len(results) == 1 else tuple(results)

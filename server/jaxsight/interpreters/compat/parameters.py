@@ -1,13 +1,14 @@
 """What equations of control flow and of custom rules keep in their parameters. Holds for JAX 0.8 to 0.12.
 
 Private API used: parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`), `custom_jvp_call`
-(`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`), `lu.WrappedFun`, `ad.Zero`.
+(`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`), `lu.WrappedFun`, `ad.Zero`, `HiPrim.params`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from jax._src import core, sharding_impls
 from jax._src import linear_util as lu
 from jax._src.interpreters import ad as _ad
 
-from jaxsight.interpreters.compat.staging import Program, Staged, opened, stage
+from jaxsight.interpreters.compat.staging import Program, Staged, closed, opened, stage
 
 _ZERO: Any = getattr(_ad, "Zero")  # noqa: B009 - its module says not that it exports it
 _UNSPECIFIED: Any = getattr(sharding_impls, "UnspecifiedValue")  # noqa: B009
@@ -71,6 +72,14 @@ class Rule:
     zeros: tuple[bool, ...]
 
 
+class Refused(Exception):
+    """A rule that cannot be had: it raises, or holds values of a trace that is over, so that JAX cannot differentiate by it either."""
+
+
+class Unreadable(Exception):
+    """A rule that is not understood."""
+
+
 def rule_identity(params: dict[str, Any]) -> int:
     """The user's rule of a custom derivative, by identity: rules call their own function, and so have themselves inside."""
     rule = params.get("jvp_jaxpr_fun") or params["bwd"]
@@ -110,10 +119,30 @@ def jvp_rule(params: dict[str, Any], absent: Sequence[bool] | None = None) -> Ru
 
     Args:
         absent: which tangents are symbolic zeros; none of them when it is not given.
+
+    Raises:
+        Refused: with what the rule said.
     """
     flags = absent if absent is not None else (False,) * jvp_inputs(params)
-    jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*flags)
-    return Rule(Program(jaxpr, tuple(consts)), tuple(zeros))
+    with _asking():
+        jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*flags)
+    return Rule(_own(jaxpr, consts), tuple(zeros))
+
+
+@contextlib.contextmanager
+def _asking() -> Iterator[None]:
+    """Around a rule of the user's, which may raise anything."""
+    try:
+        yield
+    except Exception as error:
+        said = str(error).strip().splitlines() or [""]
+        raise Refused(f"{type(error).__name__}: {said[0]}") from error
+
+
+def _own(jaxpr: Any, consts: Sequence[Any]) -> Program:
+    if any(isinstance(const, core.Tracer) for const in consts):
+        raise Refused("it holds values of a trace that is over")
+    return closed(jaxpr, consts)
 
 
 MOST_PATTERNS = 4
@@ -148,11 +177,17 @@ class VjpRules:
 
 
 def vjp_rules(params: dict[str, Any]) -> VjpRules:
-    """Traces both rules, the way reverse differentiation with every input perturbed would."""
+    """Traces both rules, the way reverse differentiation with every input perturbed would.
+
+    Raises:
+        Refused: with what a rule said.
+        Unreadable: for results that are not those of the function.
+    """
     call = opened(params["call_jaxpr"]).jaxpr
     inputs = call.invars[params["num_consts"] :]
-    jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*(True,) * len(inputs))
-    forward = Program(jaxpr, tuple(consts))
+    with _asking():
+        jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*(True,) * len(inputs))
+    forward = _own(jaxpr, consts)
     found = params["out_trees"]()
     out_tree, res_tree = found[0], found[1]
     given = found[2] if len(found) > 2 else (None,) * res_tree.num_leaves
@@ -162,7 +197,7 @@ def vjp_rules(params: dict[str, Any]) -> VjpRules:
     residuals = [next(kept).aval if source is None else inputs[source].aval for source in forwards]
     cotangents = [var.aval.to_tangent_aval() for var in call.outvars]
     if len(cotangents) != out_tree.num_leaves:
-        raise NotImplementedError("results of a custom_vjp that its rule does not give")
+        raise Unreadable("results of a custom_vjp that its rule does not give")
     zeros: list[bool] = []
 
     def backward(*args: Any) -> list[Any]:
@@ -171,8 +206,10 @@ def vjp_rules(params: dict[str, Any]) -> VjpRules:
         zeros[:] = [isinstance(result, _ZERO) for result in results]
         return [result for result in results if not isinstance(result, _ZERO)]
 
-    staged: Staged = stage(backward, [*residuals, *cotangents])
-    return VjpRules(forward, len(forwards), forwards, staged.program, tuple(zeros))
+    with _asking():
+        staged: Staged = stage(backward, [*residuals, *cotangents])
+    program = _own(staged.program.jaxpr, staged.program.consts)
+    return VjpRules(forward, len(forwards), forwards, program, tuple(zeros))
 
 
 def _has_logs(answered: Any) -> bool:
@@ -193,3 +230,10 @@ def is_key(aval: Any) -> bool:
 def key_impl(dtype: Any) -> str:
     """The name of a key type's implementation, as `jax.random.key(impl=…)` takes it."""
     return str(dtype._impl.name)
+
+
+def high(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The class and the parameters of the object that a `call_hi_primitive` (JAX 0.12) is of."""
+    found = params["_prim"]
+    given = {**vars(found), **dict(getattr(found, "params", {}))}
+    return type(found).__name__, given

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 
 _MODULES = (
-    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "foreign", "functional",
+    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "foreign", "functional", "high",
     "indexing", "indices", "library", "linalg", "loops", "operators", "parallel", "random", "refs",
     "reductions", "shapes", "shaping", "statistics",
 )  # fmt: skip

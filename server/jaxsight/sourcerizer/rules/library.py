@@ -195,8 +195,12 @@ def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator
         case "approximate" | "stable" | "method":
             if name == "approximate":
                 yield Atom("False")
+            if name == "method" and found.name == "searchsorted":
+                yield from (Atom('"sort"'), Atom('"compare_all"'), Atom('"scan_unrolled"'))
         case "pad_width":
             yield from _paddings(found)
+        case "side":
+            yield Atom('"right"')
         case "ddof" | "correction":
             yield Atom("1")
         case _:
