@@ -25,7 +25,7 @@ _OPTIONS = (
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SENT = (
-    "__init__.py", "compiler/**/*.py", "tracer/__init__.py", "tracer/boot.py", "tracer/protocol.py",
+    "__init__.py", "compiler/**/*.py", "tracer/__init__.py", "tracer/boot.py", "tracer/places.py", "tracer/program.py", "tracer/protocol.py",
     "workers/__init__.py", "workers/wire.py",
 )  # fmt: skip
 _KEPT = ("compiler.cache", "compiler.environments", "compiler.api", "compiler.drawing")
