@@ -366,7 +366,8 @@ def custom_linear_solve_of_a_symmetric_operator() -> Call:
     return called(solve, floats(3, low=1, high=2), floats(3))
 
 
-@program()
+# From JAX 0.12 on its derivatives compare functions by identity.
+@program(gradient=jax.__version_info__ < (0, 12))
 def custom_root_of_a_function() -> Call:
     def root(a: Any) -> Any:
         return lax.custom_root(
