@@ -339,6 +339,20 @@ def check_command(
         list[str] | None,
         typer.Option(metavar="CODE", help="Leave these codes or beginnings out; repeat for more."),
     ] = None,
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix",
+            help="Apply the fixes that are proved to help: same values, and better figures.",
+        ),
+    ] = False,
+    unsafe_fixes: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-fixes",
+            help="Apply those too that change signatures, or values that were wrong.",
+        ),
+    ] = False,
     python: Python = None,
 ) -> None:
     """Trace every function that has example inputs and report what goes wrong.
@@ -349,6 +363,7 @@ def check_command(
 
         jaxsight check
         jaxsight check src tests/test_model.py --ignore JX404
+        jaxsight check src --fix
         jaxsight check --output-format github
     """
     _run(
@@ -358,6 +373,8 @@ def check_command(
             select=_codes("--select", select),
             ignore=_codes("--ignore", ignore),
             python=python,
+            fixing=fix or unsafe_fixes,
+            unsafe=unsafe_fixes,
         )
     )
 

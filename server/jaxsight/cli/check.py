@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxsight.cli.errors import FOUND
+from jaxsight.cli.fixes import Fixed, fix
 from jaxsight.cli.reports import Reported, machine, text
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import python_files, read_source
@@ -37,8 +38,14 @@ async def check(
     select: Sequence[str],
     ignore: Sequence[str],
     python: str | None,
+    fixing: bool = False,
+    unsafe: bool = False,
 ) -> int:
     """Print the findings of all files; the exit status.
+
+    Args:
+        fixing: apply what is proved to help, and report what is left.
+        unsafe: also what changes signatures, or values that are wrong.
 
     Raises:
         CommandError: a path does not exist or cannot be read, or no tracer can be had.
@@ -53,22 +60,33 @@ async def check(
         editor["python"] = python
     reported: list[Reported] = []
     functions = 0
+    fixed = Fixed() if fixing else None
     async with running([], editor) as run:
         for number, file in enumerate(files, 1):
             run.say(f"{number}/{len(files)} {text.shown_path(str(file))}")
-            found, traced = await _check_file(run, file)
+            found, traced = await _check_file(run, file, fixed, unsafe=unsafe)
             reported += found
             functions += traced
         reported += await _settings_problems(run, files)
+    if fixed is not None:
+        # What is read by machines stays as it is.
+        console = Console(highlight=False, soft_wrap=True, stderr=output is not Format.TEXT)
+        for line in fixed.lines:
+            console.print(line)
+        console.print(Text(fixed.summary))
     _write(reported, output, functions=functions, files=len(files))
     informs = (Severity.INFORMATION, Severity.HINT)
     return FOUND if any(one.finding.severity not in informs for one in reported) else 0
 
 
-async def _check_file(run: Running, file: Path) -> tuple[list[Reported], int]:
-    """The findings of one file, and how many functions it has that are traced."""
+async def _check_file(
+    run: Running, file: Path, fixed: Fixed | None, *, unsafe: bool
+) -> tuple[list[Reported], int]:
+    """The findings of one file, once it is fixed, and how many functions it has that are traced."""
     path, source = str(file), read_source(file)
     run.session.open(path, source)
+    if fixed is not None:
+        source = await fix(run, file, source, unsafe=unsafe, into=fixed)
     functions = len(run.session.functions(path))
     found = await run.get(run.session.findings(path, kernels=True))
     run.session.close(path)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from jaxsight.engine import examples
 from jaxsight.engine.answers import Action
 from jaxsight.engine.documents import Subject
+from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.lenses import SHOW
 from jaxsight.engine.module import Module
 from jaxsight.engine.sourcerized import inserted_name, label
@@ -15,6 +16,7 @@ from jaxsight.engine.text import Range
 from jaxsight.tracer.protocol import Failed, Traced
 from jaxsight.workers.outcomes import Died
 
+QUICK_FIX = "quickfix"
 ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
 VIEW = "refactor.rewrite.jaxsight.view"
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
@@ -37,6 +39,12 @@ def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> I
         return
     edit = examples.skeleton(function).shifted(chunk.first_line)
     yield Action(f"Add example inputs to {function.qualname}", ADD_EXAMPLES, (edit,))
+
+
+def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
+    """What was proved to fix findings."""
+    for fix in fixes:
+        yield Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding)
 
 
 def sourcerize(

@@ -80,6 +80,8 @@ class Action:
     command: str = ""
     arguments: tuple[str, ...] = ()
     pending: str = ""
+    finding: Finding | None = None
+    """What a quick fix fixes."""
 
 
 @dataclass(frozen=True, slots=True)

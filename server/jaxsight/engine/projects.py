@@ -28,6 +28,7 @@ from jaxsight.engine.outside import Outside
 from jaxsight.engine.settings import ProjectSettings, Settings, merge, read_project
 from jaxsight.tracer.protocol import (
     Cancelled,
+    Compared,
     Failed,
     Lower,
     Lowered,
@@ -108,7 +109,7 @@ class Project:
     async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
         """Have a tracer answer."""
         reply = await self._request(question, None, waiting=waiting)
-        assert not isinstance(reply, Shown | Lowered | Outlined), (
+        assert not isinstance(reply, Shown | Lowered | Outlined | Compared), (
             "a trace is not answered by a text"
         )
         return reply
@@ -178,7 +179,7 @@ class Project:
     ) -> Shown | Failed | Cancelled | Died:
         """Have a tracer write the function of a question as source."""
         reply = await self._request(question, wanted, waiting=True)
-        assert not isinstance(reply, Traced | Lowered | Outlined), (
+        assert not isinstance(reply, Traced | Lowered | Outlined | Compared), (
             "what asks for source is answered by a text"
         )
         return reply

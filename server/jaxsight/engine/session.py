@@ -19,7 +19,7 @@ from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import Target, UnknownTarget, parse
 from jaxsight.engine import contracts, examples, failures, noticing
 from jaxsight.engine import kernels as kernel_words
-from jaxsight.engine.actions import add_examples, sourcerize, views
+from jaxsight.engine.actions import add_examples, quick_fixes, sourcerize, views
 from jaxsight.engine.answering import Answering, Superseded
 from jaxsight.engine.answers import (
     Action,
@@ -36,6 +36,8 @@ from jaxsight.engine.diagnostics import report, wanted
 from jaxsight.engine.documents import Document, Subject, subject_at
 from jaxsight.engine.events import Event, Refresh
 from jaxsight.engine.examples import ExampleSet
+from jaxsight.engine.fixes.fixing import Fixing
+from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.functions import Function
 from jaxsight.engine.hints import shape_hints
 from jaxsight.engine.hover import (
@@ -70,6 +72,8 @@ HOVER_PATIENCE = 1.5
 """Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
 
 
+FIX_PATIENCE = 1.0
+"""Seconds that code actions wait for fixes that are being tried."""
 _OUTLINES = 64
 """Programs that are kept as plain data."""
 
@@ -90,6 +94,7 @@ class Session:
         self._made: dict[tuple[str, str], View] = {}
         self._sources = Sources(self._projects.locate)
         self._compiling: Compiling | None = None
+        self._fixing = Fixing.of(self._documents, self._projects.of, self._compile)
         self._target = ""
         """The target that a person chose; the settings' while it is empty."""
         self._saved: dict[tuple[str, str], Compiled] = {}
@@ -138,6 +143,7 @@ class Session:
     def change(self, path: str, text: str) -> None:
         """The document's whole text is now `text`."""
         self._unsaved.add(path)
+        self._fixing.stop(path)
         self._documents[path].change(text)
         self._schedule(path)
 
@@ -155,6 +161,7 @@ class Session:
         if (task := self._background.pop(path, None)) is not None:
             task.cancel()
         self._answering.forget(path)
+        self._fixing.stop(path)
         for key in [key for key in self._made if key[0] == path]:
             del self._made[key]
         for key in [key for key in self._compiled if key[0] == path]:
@@ -475,13 +482,19 @@ class Session:
         )
 
     async def findings(
-        self, path: str, *, patience: float | None = None, kernels: bool | None = None
+        self,
+        path: str,
+        *,
+        patience: float | None = None,
+        kernels: bool | None = None,
+        fixes: bool = False,
     ) -> list[Finding]:
         """Everything to report about a file: its example inputs, the errors of its traces, or its settings.
 
         Args:
             patience: seconds to wait for fresh traces; all of them when not given.
             kernels: whether functions are compiled for what only their kernels tell; as for hints by default.
+            fixes: whether to begin to try fixes for what is found, as an editor's findings always do.
         """
         if (settings := self._projects.settings_findings(path)) is not None:
             return settings
@@ -492,14 +505,20 @@ class Session:
         views = await self._views(document, patience)
         project = self._projects.of(path)
         codes = wanted(project.settings, _below(project.root, path))
-        found = [f for view in views for f in failures.findings(view)]
-        found += noticing.of_text(document.module)
+        owners = {f: view for view in views for f in failures.findings(view)}
+        found = [*owners, *noticing.of_text(document.module)]
         hints = project.settings.inlay_hints
         compiled = hints.kernels or hints.barriers if kernels is None else kernels
         for view in views:
             found += await self._broken_contracts(view, patience)
-            found += await self._noticed(view, codes, patience, compiled=compiled)
-        return report(
+            noticed = await self._noticed(view, codes, patience, compiled=compiled)
+            owners |= dict.fromkeys(noticed, view)
+            found += noticed
+        for finding in found:
+            if finding not in owners:
+                around = [view for view in views if finding.range.start in view.subject_range]
+                owners.update((finding, view) for view in around[:1])
+        reported = report(
             document.module,
             subjects,
             found,
@@ -507,6 +526,24 @@ class Session:
             _below(project.root, path),
             complete=kernels is True and len(views) == len(subjects),
         )
+        if (kernels is None or fixes) and document.module is self._module(path):
+            targets = self._targets(path) if compiled else ()
+            target = targets[0] if targets else None
+            pairs = [(owners[each], each) for each in reported if each in owners]
+            self._fixing.start(path, pairs, target)
+        return reported
+
+    async def fixes(self, path: str) -> list[Fix]:
+        """What is proved to fix a file's findings, kernels' too; for the terminal."""
+        await self.findings(path, kernels=True, fixes=True)
+        document = self._documents.get(path)
+        if document is None:
+            return []
+        return await self._fixing.fixes(path, document.module, None, None)
+
+    def _module(self, path: str) -> Module | None:
+        document = self._documents.get(path)
+        return document.module if document is not None else None
 
     async def lenses(self, path: str) -> list[Lens]:
         """The example set in use above each function that has any."""
@@ -520,12 +557,15 @@ class Session:
         ]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
-        """Code actions for a range."""
+        """Code actions for a range: fixes as far as they are proved within a moment."""
         document = self._documents.get(path)
         if document is None:
             return []
+        module = document.module
+        fixes = await self._fixing.fixes(path, module, range, FIX_PATIENCE)
+        actions = list(quick_fixes(fixes)) if document.module is module else []
         subjects = self._subjects(document)
-        actions = list(add_examples(document.module, subjects, range))
+        actions += add_examples(document.module, subjects, range)
         subject = subject_at(subjects, range.start)
         if subject is not None and self._chosen_set(document, subject) is not None:
             question = self._question(document, subject)
@@ -653,6 +693,7 @@ class Session:
             task.cancel()
         for path in list(self._documents):
             self._answering.cancel(path)
+        await self._fixing.aclose()
         if self._compiling is not None:
             await self._compiling.aclose()
         await self._projects.aclose()

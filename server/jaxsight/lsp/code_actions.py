@@ -13,6 +13,7 @@ from lsprotocol import types
 
 from jaxsight.engine.answers import Action
 from jaxsight.lsp.convert import text_edit
+from jaxsight.lsp.diagnostics import diagnostic
 from jaxsight.lsp.documents import View
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ async def actions(
     return [
         _action(server, view, action)
         for action in found
-        if _asked_for(action.kind, only) and _can_be_done(server, action)
+        if _asked_for(action.kind, only)
+        and _can_be_done(server, action)
+        and all(view.holds(edit.range) for edit in action.edits)
     ]
 
 
@@ -82,6 +85,8 @@ def _asked_for(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> 
 
 def _action(server: JaxsightServer, view: View, action: Action) -> types.CodeAction:
     made = types.CodeAction(title=action.title, kind=action.kind)
+    if action.finding is not None:
+        made.diagnostics = [diagnostic(server, view, action.finding, {})]
     if action.pending:
         made.data = {"uri": view.uri, "pending": action.pending}
     elif action.command:

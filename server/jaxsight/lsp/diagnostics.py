@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ async def pull(
         view = server.documents.view(uri)
         if view is not None:
             items = [
-                _diagnostic(server, view, finding, elsewhere)
+                diagnostic(server, view, finding, elsewhere)
                 for finding in findings
                 if view.holds(finding.range)
             ]
@@ -86,7 +86,7 @@ class Publisher:
         elsewhere = await _elsewhere(server, findings)
         for view in server.documents.views(path):
             items = [
-                _diagnostic(server, view, finding, elsewhere)
+                diagnostic(server, view, finding, elsewhere)
                 for finding in findings
                 if view.holds(finding.range)
             ]
@@ -119,9 +119,10 @@ def _read(path: str) -> str:
         return ""
 
 
-def _diagnostic(
-    server: JaxsightServer, view: View, finding: Finding, elsewhere: dict[str, Document]
+def diagnostic(
+    server: JaxsightServer, view: View, finding: Finding, elsewhere: Mapping[str, Document]
 ) -> types.Diagnostic:
+    """A finding for the client. `elsewhere` has the texts of files that are not open."""
     client = server.client
     related = None
     if client.related_information and finding.related:
@@ -140,7 +141,7 @@ def _diagnostic(
 
 
 def _related(
-    server: JaxsightServer, place: Place, elsewhere: dict[str, Document]
+    server: JaxsightServer, place: Place, elsewhere: Mapping[str, Document]
 ) -> types.DiagnosticRelatedInformation:
     view = server.documents.window(place.path, place.range)
     if view is None:

@@ -2,8 +2,8 @@
 
 This module is the protocol's specification. Both sides import it, so it uses the standard library alone and
 must run on every Python from 3.11 on. Every message is a frozen dataclass; `jaxsight.workers.wire` turns one
-into a frame and back. A tracer speaks first (`Hello`), then answers each `Trace`, `Show`, `Lower` or `Outline` with exactly one of
-`Traced`, `Shown`, `Lowered`, `Outlined`, `Failed` or `Cancelled` that carries the request's `id`; `Stage` messages may come before it.
+into a frame and back. A tracer speaks first (`Hello`), then answers each `Trace`, `Show`, `Lower`, `Outline` or `Compare` with exactly one of
+`Traced`, `Shown`, `Lowered`, `Outlined`, `Compared`, `Failed` or `Cancelled` that carries the request's `id`; `Stage` messages may come before it.
 A `Trace` that asks to `sourcerize` is answered by `Shown`, any other one by `Traced`.
 `Overlay` and `Cancel` have no answer.
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from jaxsight.tracer.places import Span as Span  # noqa: PLC0414 - part of the protocol
 from jaxsight.tracer.program import Program
 
-VERSION = 7
+VERSION = 8
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
 CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
@@ -190,6 +190,15 @@ class Outline:
 
     id: int
     trace: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Run two functions that were traced before on the same drawn inputs. Both are ids of `Traced` answers."""
+
+    id: int
+    trace: int
+    other: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,8 +457,23 @@ class Outlined:
     folds: tuple[Fold, ...] = ()
 
 
-Request = Trace | Show | Lower | Outline
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Whether two functions gave the same; `words` say where they part, or how far they agree.
+
+    `gradients` counts the draws whose gradients were held against each other; `nonfinite` how many of their numbers were not finite in either.
+    """
+
+    id: int
+    same: bool
+    words: str
+    exact: bool = False
+    gradients: int = 0
+    nonfinite: tuple[int, int] = (0, 0)
+
+
+Request = Trace | Show | Lower | Outline | Compare
 """What is answered by one message."""
 
 ToTracer = Request | Overlay | Cancel
-FromTracer = Hello | Stage | Traced | Failed | Cancelled | Shown | Lowered | Outlined
+FromTracer = Hello | Stage | Traced | Failed | Cancelled | Shown | Lowered | Outlined | Compared

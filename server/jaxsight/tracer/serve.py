@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from jaxsight.tracer.hello import greet
 from jaxsight.tracer.protocol import (
     Cancel,
+    Compare,
     Failed,
     Failure,
     FromTracer,
@@ -100,7 +101,7 @@ class Line:
                         self._stop()
                     else:
                         self._dropped.add(request)
-            case Trace() | Show() | Lower() | Outline() | Overlay():
+            case Trace() | Show() | Lower() | Outline() | Compare() | Overlay():
                 self.requests.put(message)
             case _:
                 logger.error("the server sent %s, which only a tracer says", type(message).__name__)
@@ -130,7 +131,13 @@ def _decline(line: Line, problem: str) -> None:
     failure = Failure(stage="start", type="ImportError", message=problem)
     while True:
         match line.requests.get():
-            case Trace(id=request) | Show(id=request) | Lower(id=request):
+            case (
+                Trace(id=request)
+                | Show(id=request)
+                | Lower(id=request)
+                | Outline(id=request)
+                | Compare(id=request)
+            ):
                 line.send(Failed(request, failure))
             case _:
                 pass

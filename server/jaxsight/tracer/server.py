@@ -20,6 +20,7 @@ from jaxsight.tracer.imports import Imports
 from jaxsight.tracer.process import Baseline
 from jaxsight.tracer.protocol import (
     Cancelled,
+    Compare,
     Failed,
     Failure,
     FromTracer,
@@ -76,6 +77,8 @@ class Tracer:
                     self._line.send(self._lower(request))
                 case Outline() as request:
                     self._line.send(self._outline(request))
+                case Compare() as request:
+                    self._line.send(self._compare(request))
                 case Trace() as request:
                     self._line.send(self._trace(request))
                     self._keep_house()
@@ -118,6 +121,23 @@ class Tracer:
         except Exception as error:
             logger.exception("a traced program could not be told")
             return Failed(request.id, failure(error, "internal"))
+
+    def _compare(self, request: Compare) -> FromTracer:
+        if not self._line.start(request.id):
+            return Cancelled(request.id)
+        self._line.send(Stage(request.id, "compare"))
+        try:
+            return self._tracing.compare(request)
+        except UserError as error:
+            return Failed(request.id, error.failure)
+        except (
+            BaseException
+        ) as error:  # what runs may be of user code: derivatives' rules, lowering's
+            logger.exception("two traces could not be compared")
+            return Failed(request.id, failure(error, "compare"))
+        finally:
+            self._baseline.restore()
+            self._line.finish()
 
     def _trace(self, request: Trace) -> FromTracer:
         at = "execute"

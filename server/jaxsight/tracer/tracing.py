@@ -23,6 +23,7 @@ import jax
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import display, protocol, shown
+from jaxsight.tracer.compared import compared
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
@@ -176,6 +177,10 @@ class Tracing:
     def lower(self, request: protocol.Lower) -> protocol.Lowered:
         """An earlier trace in StableHLO. Raises `UserError` when it is no longer kept, or cannot be lowered for the platform."""
         return lowered(request, self.stored(request.trace))
+
+    def compare(self, request: protocol.Compare) -> protocol.Compared:
+        """Whether two earlier traces compute the same. Raises `UserError` when one is no longer kept."""
+        return compared(request, self.stored(request.trace), self.stored(request.other))
 
     def outline(self, request: protocol.Outline) -> protocol.Outlined:
         """An earlier trace as plain data. Raises `UserError` when it is no longer kept."""

@@ -6,7 +6,16 @@ import signal as signals
 from dataclasses import dataclass
 from enum import Enum
 
-from jaxsight.tracer.protocol import Cancelled, Failed, Hello, Lowered, Outlined, Shown, Traced
+from jaxsight.tracer.protocol import (
+    Cancelled,
+    Compared,
+    Failed,
+    Hello,
+    Lowered,
+    Outlined,
+    Shown,
+    Traced,
+)
 from jaxsight.workers.limits import GIB, MIB
 
 SENT_BY_OTHERS = (9, 15)
@@ -68,6 +77,7 @@ class Died:
             "inputs": "making the example inputs",
             "trace": "tracing the function",
             "lower": "lowering the function",
+            "compare": "running the function",
         }.get(self.stage, "answering")
         death = self.death
         match death.reason:
@@ -99,7 +109,7 @@ class Died:
         return f"{what}. Not run again until it changes." if self.repeated else f"{what}."
 
 
-Answer = Traced | Failed | Cancelled | Shown | Lowered | Outlined
+Answer = Traced | Failed | Cancelled | Shown | Lowered | Outlined | Compared
 Outcome = Answer | Died
 
 

@@ -21,6 +21,8 @@ from pathlib import Path
 from jaxsight.tracer.protocol import (
     Cancel,
     Cancelled,
+    Compare,
+    Compared,
     Failed,
     Lower,
     Lowered,
@@ -315,7 +317,13 @@ class Tracers:
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
                         case (
-                            Traced() | Failed() | Cancelled() | Shown() | Lowered() | Outlined()
+                            Traced()
+                            | Failed()
+                            | Cancelled()
+                            | Shown()
+                            | Lowered()
+                            | Outlined()
+                            | Compared()
                         ) as answer:
                             if answer.id == message.id:
                                 return await self._answered(tracer, message, answer)
@@ -414,3 +422,5 @@ def _subject(message: Request) -> str:
             return f"lowering for {platform}"
         case Outline():
             return "reading a traced program"
+        case Compare():
+            return "comparing two functions"

@@ -1,0 +1,87 @@
+"""`jaxsight check --fix`: applies what is proved to help, round by round, until nothing more does.
+
+In each round a top-level statement is changed by one fix at most, and everything is proved again for what came of it.
+"""
+
+from __future__ import annotations
+
+import tokenize
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+
+from rich.text import Text
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.reports import text as words
+from jaxsight.cli.running import Running
+from jaxsight.engine.fixes.asked import applied
+from jaxsight.engine.fixes.verifying import Fix
+from jaxsight.engine.module import Module
+
+ROUNDS = 20
+"""After which a file is left as it is by then."""
+
+
+@dataclass(slots=True)
+class Fixed:
+    """What was fixed of the files so far, and how many fixes wait for `--unsafe-fixes`."""
+
+    lines: list[Text] = field(default_factory=list)
+    hidden: int = 0
+
+    @property
+    def summary(self) -> str:
+        """How many, in a line."""
+        count = len(self.lines)
+        said = f"Fixed {count} finding{'' if count == 1 else 's'}." if count else "Nothing fixed."
+        if not self.hidden:
+            return said
+        more = f"{self.hidden} hidden fix{'' if self.hidden == 1 else 'es'}"
+        return f"{said} {more} can be enabled with --unsafe-fixes."
+
+
+async def fix(run: Running, path: Path, source: str, *, unsafe: bool, into: Fixed) -> str:
+    """Fix what can be fixed in an open file, and write it; its text then.
+
+    Raises:
+        CommandError: the file cannot be written.
+    """
+    shown, begun = words.shown_path(str(path)), source
+    for _ in range(ROUNDS):
+        found = await run.get(run.session.fixes(str(path)))
+        chosen = _apart(Module.parse(source), [each for each in found if each.safe or unsafe])
+        if not chosen:
+            into.hidden += sum(not each.safe for each in found)
+            break
+        source = applied(source, [edit for each in chosen for edit in each.edits])
+        run.session.change(str(path), source)
+        for each in chosen:
+            place = f"{shown}:{each.finding.range.start.line + 1}: "
+            into.lines.append(
+                Text.assemble((place, "bold"), (each.finding.code, "cyan"), f" {each.title}")
+            )
+    if source != begun:
+        _write(path, source)
+    return source
+
+
+def _apart(module: Module, fixes: list[Fix]) -> list[Fix]:
+    """Fixes that have no statement of the module's top level in common, in order."""
+    chosen: list[Fix] = []
+    taken: set[int] = set()
+    for fix in fixes:
+        places = [module.chunk_at(edit.range.start) for edit in fix.edits]
+        lines = {chunk.first_line if chunk is not None else -1 for chunk in places}
+        if not lines & taken:
+            taken |= lines
+            chosen.append(fix)
+    return chosen
+
+
+def _write(path: Path, source: str) -> None:
+    try:
+        encoding, _ = tokenize.detect_encoding(BytesIO(path.read_bytes()).readline)
+        path.write_bytes(source.encode(encoding))
+    except (OSError, UnicodeEncodeError) as error:
+        raise CommandError(f"cannot write {path}: {error}") from error

@@ -1,0 +1,299 @@
+"""What a fix is asked about: a finding in the text, with the syntax around it. Makes edits that leave all other text as it is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from jaxsight.engine.answers import Finding
+from jaxsight.engine.definitions import Source
+from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.pieces import tree_of
+from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.engine.views import View
+
+_AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
+_APART = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
+"""What is evaluated later, more than once, or perhaps never: nothing is taken out of it."""
+_BOUND = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
+"""Expressions that need no brackets anywhere."""
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed change. `title` says what it does; a `safe` one is meant to leave every value as it is."""
+
+    title: str
+    edits: tuple[Edit, ...]
+    safe: bool = True
+    same: bool = True
+    """Whether the values are to be the same; where not, types and shapes are all that is compared."""
+
+
+@dataclass(frozen=True)
+class Aval:
+    """The type of an array, as a trace saw it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class Asked:
+    """A finding of a view whose text is not stale, in the chunk that it stands in."""
+
+    def __init__(self, view: View, finding: Finding, chunk: ModuleChunk) -> None:
+        self.view = view
+        self.finding = finding
+        self.chunk = chunk
+        self.module: Module = view.module
+        self.tree = tree_of(chunk.text)
+        self.source = Source(chunk.text)
+
+    @staticmethod
+    def of(view: View, finding: Finding) -> Asked | None:
+        """Nothing where the text cannot be read."""
+        chunk = view.module.chunk_at(finding.range.start)
+        if chunk is None or chunk.broken is not None or finding.stale:
+            return None
+        return Asked(view, finding, chunk)
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """What each node of the chunk stands in."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        """The nodes within the finding's range, the largest first; the smallest one around it where it holds none."""
+        place = self.finding.range
+        within, around = [], []
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.expr | ast.stmt):
+                continue
+            at = self.range(node)
+            if place.start <= at.start and at.end <= place.end:
+                within.append(node)
+            elif at.start <= place.start and place.end <= at.end:
+                around.append(node)
+        return within or around[-1:]
+
+    def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+        """The nodes of some kinds in the finding's range, the largest first."""
+        return (node for node in self.nodes if isinstance(node, kinds))
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node stands in, the innermost first."""
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def function(self, node: ast.AST) -> FunctionNode | None:
+        """The `def` around a node."""
+        found = (each for each in self.around(node) if isinstance(each, FunctionNode))
+        return next(found, None)
+
+    @cached_property
+    def subject(self) -> FunctionNode | None:
+        """The `def` of the function that was traced, where it stands in this chunk."""
+        place = self.view.subject.range
+        for node in ast.walk(self.tree):
+            if isinstance(node, FunctionNode) and self.range(node).end == place.end:
+                return node
+        return None
+
+    def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Range:
+        """Where a node stands in the module."""
+        return self.source.range(node).shifted(self.chunk.first_line)
+
+    def text(self, node: ast.expr | ast.stmt) -> str:
+        """A node as it is written."""
+        return self.source.between(self.source.range(node))
+
+    def seen(self, node: ast.expr) -> Aval | None:
+        """The one type that a trace saw an expression have."""
+        observation = self.view.observed.get(self.range(node))
+        if observation is None or observation.more or not observation.values:
+            return None
+        texts = {each.text for each in self.view.seen(observation)}
+        found = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
+        if found is None:
+            return None
+        return Aval(found["dtype"], tuple(map(int, filter(None, found["shape"].split(",")))))
+
+    def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
+        """Put a text in a node's place."""
+        return Edit(self.range(node), text)
+
+    def bracketed(self, node: ast.expr, text: str) -> str:
+        """A text of operators as it must stand where a node stands."""
+        parent = self.parents.get(node)
+        alone = isinstance(parent, (*_SIMPLE, ast.keyword, ast.Tuple, ast.List)) or (
+            isinstance(parent, ast.Call) and node in parent.args
+        )
+        return text if alone else f"({text})"
+
+    def operand(self, node: ast.expr) -> str:
+        """A node's text, in brackets where something may follow it."""
+        return self.text(node) if isinstance(node, _BOUND) else f"({self.text(node)})"
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The simple statement around a node before which something of it can be computed; none inside lambdas and the like."""
+        for each in self.around(node):
+            if isinstance(each, _APART):
+                return None
+            if isinstance(each, ast.stmt):
+                return each if isinstance(each, _SIMPLE) and self.begins_line(each) else None
+        return None
+
+    def begins_line(self, node: ast.stmt) -> bool:
+        """Whether nothing stands before a statement on its line."""
+        place = self.range(node)
+        return not self.module.line(place.start.line)[: place.start.column].strip()
+
+    def indent(self, node: ast.stmt) -> str:
+        """The white space before a statement."""
+        place = self.range(node)
+        return self.module.line(place.start.line)[: place.start.column]
+
+    def before(self, statement: ast.stmt, line: str) -> Edit:
+        """Put a line before a statement that begins its own."""
+        start = self.range(statement).start
+        return Edit(Range(start, start), f"{line}\n{self.indent(statement)}")
+
+    def lines(self, statement: ast.stmt) -> Range:
+        """The whole lines of a statement, with the end of the last one."""
+        place = self.range(statement)
+        return Range(Position(place.start.line, 0), Position(place.end.line + 1, 0))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All names of the chunk."""
+        found = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        found |= {node.arg for node in ast.walk(self.tree) if isinstance(node, ast.arg)}
+        return frozenset(found | {f.qualname.rpartition(".")[2] for _, f in self.module.functions})
+
+    def fresh(self, name: str) -> str:
+        """A name that is not in use."""
+        candidates = (name, *(f"{name}_{number}" for number in range(2, 100)))
+        return next(each for each in candidates if each not in self.names)
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """By module or function (`jax.numpy`, `jax.jit`): what it is called here."""
+        found: dict[str, str] = {}
+        for chunk in self.module.chunks:
+            if chunk.broken is not None or "import" not in chunk.text:
+                continue
+            for node in tree_of(chunk.text).body:
+                if isinstance(node, ast.Import):
+                    for each in node.names:
+                        found.setdefault(
+                            each.name if each.asname else each.name.partition(".")[0],
+                            each.asname or each.name.partition(".")[0],
+                        )
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    for each in node.names:
+                        found.setdefault(f"{node.module}.{each.name}", each.asname or each.name)
+        return found
+
+    @property
+    def jnp(self) -> str:
+        """What `jax.numpy` is called here; empty where it has no name."""
+        named = self.imports.get("jax.numpy", "")
+        return named or (f"{self.imports['jax']}.numpy" if "jax" in self.imports else "")
+
+    @property
+    def np(self) -> str:
+        """What `numpy` is called here; empty where it has no name."""
+        return self.imports.get("numpy", "")
+
+    @property
+    def lax(self) -> str:
+        """What `jax.lax` is called here; `jax.lax` where it has no name, which `jax_import` then gives."""
+        return self.imports.get("jax.lax", f"{self.imports.get('jax', 'jax')}.lax")
+
+    def jax_import(self) -> tuple[Edit, ...]:
+        """What `lax` needs: an import of `jax` before the first one."""
+        if "jax" in self.imports or "jax.lax" in self.imports:
+            return ()
+        for chunk in self.module.chunks:
+            if chunk.broken is not None:
+                continue
+            for node in tree_of(chunk.text).body:
+                future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+                if isinstance(node, ast.Import | ast.ImportFrom) and not future:
+                    start = Position(chunk.first_line + node.lineno - 1, 0)
+                    return (Edit(Range(start, start), "import jax\n"),)
+        return ()
+
+    def called(self, node: ast.expr) -> str:
+        """The full name of what a call calls, `jax.numpy.sum`, as far as imports tell; empty otherwise."""
+        dotted = _dotted(node)
+        if not dotted:
+            return ""
+        for module, name in sorted(self.imports.items(), key=lambda each: -len(each[1])):
+            if dotted == name or dotted.startswith(name + "."):
+                return module + dotted[len(name) :]
+        return dotted
+
+
+def _dotted(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+
+
+def keyword(call: ast.Call, name: str) -> ast.keyword | None:
+    """An argument given by name."""
+    return next((each for each in call.keywords if each.arg == name), None)
+
+
+def integer(node: ast.expr | None) -> int | None:
+    """The whole number that an expression is written as."""
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+            return -value
+        case ast.Tuple(elts=[one]):
+            return integer(one)
+        case _:
+            return None
+
+
+def same(one: ast.AST, other: ast.AST) -> bool:
+    """Whether two expressions are written alike."""
+    return ast.dump(one) == ast.dump(other)
+
+
+def applied(text: str, edits: Sequence[Edit]) -> str:
+    """A text with edits that do not overlap; its line ends stay.
+
+    Raises:
+        ValueError: two edits overlap.
+    """
+    starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", text))]
+
+    def offset(position: Position) -> int:
+        return min(starts[min(position.line, len(starts) - 1)] + position.column, len(text))
+
+    end = "\r\n" if "\r\n" in text else "\n"
+    spans = sorted(
+        (offset(each.range.start), offset(each.range.end), each.text.replace("\n", end))
+        for each in edits
+    )
+    parts, last = [], 0
+    for start, stop, new in spans:
+        if start < last:
+            raise ValueError("edits overlap")
+        parts += [text[last:start], new]
+        last = stop
+    return "".join((*parts, text[last:]))

@@ -1,0 +1,160 @@
+"""Which fixes are tried when: in the background once findings are known, first those that a person asks about, none after an edit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.compiler.targets import Target
+from jaxsight.engine.answers import Finding
+from jaxsight.engine.compiling import Compiling
+from jaxsight.engine.documents import Document
+from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.engine.fixes.verifying import Fix, Verifying
+from jaxsight.engine.fixes.workshop import Workshop
+from jaxsight.engine.module import Module
+from jaxsight.engine.projects import Project
+from jaxsight.engine.text import Range
+from jaxsight.engine.views import View
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.5
+"""Seconds after which candidates of new findings are tried: typing goes on meanwhile, and drops them."""
+
+
+@dataclass(eq=False, slots=True)
+class _Work:
+    view: View
+    finding: Finding
+    target: Target | None
+    done: asyncio.Future[Fix | None]
+
+
+@dataclass(eq=False, slots=True)
+class Fixing:
+    """One per session."""
+
+    documents: Mapping[str, Document]
+    project_of: Callable[[str], Project]
+    verifying: Verifying
+    _work: dict[str, list[_Work]] = field(default_factory=dict)
+    """By file, in the order of trying."""
+    _workshops: dict[str, Workshop] = field(default_factory=dict)
+    _worker: asyncio.Task[None] | None = None
+    _current: tuple[str, asyncio.Task[Fix | None]] | None = None
+
+    @staticmethod
+    def of(
+        documents: Mapping[str, Document],
+        project_of: Callable[[str], Project],
+        compiling: Callable[[], Compiling],
+    ) -> Fixing:
+        """`compiling` gives the session's own."""
+        return Fixing(documents, project_of, Verifying(compiling))
+
+    def start(
+        self,
+        path: str,
+        found: Sequence[tuple[View, Finding]],
+        target: Target | None,
+        *,
+        pause: float = PAUSE,
+    ) -> None:
+        """These are a file's findings now: try what may fix them, in place of what was being tried there."""
+        found = [
+            (view, finding)
+            for view, finding in found
+            if finding.code in FIXES and not finding.stale and not view.stale
+        ]
+        before = [
+            (work.finding, work.view.module, work.target) for work in self._work.get(path, [])
+        ]
+        if before == [(finding, view.module, target) for view, finding in found]:
+            return
+        self.stop(path)
+        if not found:
+            return
+        loop = asyncio.get_running_loop()
+        works = [_Work(view, finding, target, loop.create_future()) for view, finding in found]
+        self._work[path] = works
+        if self._worker is None or self._worker.done():
+            self._worker = loop.create_task(self._run(pause), name="fixes")
+
+    def stop(self, path: str) -> None:
+        """The file's text is another one now, or it was closed."""
+        for work in self._work.pop(path, []):
+            if not work.done.done():
+                work.done.set_result(None)
+        if self._current is not None and self._current[0] == path:
+            self._current[1].cancel()
+
+    async def fixes(
+        self, path: str, module: Module, range: Range | None, patience: float | None
+    ) -> list[Fix]:
+        """The fixes of a file's findings in a range that are proved within `patience` seconds; all of them when it is not given."""
+        works = [
+            work
+            for work in self._work.get(path, [])
+            if work.view.module is module and (range is None or range.touches(work.finding.range))
+        ]
+        if range is not None and path in self._work:
+            self._work[path].sort(key=lambda work: work not in works)
+        waiting = [work.done for work in works if not work.done.done()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=patience)
+        done = [work.done.result() for work in works if work.done.done()]
+        return list(dict.fromkeys(fix for fix in done if fix is not None))
+
+    async def aclose(self) -> None:
+        """End all."""
+        for path in list(self._work):
+            self.stop(path)
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        await asyncio.gather(*(each.aclose() for each in self._workshops.values()))
+        self._workshops.clear()
+
+    async def _run(self, pause: float) -> None:
+        await asyncio.sleep(pause)
+        while (item := self._next()) is not None:
+            path, work = item
+            workshop = self._workshop(path)
+            trying = asyncio.create_task(
+                self.verifying.fix(workshop, work.view, work.finding, work.target)
+            )
+            self._current = path, trying
+            fix: Fix | None = None
+            try:
+                await asyncio.wait([trying])
+                if not trying.cancelled():
+                    fix = trying.result()
+            except asyncio.CancelledError:
+                trying.cancel()
+                raise
+            except Exception:
+                log.exception("trying to fix %s in %s", work.finding.code, path)
+            finally:
+                self._current = None
+                workshop.rest()
+                if not work.done.done():
+                    work.done.set_result(fix)
+
+    def _next(self) -> tuple[str, _Work] | None:
+        for path, works in self._work.items():
+            for work in works:
+                if not work.done.done():
+                    return path, work
+        return None
+
+    def _workshop(self, path: str) -> Workshop:
+        project = self.project_of(path)
+        workshop = self._workshops.get(project.root)
+        if workshop is None or workshop.project is not project:
+            if workshop is not None:
+                workshop.rest()
+            workshop = self._workshops[project.root] = Workshop(project, self.documents)
+        return workshop

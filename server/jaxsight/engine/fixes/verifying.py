@@ -1,0 +1,275 @@
+"""What proves that a candidate helps: it is applied in memory, traced, run against the original, compiled, and looked at again.
+
+Everything is known by content: the same change of the same function is tried once, wherever it stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.targets import Target
+from jaxsight.engine import failures, noticing
+from jaxsight.engine.answers import Finding
+from jaxsight.engine.cache import Recent
+from jaxsight.engine.compiling import Compiling, Gone, Result
+from jaxsight.engine.documents import Document
+from jaxsight.engine.fixes import effects
+from jaxsight.engine.fixes.asked import Asked, Candidate, applied
+from jaxsight.engine.fixes.effects import Figures
+from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.engine.fixes.workshop import Workshop
+from jaxsight.engine.questions import Question, ask
+from jaxsight.engine.text import Edit
+from jaxsight.engine.views import Answer, View
+from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
+from jaxsight.tracer.protocol import Traced
+
+log = logging.getLogger(__name__)
+
+_KEPT = 512
+_COMPILED = frozenset({"JX101", "JX102", "JX104", "JX209", *OF_KERNELS})
+"""Codes that tell of what a compiler makes, or of how long it takes."""
+_TRIED = 6
+"""Candidates for one finding that are tried, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A proved change. `safe` when the function is the same to all who call it: same values, types and parameters."""
+
+    finding: Finding
+    title: str
+    edits: tuple[Edit, ...]
+    safe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Why a candidate is dropped, or else what it is good for."""
+
+    dropped: str = ""
+    effect: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class Verifying:
+    """One per session; `compiling` gives the session's own."""
+
+    compiling: Callable[[], Compiling]
+    _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
+
+    async def fix(
+        self, workshop: Workshop, view: View, finding: Finding, target: Target | None
+    ) -> Fix | None:
+        """The first candidate for a finding that is proved to help.
+
+        Args:
+            target: what is compiled for, where anything is.
+        """
+        for candidate, question in self._candidates(workshop, view, finding):
+            key = self._key(view, question, finding, target)
+            verdict = self._verdicts.get(key)
+            if verdict is None:
+                verdict = await self._verdict(workshop, view, question, finding, candidate, target)
+                self._verdicts.put(key, verdict)
+                if verdict.dropped:
+                    log.info("%s: %s: dropped: %s", finding.code, candidate.title, verdict.dropped)
+            if not verdict.dropped and await self._harmless(workshop, view, candidate):
+                return _fix(finding, candidate, verdict)
+        return None
+
+    async def _harmless(self, workshop: Workshop, view: View, candidate: Candidate) -> bool:
+        """Whether the file's other functions that come to the changed text compute what they did."""
+        text = _applied(view, candidate)
+        chunks = [
+            view.module.chunk_at(edit.range.start)
+            for edit in candidate.edits
+            if not edit.text.startswith("import ")
+        ]
+        changed = {chunk.first_line for chunk in chunks if chunk is not None}
+        path, name = view.answer.question.path, view.subject.name
+        before, after = Document(path, view.module.text), Document(path, text)
+        for subject in before.subjects(workshop.project.outside):
+            first, second = (
+                _question(workshop, each, subject.name, "") for each in (before, after)
+            )
+            if subject.name == name or first is None or second is None or first.key == second.key:
+                continue
+            if not any(member.first_line in changed for member in first.slice.members):
+                continue
+            key = first.key, second.key
+            verdict = self._verdicts.get(key)
+            if verdict is None:
+                verdict = await self._unharmed(workshop, first, second, same=candidate.same)
+                self._verdicts.put(key, verdict)
+            if verdict.dropped:
+                log.info("%s: dropped for %s: %s", candidate.title, subject.name, verdict.dropped)
+                return False
+        return True
+
+    async def _unharmed(
+        self, workshop: Workshop, first: Question, second: Question, *, same: bool
+    ) -> _Verdict:
+        before, after = await workshop.trace(first), await workshop.trace(second)
+        if before is None or after is None or not isinstance(before.reply, Traced):
+            return _Verdict()
+        if not isinstance(after.reply, Traced):
+            return _Verdict("it cannot be traced any more")
+        compared = await workshop.compare(before, after)
+        if same and compared is not None and not compared.same:
+            return _Verdict(compared.words)
+        return _Verdict()
+
+    def _candidates(
+        self, workshop: Workshop, view: View, finding: Finding
+    ) -> Iterator[tuple[Candidate, Question]]:
+        """What can be tried, with the question about the changed text."""
+        asked = Asked.of(view, finding)
+        if asked is None:
+            return
+        tried = 0
+        for propose in FIXES.get(finding.code, ()):
+            for candidate in propose(asked):
+                tried += 1
+                if tried > _TRIED:
+                    return
+                question = _changed(workshop, view, candidate)
+                if question is not None:
+                    yield candidate, question
+
+    def _key(
+        self, view: View, question: Question, finding: Finding, target: Target | None
+    ) -> object:
+        name = target.name if target is not None else ""
+        return view.answer.question.key, question.key, finding.code, name
+
+    async def _verdict(
+        self,
+        workshop: Workshop,
+        view: View,
+        question: Question,
+        finding: Finding,
+        candidate: Candidate,
+        target: Target | None,
+    ) -> _Verdict:
+        code = finding.code
+        before = await workshop.trace(view.answer.question)
+        after = await workshop.trace(question)
+        if before is None or after is None:
+            return _Verdict("it could not be traced")
+        seen = View(after, question.module, after.question, question.subject)
+        if not isinstance(after.reply, Traced):
+            why = failures.summary(after.reply, seen)
+            return _Verdict(f"it cannot be traced any more: {why}")
+        if not isinstance(before.reply, Traced):
+            return _Verdict(effect="no error")
+        compared = await workshop.compare(before, after)
+        if compared is None:
+            return _Verdict("it could not be compared")
+        if candidate.same and not compared.same:
+            return _Verdict(compared.words)
+        if code not in _COMPILED:
+            target = None
+        first = await self._looked_at(workshop, before, code, target)
+        second = await self._looked_at(workshop, after, code, target)
+        if first is None or second is None:
+            return _Verdict("it could not be compiled")
+        words = list(effects.words(first.figures, second.figures))
+        gone = second.findings < first.findings
+        if code in OF_KERNELS:
+            helps = second.findings <= first.findings and effects.fewer(
+                first.figures, second.figures
+            )
+        else:
+            helps = gone
+        if not helps:
+            return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
+        if code in OF_KERNELS and target is not None and words:
+            words[-1] += f" on {target.short}"
+        was, now = compared.nonfinite
+        if was != now:
+            words.insert(0, f"NaN or infinite gradients {was} → {now}")
+        return _Verdict(effect=", ".join(words))
+
+    async def _looked_at(
+        self, workshop: Workshop, answer: Answer, code: str, target: Target | None
+    ) -> _Look | None:
+        question = answer.question
+        view = View(answer, question.module, question, question.subject)
+        outlined = await workshop.outline(answer)
+        if outlined is None or not isinstance(answer.reply, Traced):
+            return None
+        result = await self._result(workshop, answer, target) if target is not None else None
+        compiled = result.outcome if result is not None else None
+        if not isinstance(compiled, Compiled):
+            compiled = None
+        if code in OF_KERNELS:
+            if result is None or compiled is None:
+                return None
+            found = list(noticing.of_kernels(view, outlined, result, [code]))
+        elif code in OF_PROGRAMS:
+            found = list(noticing.of_program(view, outlined, [code]))
+        else:
+            found = [each for each in noticing.of_text(question.module) if each.code == code]
+        return _Look(len(found), Figures.of(answer.reply, outlined, compiled))
+
+    async def _result(self, workshop: Workshop, answer: Answer, target: Target) -> Result | None:
+        interpreter = workshop.project.interpreter
+        if interpreter is None:
+            return None
+        try:
+            return await self.compiling().get(answer, target, interpreter.path, workshop.lower)
+        except Gone:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is found of one code in one form of a function, and its figures."""
+
+    findings: int
+    figures: Figures
+
+
+def _applied(view: View, candidate: Candidate) -> str:
+    return applied(view.module.text, candidate.edits)
+
+
+def _changed(workshop: Workshop, view: View, candidate: Candidate) -> Question | None:
+    """The question that the changed text asks about the same function and set; nothing where it asks none, or the same."""
+    before = view.answer.question
+    try:
+        text = _applied(view, candidate)
+    except ValueError:
+        return None
+    scratch = Document(before.path, text)
+    asked = _question(workshop, scratch, before.subject.name, before.set.name)
+    return asked if asked is not None and asked.key != before.key else None
+
+
+def _question(
+    workshop: Workshop, document: Document, function: str, set_name: str
+) -> Question | None:
+    """What a text asks about a function; with its first set where it has none of that name."""
+    project = workshop.project
+    subjects = document.subjects(project.outside)
+    subject = next((each for each in subjects if each.name == function), None)
+    if subject is None or not subject.examples.sets:
+        return None
+    sets = subject.examples.sets
+    chosen = next((each for each in sets if each.name == set_name), sets[0])
+    asked = ask(document, subject, chosen, root=project.root, environment=project.environment)
+    return asked if isinstance(asked, Question) else None
+
+
+def _fix(finding: Finding, candidate: Candidate, verdict: _Verdict) -> Fix:
+    effect = f" ({verdict.effect})" if verdict.effect else ""
+    return Fix(
+        finding,
+        candidate.title + effect,
+        candidate.edits,
+        candidate.safe and candidate.same,
+    )

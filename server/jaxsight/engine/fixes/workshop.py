@@ -1,0 +1,142 @@
+"""Where candidates are tried: a tracer of their own, so that what a person waits for never waits for them, nor ends with them.
+
+It starts when the first candidate is to be tried and ends when none was for a while. What it runs is user code, on drawn inputs: it has the
+limits of a tracer, and none of it is told of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from jaxsight.engine.cache import Recent
+from jaxsight.engine.documents import Document
+from jaxsight.engine.projects import Project
+from jaxsight.engine.questions import Question
+from jaxsight.engine.views import Answer
+from jaxsight.tracer.protocol import (
+    Compare,
+    Compared,
+    Failed,
+    Lower,
+    Lowered,
+    Outline,
+    Outlined,
+    Traced,
+)
+from jaxsight.workers.limits import Limits
+from jaxsight.workers.outcomes import Died
+from jaxsight.workers.supervisor import Tracers
+
+log = logging.getLogger(__name__)
+
+IDLE = 30.0
+"""Seconds without a candidate after which the process ends."""
+_KEPT = 8
+"""Traces that are asked about again: a tracer keeps twice as many."""
+
+
+@dataclass(eq=False, slots=True)
+class Workshop:
+    """One per project."""
+
+    project: Project
+    documents: Mapping[str, Document]
+    _tracers: Tracers | None = None
+    _answers: Recent[str, Answer] = field(default_factory=lambda: Recent(_KEPT))
+    _ending: asyncio.Task[None] | None = None
+
+    async def trace(self, question: Question) -> Answer | None:
+        """What a question is answered by; nothing where there can be no tracer, or the answer is that it died."""
+        question = replace(question, key=f"{question.key} to be fixed")
+        if (known := self._answers.get(question.key)) is not None:
+            return known
+        tracers = self._started()
+        if tracers is None:
+            return None
+        for path, document in self.documents.items():
+            tracers.overlay(path, None if path == question.path else document.module.text)
+        reply = await tracers.request(question.request(tracers.next_id()))
+        if not isinstance(reply, Traced | Failed):
+            return None
+        answer = Answer(question, reply)
+        self._answers.put(question.key, answer)
+        return answer
+
+    async def outline(self, answer: Answer) -> Outlined | None:
+        """What was traced as plain data."""
+        tracers = self._started()
+        if tracers is None or not isinstance(answer.reply, Traced):
+            return None
+        reply = await tracers.request(Outline(tracers.next_id(), answer.reply.id))
+        if isinstance(reply, Outlined):
+            return reply
+        self._gone(answer)
+        return None
+
+    async def lower(self, answer: Answer, platform: str) -> Lowered | Failed | Died | None:
+        """What was traced in StableHLO."""
+        tracers = self._started()
+        if tracers is None or not isinstance(answer.reply, Traced):
+            return None
+        reply = await tracers.request(Lower(tracers.next_id(), answer.reply.id, platform))
+        if isinstance(reply, Lowered | Died):
+            return reply
+        self._gone(answer)
+        return None
+
+    async def compare(self, before: Answer, after: Answer) -> Compared | None:
+        """Whether two functions compute the same; nothing where that is not known."""
+        tracers = self._started()
+        match before.reply, after.reply:
+            case (Traced(id=one), Traced(id=other)) if tracers is not None:
+                reply = await tracers.request(Compare(tracers.next_id(), one, other))
+                if isinstance(reply, Compared):
+                    return reply
+                log.info("two functions could not be compared: %s", reply)
+                self._gone(before)
+                self._gone(after)
+        return None
+
+    async def aclose(self) -> None:
+        """End the process."""
+        self._answers.clear()
+        tracers, self._tracers = self._tracers, None
+        if tracers is not None:
+            await tracers.aclose()
+
+    def rest(self) -> None:
+        """Nothing is to be tried just now."""
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = asyncio.create_task(self._end_later())
+
+    async def _end_later(self) -> None:
+        await asyncio.sleep(IDLE)
+        await self.aclose()
+
+    def _gone(self, answer: Answer) -> None:
+        self._answers.pop(answer.question.key)
+
+    def _started(self) -> Tracers | None:
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+        project = self.project
+        if self._tracers is None and project.interpreter is not None and not project.untrusted:
+            timeouts = project.settings.timeouts
+            self._tracers = Tracers(
+                project.interpreter.path,
+                project.root,
+                limits=Limits(
+                    execute=timeouts.execute,
+                    inputs=timeouts.inputs,
+                    trace=timeouts.trace,
+                    memory=project.settings.memory_limit,
+                ),
+                spare=False,
+                variables={"JAX_PLATFORMS": "cpu"},
+            )
+        return self._tracers

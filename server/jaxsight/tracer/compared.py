@@ -1,0 +1,294 @@
+"""Whether two traced functions compute the same: the answer to `Compare`.
+
+Both are run on this machine's CPU, on the same drawn inputs, and what they give is held against each other, gradients too where both have
+them. The only module of the tracer that runs what was traced: never what calls back into Python or has effects, never what is too large.
+Captured arrays are arguments here, so that nothing is folded while it is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer import protocol
+from jaxsight.tracer.compat import jaxprs
+
+LARGEST = 512 << 20
+"""Bytes of all values of a program's largest step, or of all its inputs and results, above which it is not run."""
+
+TOLERANCE = {8: 1e-11, 4: 1e-5, 2: 1e-2, 1: 2e-1}
+"""Of the larger of two numbers, by the bytes of a floating-point number: what another order of operations may change."""
+_BELOW = 0.1
+"""Share of the tolerance that is granted of an array's root mean square too, for numbers that cancel."""
+
+_CALLBACKS = ("callback", "infeed", "outfeed", "print", "io_")
+
+Draw = Callable[[np.random.Generator, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """A program to be run: its jaxpr, its captured arrays, the names and types of its inputs."""
+
+    jaxpr: Any
+    constants: tuple[Any, ...]
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(traced: Any) -> _Run:
+        opened = jaxprs.open_jaxpr(traced.jaxpr)
+        info = opened.debug_info
+        names = tuple(str(name or "") for name in getattr(info, "arg_names", None) or ())
+        if len(names) != len(opened.invars):
+            names = tuple(map(str, range(len(opened.invars))))
+        return _Run(opened, tuple(getattr(traced.jaxpr, "consts", ())), names)
+
+    @property
+    def inputs(self) -> list[Any]:
+        return [var.aval for var in self.jaxpr.invars]
+
+    @property
+    def outputs(self) -> list[Any]:
+        return [var.aval for var in self.jaxpr.outvars]
+
+    def __call__(self, constants: Sequence[Any], *args: Any) -> list[Any]:
+        return list(jax.core.eval_jaxpr(self.jaxpr, constants, *args))
+
+
+class Incomparable(Exception):
+    """Why two programs are not compared, or are not the same, for people."""
+
+
+def compared(request: protocol.Compare, before: Any, after: Any) -> protocol.Compared:
+    """Run both, several times. Errors of the changed function's run are differences; so is what cannot be compared."""
+    try:
+        return _compared(request, _Run.of(before), _Run.of(after))
+    except Incomparable as error:
+        return protocol.Compared(request.id, False, str(error))
+
+
+def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.Compared:
+    for run in (before, after):
+        _check(run)
+    _same_types(before, after)
+    device = jax.local_devices(backend="cpu")[0]
+    exact, nonfinite, gradients = True, [0, 0], 0
+    with jax.default_device(device):
+        run_before, run_after = jax.jit(before), jax.jit(after)
+        grad_before, grad_after = jax.jit(_gradient(before)), jax.jit(_gradient(after))
+        differentiable = _differentiable(before) and _traces(grad_before, before)
+        if differentiable and not _traces(grad_after, after):
+            raise Incomparable("the changed function has no gradient, and the original has one")
+        for seed, draw in enumerate(_DRAWS):
+            given = _drawn(before, draw, np.random.default_rng(seed))
+            first = run_before(before.constants, *given.values())
+            others = _matched(before, after, given)
+            second = run_after(after.constants, *others)
+            for index, (one, other) in enumerate(zip(first, second, strict=True)):
+                exact &= _agree(f"result {index}", one, other)
+            if not differentiable or draw is _unusual:
+                continue
+            slopes = dict(zip(given, grad_before(before.constants, *given.values()), strict=True))
+            for (name, aval), slope in zip(
+                _named(after), grad_after(after.constants, *others), strict=True
+            ):
+                if name not in slopes or not _is_float(aval):
+                    continue
+                one, other = np.asarray(slopes[name]), np.asarray(slope)
+                nonfinite[0] += int((~np.isfinite(_wide(one))).sum())
+                nonfinite[1] += int((~np.isfinite(_wide(other))).sum())
+                # What was NaN may become a number; what was a number may not become another one.
+                kept = np.isfinite(_wide(one))
+                exact &= _agree(f"the gradient of {name}", one[kept], other[kept])
+            gradients += 1
+    words = "equal to the bit" if exact else "equal within rounding"
+    return protocol.Compared(
+        request.id, True, words, exact, gradients, (nonfinite[0], nonfinite[1])
+    )
+
+
+def _check(run: _Run) -> None:
+    effects = getattr(run.jaxpr, "effects", None)
+    if effects:
+        raise Incomparable("it has effects, so it is not run")
+    total = sum(map(avals.size, [*run.inputs, *run.outputs]))
+    if total > LARGEST:
+        raise Incomparable("its inputs and results are too large to be run for a comparison")
+    for equation in _equations(run.jaxpr):
+        name = equation.primitive.name
+        if any(word in name for word in _CALLBACKS):
+            raise Incomparable(f"it has a {name}, so it is not run")
+        if sum(avals.size(var.aval) for var in equation.outvars) > LARGEST:
+            raise Incomparable("it makes arrays that are too large for a comparison")
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        yield equation
+        for part in jaxprs.inner(equation):
+            yield from _equations(part.jaxpr)
+
+
+def _same_types(before: _Run, after: _Run) -> None:
+    def kinds(run: _Run) -> list[tuple[Any, Any]]:
+        return [(aval.shape, aval.dtype) for aval in run.outputs]
+
+    if kinds(before) != kinds(after):
+        texts = [", ".join(avals.array_text(dtype, shape) for shape, dtype in kinds(run)) for run in (before, after)]  # fmt: skip
+        raise Incomparable(f"it gives {texts[1] or 'nothing'} instead of {texts[0] or 'nothing'}")
+
+
+def _named(run: _Run) -> list[tuple[str, Any]]:
+    return list(zip(run.names, run.inputs, strict=True))
+
+
+def _matched(before: _Run, after: _Run, given: dict[str, Any]) -> list[Any]:
+    """The same inputs for the changed program; what only it takes is the captured array of that type."""
+    left = {id(each): each for each in before.constants}
+    found = []
+    for name, aval in _named(after):
+        value = given.get(name)
+        if value is None:
+            value = next((each for each in left.values() if _fits(each, aval)), None)
+            if value is None:
+                raise Incomparable(f"nothing is known to give for {name}")
+            left.pop(id(value))
+            value = jnp.asarray(value, aval.dtype)
+        if (value.shape, value.dtype) != (aval.shape, aval.dtype):
+            raise Incomparable(f"{name} is of another type now")
+        found.append(value)
+    return found
+
+
+def _fits(value: Any, aval: Any) -> bool:
+    shape = getattr(value, "shape", None)
+    return bool(shape == aval.shape and jnp.asarray(value).dtype == aval.dtype)
+
+
+def _gradient(run: _Run) -> Callable[..., list[Any]]:
+    """The gradient of the sum of all floating-point results; zeros for inputs that have none."""
+
+    def gradient(constants: Sequence[Any], *args: Any) -> list[Any]:
+        chosen = [index for index, aval in enumerate(run.inputs) if _is_float(aval)]
+
+        def total(floats: Sequence[Any]) -> Any:
+            whole = list(args)
+            for index, value in zip(chosen, floats, strict=True):
+                whole[index] = value
+            parts = [
+                jnp.sum(jnp.real(result).astype(jnp.float32))
+                for result in run(constants, *whole)
+                if _is_float(result)
+            ]
+            return sum(parts[1:], parts[0])
+
+        slopes = jax.grad(total)([args[index] for index in chosen])
+        found: list[Any] = [jnp.zeros(())] * len(args)
+        for index, slope in zip(chosen, slopes, strict=True):
+            found[index] = slope
+        return found
+
+    return gradient
+
+
+def _differentiable(run: _Run) -> bool:
+    return any(map(_is_float, run.inputs)) and any(map(_is_float, run.outputs))
+
+
+def _traces(gradient: Any, run: _Run) -> bool:
+    try:
+        gradient.trace(run.constants, *(_struct(aval) for aval in run.inputs))
+    except Exception:  # noqa: BLE001 - rules of derivatives may be the user's
+        return False
+    return True
+
+
+def _struct(aval: Any) -> Any:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)  # type: ignore[no-untyped-call]
+
+
+def _is_float(aval: Any) -> bool:
+    return bool(jnp.issubdtype(aval.dtype, jnp.floating))
+
+
+def _agree(what: str, one: Any, other: Any) -> bool:
+    """Whether two arrays are equal to the bit. Raises when they are not even equal within rounding."""
+    if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+        one, other = jax.random.key_data(one), jax.random.key_data(other)
+    one, other = np.asarray(one), np.asarray(other)
+    if one.shape != other.shape:
+        raise Incomparable(f"{what} has another shape")
+    if one.tobytes() == other.tobytes():
+        return True
+    if not jnp.issubdtype(one.dtype, jnp.inexact):
+        raise Incomparable(f"{what} is not the same: {_first(one, other, one != other)}")
+    bytes_each = np.dtype(one.dtype).itemsize // (2 if one.dtype.kind == "c" else 1)
+    tolerance = TOLERANCE[bytes_each]
+    a, b = _wide(one), _wide(other)
+    finite = np.isfinite(a)
+    scale = math.sqrt(float(np.mean(np.abs(a[finite]) ** 2))) if finite.any() else 0.0
+    with np.errstate(all="ignore"):
+        near = np.abs(a - b) <= tolerance * (np.maximum(np.abs(a), np.abs(b)) + _BELOW * scale)
+    near |= (a == b) | (np.isnan(a) & np.isnan(b))
+    if not near.all():
+        raise Incomparable(f"{what} is not the same: {_first(a, b, ~near)}")
+    return False
+
+
+def _first(one: Any, other: Any, where: Any) -> str:
+    index = tuple(int(i) for i in np.argwhere(where)[0])
+    at = f" at {list(index)}" if index else ""
+    return f"{other[index]} instead of {one[index]}{at}"
+
+
+def _wide(value: Any) -> Any:
+    return np.asarray(value).astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+
+
+def _drawn(run: _Run, draw: Draw, generator: np.random.Generator) -> dict[str, Any]:
+    return {name: _array(aval, draw, generator) for name, aval in _named(run)}
+
+
+def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
+    dtype, shape = aval.dtype, aval.shape
+    if jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        count = math.prod(shape)
+        seeds = generator.integers(0, 1 << 31, size=count)
+        keys = [jax.random.key(int(seed), impl=dtype._impl) for seed in seeds]
+        return jnp.stack(keys).reshape(shape) if shape else keys[0]
+    if dtype == jnp.bool_:
+        return jnp.asarray(generator.integers(0, 2, size=shape) == 1)
+    if jnp.issubdtype(dtype, jnp.integer):
+        low = 0 if jnp.issubdtype(dtype, jnp.unsignedinteger) or draw is _normal else -3
+        return jnp.asarray(generator.integers(low, 8, size=shape), dtype)
+    numbers = draw(generator, shape)
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        return jnp.asarray(numbers + 1j * draw(generator, shape), dtype)
+    return jnp.asarray(numbers, dtype)
+
+
+def _normal(generator: np.random.Generator, shape: Any) -> Any:
+    return generator.normal(size=shape)
+
+
+def _positive(generator: np.random.Generator, shape: Any) -> Any:
+    return generator.uniform(0.1, 3.0, size=shape)
+
+
+def _special(generator: np.random.Generator, shape: Any) -> Any:
+    """Where functions have their edges."""
+    return generator.choice([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 100.0, 1e-6], size=shape)
+
+
+def _unusual(generator: np.random.Generator, shape: Any) -> Any:
+    return generator.choice([0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.3], size=shape)
+
+
+_DRAWS: tuple[Draw, ...] = (_normal, _positive, _special, _unusual)
