@@ -19,7 +19,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         return
     graph = reading.compiled.graph
     awaited = {
-        edge.source.index: edge
+        edge.source.index
         for edge in graph.edges
         if edge.source.what == "kernel" and edge.target.what == "kernel"
     }
@@ -36,7 +36,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if not 1 < length <= TINY:
             continue
         told.add(step.path)
-        stored = awaited[index].value
+        stored = reading.flow.value(step.results[0])
         yield Noticed(
             CODE,
             f"{reading.quoted(step.path)} reduces {length} numbers at a time, and ends kernel {index + 1} of {graph.kernel_count} for "

@@ -37,9 +37,11 @@ def find(reading: Reading) -> Iterator[Noticed]:
             and not any(path in each.equations for each in consumers)
             and flow.value(step.results[0]).text == temporary.value.text
         ]
-        if not made or made[-1].path in told or not _is_cheap(reading, made[-1]):
+        if not made or not _is_cheap(reading, made[-1]):
             continue
-        at = made[-1].path
+        at = _written(reading, made[-1]).path
+        if at in told:
+            continue
         told.add(at)
         kernels = ", ".join(str(index + 1) for index in sorted(set(temporary.consumers))[:4])
         yield Noticed(
@@ -49,6 +51,16 @@ def find(reading: Reading) -> Iterator[Noticed]:
             "behind `jax.lax.optimization_barrier` of what it is made of, it is computed where it is needed.",
             at,
         )
+
+
+def _written(reading: Reading, step: Step) -> Step:
+    """Where a value was written: a conversion stands for what is converted."""
+    while step.primitive == "convert_element_type":
+        before = reading.flow.made_by(step.operands[0])
+        if before is None:
+            break
+        step = before
+    return step
 
 
 def _is_cheap(reading: Reading, step: Step) -> bool:

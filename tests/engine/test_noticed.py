@@ -1,0 +1,99 @@
+"""Findings of programs and of kernels, as `tests/fixtures/noticed` has them written under the lines that they speak of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import jax
+import pytest
+import pytest_asyncio
+
+from jaxsight.engine.session import Session
+from tests.engine.rendering import with_marks, without_marks
+from tests.engine.test_fixtures import FIXTURES, check
+from tests.quiet import QUIET
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+TARGETS = {"h100": "cuda:h100", "cpu": "cpu"}
+RELEASE = (0, 12)
+"""What XLA makes of a program depends on its version: the fixtures are of this one."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[Session]:
+    session = Session()
+    yield session
+    await session.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+@pytest.mark.skipif(jax.__version_info__[:2] != RELEASE, reason="the figures are of JAX 0.12")
+@pytest.mark.parametrize("name", sorted(file.stem for file in (FIXTURES / "noticed").glob("*.py")))
+async def test_findings_of_programs_and_kernels(
+    name: str, session: Session, update_fixtures: bool
+) -> None:
+    file = FIXTURES / "noticed" / f"{name}.py"
+    target = TARGETS[name.rpartition("_")[2]]
+    session.configure([str(FIXTURES)], {"python": sys.executable, "target": target})
+    source = without_marks(file.read_text(encoding="utf-8"))
+    session.open(str(file), source)
+    findings = await session.findings(str(file), kernels=True)
+    session.close(str(file))
+    check(file, with_marks(source, findings), update_fixtures)
+
+
+CAPTURED = '''\
+import jax.numpy as jnp
+import numpy as np
+
+TABLE = np.random.default_rng(0).normal(size=1_000_000).astype("float32")
+
+
+def ranked(x):
+    """
+    Example inputs:
+        x: f32[1000000]
+    """
+    return x + jnp.sort(TABLE)
+'''
+
+
+async def test_a_fold_of_minutes_is_told_and_not_begun(tmp_path: Path, session: Session) -> None:
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
+    path = str(tmp_path / "model.py")
+    session.open(path, CAPTURED)
+    before = session.compiles
+    codes = {finding.code for finding in await session.findings(path, kernels=True)}
+    session.close(path)
+    assert {"JX101", "JX102"} <= codes
+    assert session.compiles == before
+
+
+async def test_a_comment_leaves_a_finding_out_and_an_idle_one_is_told(
+    tmp_path: Path, session: Session
+) -> None:
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
+    path = str(tmp_path / "ignored.py")
+    text = CAPTURED.replace("sort(TABLE)", "sort(TABLE)  # jaxsight: ignore[JX101, JX102, JX401]")
+    session.open(path, text)
+    found = await session.findings(path, kernels=True)
+    session.close(path)
+    assert [finding.code for finding in found] == ["JX910"]
+    assert "`JX401`" in found[0].message
+
+
+async def test_what_only_kernels_tell_is_left_when_nothing_is_compiled(
+    tmp_path: Path, session: Session
+) -> None:
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu", **QUIET})
+    path = str(tmp_path / "sums.py")
+    text = CAPTURED.replace("x + jnp.sort(TABLE)", "x * TABLE")
+    session.open(path, text)
+    before = session.compiles
+    codes = [finding.code for finding in await session.findings(path, kernels=False)]
+    session.close(path)
+    assert codes == ["JX101"]
+    assert session.compiles == before
