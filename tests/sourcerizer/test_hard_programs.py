@@ -60,6 +60,7 @@ def test_hard_programs(module, x64):
 def test_some_of_each_module():
     named = (
         "updates_of_all_sorts", "custom_vjp_in_its_gradient", "callbacks", "a_primitive_of_ones_own",
-        "custom_linear_solve_of", "complex_numbers", "remat_with_its_defaults",
+        "custom_linear_solve_of", "complex_numbers", "remat_with_its_defaults", "gradient_of_a_shard_map",
+        "fori_with_traced_bounds", "mantissas_and_exponents", "typed_keys_in", "named_tuples_in", "gradient_of_norm",
     )  # fmt: skip
     assert not failures("--x64", "off", *named)

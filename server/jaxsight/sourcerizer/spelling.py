@@ -364,6 +364,8 @@ def _plain(found: Any) -> Expr:
 def typed(value: Any) -> Expr:
     """A scalar array's value with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`; odd NaNs by their bits."""
     found = np.asarray(value)
+    if found.dtype == jax.dtypes.float0:
+        return call("np.zeros", Atom("()"), dtype(found.dtype))
     native = found.dtype.isbuiltin == 1
     name = found.dtype.name
     try:
