@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -140,6 +141,35 @@ def keywords(given: Mapping[str, Expr]) -> tuple[Keyword, ...]:
 
 def is_identifier(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name)
+
+
+_NUMBER = re.compile(r"-?\d|-?(jnp\.)?(inf|nan)\b|(True|False)$")
+
+
+def is_number(expr: Any) -> bool:
+    """A Python number, or one with a dtype of NumPy's."""
+    match expr:
+        case Atom(text):
+            return _NUMBER.match(text) is not None
+        case Call(Atom(text), (inner,)):
+            return text == "complex" or (text.startswith(("np.", "jnp.")) and is_number(inner))
+        case _:
+            return False
+
+
+def uses_python(expr: Any) -> bool:
+    """Whether there are operators, methods or indices in an expression, which the values that they are used on decide about."""
+    match expr:
+        case Binary() | Unary() | Index() | Attribute():
+            return True
+        case Call(function, items):
+            return uses_python(function) or any(map(uses_python, items))
+        case Sequence_(_, items):
+            return any(map(uses_python, items))
+        case Keyword(_, value) | Star(value) | Lambda(_, value) | Pair(_, value):
+            return uses_python(value)
+        case _:
+            return False
 
 
 def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:

@@ -48,6 +48,8 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
             explained.append(
                 (name, f"is built in: the program holds for {_shown(given.value)} alone")
             )
+        if given.defaulted:
+            test = f"{name} is not ... and {test}"
         statements.append(Raw(_refusal(test, name, given.value)))
     return Checks(tuple(statements), tuple(explained))
 

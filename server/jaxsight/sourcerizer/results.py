@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.exprs import Atom, Expr, Keyword, call, dict_, list_, tuple_
+from jaxsight.sourcerizer.exprs import (
+    Atom,
+    Attribute,
+    Expr,
+    Index,
+    Keyword,
+    call,
+    dict_,
+    list_,
+    tuple_,
+)
 from jaxsight.sourcerizer.layout import flat
 
 Opaque = Callable[[Any, str], Expr]
@@ -47,7 +58,7 @@ def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaq
             return tuple_(map(inner, structure))
         case list() if type(structure) is list:
             return list_(map(inner, structure))
-        case tuple() if hasattr(structure, "_fields") and spelling.type_path(type(structure)):
+        case tuple() if _is_of_fields(structure) and spelling.type_path(type(structure)):
             return _from_fields(
                 structure, dict(zip(structure._fields, structure, strict=True)), inner
             )
@@ -62,6 +73,37 @@ def _keys(structure: dict[Any, Any]) -> list[Expr] | None:
         return None
 
 
+def _is_of_fields(structure: Any) -> bool:
+    """Whether it is a named tuple whose children are its fields: some are registered with children of their own."""
+    if not hasattr(structure, "_fields"):
+        return False
+    registry: Any = jax.tree_util.default_registry
+    one_level = registry.flatten_one_level(structure)
+    children = list(one_level[0]) if one_level else []
+    return len(children) == len(structure) and all(map(operator.is_, children, structure))
+
+
+def _parts(expr: Expr, value: Any, depth: int = 4) -> Iterator[tuple[Expr, Any]]:
+    """An argument and what it holds, each with how it is read."""
+    yield expr, value
+    if depth == 0:
+        return
+    match value:
+        case tuple() if hasattr(value, "_fields"):
+            names: Any = getattr(value, "_fields", ())
+            for name, part in zip(names, value, strict=True):
+                yield from _parts(Attribute(expr, name), part, depth - 1)
+        case tuple() | list():
+            for index, part in enumerate(value):
+                yield from _parts(Index(expr, (Atom(str(index)),)), part, depth - 1)
+        case dict():
+            for key, part in value.items():
+                if isinstance(key, str):
+                    yield from _parts(Index(expr, (spelling.text(key),)), part, depth - 1)
+        case _:
+            return
+
+
 def _from_fields(structure: Any, fields: dict[str, Any], inner: Callable[[Any], Expr]) -> Expr:
     path = spelling.type_path(type(structure))
     return call(str(path), *(Keyword(name, inner(part)) for name, part in fields.items()))
@@ -70,10 +112,11 @@ def _from_fields(structure: Any, fields: dict[str, Any], inner: Callable[[Any], 
 def _other(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
     numbers, tree = jax.tree.flatten(structure)
     given = list_(leaves[number] for number in numbers)
-    for expr, value in arguments:
-        held: Any = jax.tree.structure(value)
-        if held == tree:
-            return call("jax.tree.unflatten", call("jax.tree.structure", expr), given)
+    for parameter, argument in arguments:
+        for expr, value in _parts(parameter, argument):
+            held: Any = jax.tree.structure(value)
+            if held == tree:
+                return call("jax.tree.unflatten", call("jax.tree.structure", expr), given)
     made = _dataclass(structure, leaves, arguments, opaque)
     if made is not None:
         return made

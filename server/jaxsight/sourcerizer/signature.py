@@ -52,6 +52,8 @@ class Fixed:
     value: Any
     parameter: str
     """Which it is, or is part of."""
+    defaulted: bool = False
+    """It is a default that no text can hold, and was not passed: `...` stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ def bind(
     for position, parameter in enumerate(parameters):
         if parameter.name not in bound.arguments:
             if parameter.default is not inspect.Parameter.empty:
-                fixed.append(Fixed(Atom(parameter.name), parameter.default, parameter.name))
+                unheld = _default(parameter.default) == "..."
+                fixed.append(Fixed(Atom(parameter.name), parameter.default, parameter.name, unheld))
             continue
         given = bound.arguments[parameter.name]
         is_static = position in static.positions or parameter.name in static.names

@@ -36,6 +36,9 @@ from jaxsight.sourcerizer.exprs import (
     tuple_,
 )
 
+_LONGEST = 60
+"""Characters of a value that a message shows."""
+
 
 class Unwritable(Exception):
     """A value that has no spelling through public names."""
@@ -43,7 +46,10 @@ class Unwritable(Exception):
     def __init__(self, value: Any, why: str = "") -> None:
         self.value = value
         about = f"{type(value).__module__}.{type(value).__qualname__}"
-        super().__init__(f"no public spelling for {value!r} ({about}){': ' + why if why else ''}")
+        shown = repr(value)
+        if len(shown) > _LONGEST:
+            shown = f"{shown[:_LONGEST]}…"
+        super().__init__(f"no public spelling for {shown} ({about}){': ' + why if why else ''}")
 
 
 PUBLIC_MODULES = (
@@ -159,14 +165,31 @@ def primitive(given: Any) -> str:
 
 
 def _elsewhere(given: Any) -> str | None:
-    for module_name, module in list(sys.modules.items()):
-        root = module_name.partition(".")[0]
-        if root in ("jax", "jaxlib", "jaxsight", "__main__") or module is None:
-            continue
-        for name, found in list(getattr(module, "__dict__", {}).items()):
-            if found is given and is_identifier(name):
-                return _path(module_name, name)
-    return None
+    """Where another package's object is had from: public modules first, short paths before long ones."""
+    places = [
+        (module_name, name)
+        for module_name, module in list(sys.modules.items())
+        if module_name.partition(".")[0] not in ("jax", "jaxlib", "jaxsight", "__main__")
+        for name, found in list(getattr(module, "__dict__", {}).items())
+        if found is given and is_identifier(name)
+    ]
+    return _path(*min(places, key=_by_openness)) if places else None
+
+
+def package_of(given: Any) -> str | None:
+    """The package that a primitive is of, where that is not JAX."""
+    if id(given) in _extended() or public_path(given) or _from_a_program(given):
+        return None
+    path = _elsewhere(given)
+    return path.partition(".")[0] if path else None
+
+
+def _by_openness(place: tuple[str, str]) -> tuple[bool, int, str]:
+    return (_is_private(place[0]), place[0].count("."), place[0])
+
+
+def _is_private(module: str) -> bool:
+    return any(part.startswith("_") for part in module.split("."))
 
 
 _AT_HAND = frozenset(
@@ -272,12 +295,34 @@ def public_path(value: Any) -> str | None:
         return None
     if module.partition(".")[0] in ("jaxlib", "__main__"):
         return None
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not value:
-        return None
-    return _path(module, name)
+    homes = [module, *_public_homes(module)] if _is_private(module) else [module]
+    for home in sorted(homes, key=lambda home: _by_openness((home, name))):
+        found: Any = sys.modules.get(home)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is value:
+            return _path(home, name)
+    return None
+
+
+def _public_homes(module: str) -> list[str]:
+    """The public modules of a private one's package, which may export what it defines."""
+    root = module.partition(".")[0]
+    return [
+        name
+        for name in list(sys.modules)
+        if name.partition(".")[0] == root and not _is_private(name)
+    ]
+
+
+def functions_called(name: str, root: str) -> list[str]:
+    """Paths of a package's public functions of that name, the shortest first."""
+    found = [
+        (module_name, name)
+        for module_name in _public_homes(root)
+        if callable(getattr(sys.modules[module_name], name, None))
+    ]
+    return [_path(*place) for place in sorted(found, key=_by_openness)]
 
 
 def dtype(value: Any) -> Expr:

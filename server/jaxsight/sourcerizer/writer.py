@@ -46,8 +46,10 @@ from jaxsight.sourcerizer.exprs import (
     call,
     fill,
     is_identifier,
+    is_number,
     parsed,
     tuple_,
+    uses_python,
 )
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
@@ -572,7 +574,7 @@ class Scope:
                 group: Sequence[Any] = window.window.equations
                 position += len(group)
                 self.writer.equations += len(group)
-                expr = fill(window.expr, [self.read(var) for var in window.window.inputs])
+                expr = self._fill(window.expr, window.window.inputs)
                 start = len(self.body)
                 self._assign(group, Proved(expr, 0), named.get(position - 1), uses)
                 self._place(start, equation)
@@ -695,7 +697,15 @@ class Scope:
 
     def _filled(self, proved: Proved, equation: Any) -> Proved:
         variables = [atom for atom in equation.invars if not is_literal(atom)]
-        return Proved(fill(proved.expr, [self.read(atom) for atom in variables]), proved.results)
+        return Proved(self._fill(proved.expr, variables), proved.results)
+
+    def _fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
+        """An expression about variables. Where all of these are numbers they are made arrays: Python would compute with them itself."""
+        operands = [self.read(var) for var in variables]
+        if operands and all(map(is_number, operands)) and uses_python(expr):
+            operands = [call("jnp.asarray", operand) for operand in operands]
+        filled: Expr = fill(expr, operands)
+        return filled
 
     def function(
         self,

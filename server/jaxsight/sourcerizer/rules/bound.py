@@ -78,6 +78,18 @@ def _is_default(given: Any, default: Any) -> bool:
         return False
 
 
+def by_package(view: View) -> Iterator[Expr]:
+    """The same for a primitive of another package: a function of its name there, `equinox.internal.unvmap_any(x)`."""
+    package = spelling.package_of(view.primitive)
+    if package is None or not is_identifier(view.name):
+        return
+    for path in spelling.functions_called(view.name, package):
+        given = {name: spelling.value(value) for name, value in view.params.items()}
+        yield call(path, *view.operands)
+        if given and all(map(is_identifier, given)):
+            yield call(path, *view.operands, **given)
+
+
 def by_primitive(view: View) -> Iterator[Expr]:
     """`primitives.add_jaxvals_p.bind(x, y)`."""
     path = spelling.primitive(view.primitive)
