@@ -60,7 +60,7 @@ def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaq
             return list_(map(inner, structure))
         case tuple() if _is_of_fields(structure) and spelling.type_path(type(structure)):
             return _from_fields(
-                structure, dict(zip(structure._fields, structure, strict=True)), inner
+                structure, dict(zip(_field_names(structure), structure, strict=True)), inner
             )
         case _:
             return _other(structure, leaves, arguments, opaque)
@@ -71,6 +71,10 @@ def _keys(structure: dict[Any, Any]) -> list[Expr] | None:
         return [spelling.value(key) for key in structure]
     except spelling.Unwritable:
         return None
+
+
+def _field_names(given: Any) -> tuple[str, ...]:
+    return tuple(getattr(given, "_fields", ()))
 
 
 def _is_of_fields(structure: Any) -> bool:
@@ -90,8 +94,7 @@ def _parts(expr: Expr, value: Any, depth: int = 4) -> Iterator[tuple[Expr, Any]]
         return
     match value:
         case tuple() if hasattr(value, "_fields"):
-            names: Any = getattr(value, "_fields", ())
-            for name, part in zip(names, value, strict=True):
+            for name, part in zip(_field_names(value), value, strict=True):
                 yield from _parts(Attribute(expr, name), part, depth - 1)
         case tuple() | list():
             for index, part in enumerate(value):
