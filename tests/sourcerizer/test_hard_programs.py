@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jax
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -18,21 +17,6 @@ MODULES = (
     "arrays", "calls", "devices", "effects", "kernels", "linear_algebra", "loops", "primitives",
     "randomness", "signatures", "transforms", "values",
 )  # fmt: skip
-
-
-GAPS: dict[str, set[str]] = {
-    "signatures": {"argument_names_that_shadow_modules"},
-    "transforms": {"special_functions"},
-}
-"""Programs that do not pass yet, by module. One that passes has to leave this list."""
-
-if jax.__version_info__ >= (0, 12):
-    for module, name in (
-        ("arrays", "attention_and_its_gradient"),
-        ("calls", "custom_rules_that_capture_arrays"),
-        ("transforms", "hessian_of_a_function"),
-    ):
-        GAPS.setdefault(module, set()).add(name)
 
 
 def failures(*options: str) -> dict[str, str]:
@@ -54,7 +38,7 @@ def test_every_module_of_programs_is_run():
 @pytest.mark.parametrize("module", MODULES)
 def test_hard_programs(module, x64):
     failed = failures("--module", module, "--x64", x64)
-    assert {name.removesuffix("-x64") for name in failed} == GAPS.get(module, set()), failed
+    assert not failed
 
 
 def test_some_of_each_module():

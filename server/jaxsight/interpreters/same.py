@@ -1,16 +1,16 @@
 """Whether two jaxprs are one program, and if not, where they part.
 
 What may differ: names of variables and of inner jits, dead code, how a scalar literal is held, whether it is a literal or a constant,
-and the order in which loops list the values that they capture. Everything else must agree: primitives in order, their parameters,
+and the order in which loops and functions with rules of their own list the values that they capture. Everything else must agree: primitives in order, their parameters,
 operands, abstract values with weak types, effects, the rules of custom derivatives, and the bits of constants.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -20,6 +20,11 @@ from jaxsight.interpreters.compat.staging import Program, is_jaxpr, is_literal, 
 from jaxsight.interpreters.depth import room_for_nesting
 
 Token = Hashable
+Answer = TypeVar("Answer")
+
+DEEPEST_RULES = 3
+"""Rules within rules of derivatives that are compared, and written. Derivatives of higher orders are not asked for in earnest; the rules
+of some functions (`odeint`) have no end, each larger than the one around it."""
 
 _IGNORED = frozenset({"linear", "out_trees", "ft_in", "ft_out", "debug_info", "debug"})
 """Parameters that say nothing of what is computed."""
@@ -108,8 +113,10 @@ class Comparison:
 
     def __init__(self) -> None:
         self._next = 0
-        self._known: dict[tuple[int, int], tuple[Program, Program]] = {}
-        self._assumed: set[tuple[int, int, tuple[str, ...]]] = set()
+        self._order = 0
+        """How many rules of derivatives are around: what was found the same among many was not looked into as far."""
+        self._known: dict[tuple[int, int], tuple[Program, Program, int]] = {}
+        self._assumed: dict[tuple[int, int, tuple[str, ...]], int] = {}
 
     def programs(self, left: Program, right: Program) -> Difference | None:
         try:
@@ -146,13 +153,14 @@ class Comparison:
         known = self._known.get(key)
         if (
             known is not None
+            and known[2] <= self._order
             and _same_objects(known[0].consts, left.consts)
             and _same_objects(known[1].consts, right.consts)
         ):
             return
         tokens = self._binders(left.jaxpr.invars, right.jaxpr.invars)
         self._blocks(_block(left, tokens), _block(right, tokens))
-        self._known[key] = (left, right)
+        self._known[key] = (left, right, self._order)
 
     def _binders(self, left: Sequence[Any], right: Sequence[Any]) -> list[Token]:
         if len(left) != len(right):
@@ -201,6 +209,8 @@ class Comparison:
                 self._scans(left, right, ours, theirs)
             case "while":
                 self._whiles(left, right, ours, theirs)
+            case "custom_jvp_call" | "custom_vjp_call":
+                self._customs(left, right, ours, theirs)
             case name:
                 if ours != theirs:
                     raise Parted(f"operands of {name}", left.invars, right.invars)
@@ -253,6 +263,19 @@ class Comparison:
             key = f"{name}_jaxpr"
             self._captured(name, opened(left.params[key]), opened(right.params[key]), one, other)
 
+    def _customs(
+        self, left: Any, right: Any, ours: Sequence[Token], theirs: Sequence[Token]
+    ) -> None:
+        first, second = left.params["num_consts"], right.params["num_consts"]
+        if ours[first:] != theirs[second:]:
+            raise Parted(f"operands of {left.primitive.name}", left.invars, right.invars)
+        one, other = (opened(side.params["call_jaxpr"]) for side in (left, right))
+        if first or second:
+            self._captured("body", one, other, ours[:first], theirs[:second])
+        else:
+            self._inner("body", one, other)
+        self._parameters(left, right)
+
     def _parameters(self, left: Any, right: Any) -> None:
         name = left.primitive.name
         one, other = left.params, right.params
@@ -272,9 +295,9 @@ class Comparison:
             if not _sequential(one["rule"], other["rule"]):
                 self._values("rule of custom_vmap_call", one["rule"].rule, other["rule"].rule)
         if name == "custom_jvp_call":
-            skipped = skipped | {"jvp_jaxpr_fun"}
+            skipped = skipped | {"call_jaxpr", "num_consts", "jvp_jaxpr_fun"}
         if name == "custom_vjp_call":
-            skipped = skipped | {"fwd_jaxpr_thunk", "bwd"}
+            skipped = skipped | {"call_jaxpr", "num_consts", "fwd_jaxpr_thunk", "bwd"}
         if one.keys() != other.keys():
             raise Parted(f"parameters of {name}", sorted(one), sorted(other))
         for key in one:
@@ -290,19 +313,24 @@ class Comparison:
 
     def _rules(self, name: str, one: dict[str, Any], other: dict[str, Any]) -> None:
         """Rules may call their own function: what is being compared is taken to be the same until it is found not to be."""
-        types = tuple(str(var.aval) for var in opened(one["call_jaxpr"]).jaxpr.invars)
+        inputs = opened(one["call_jaxpr"]).jaxpr.invars[one["num_consts"] :]
+        types = tuple(str(var.aval) for var in inputs)
         pair = (read.rule_identity(one), read.rule_identity(other), types)
-        if pair in self._assumed:
+        if self._order >= DEEPEST_RULES or self._assumed.get(pair, DEEPEST_RULES) <= self._order:
             return
-        self._assumed.add(pair)
-        if name == "custom_jvp_call":
-            self._jvp_rules(one, other)
-        else:
-            self._vjp_rules(one, other)
+        self._assumed[pair] = self._order
+        self._order += 1
+        try:
+            if name == "custom_jvp_call":
+                self._jvp_rules(one, other)
+            else:
+                self._vjp_rules(one, other)
+        finally:
+            self._order -= 1
 
     def _jvp_rules(self, one: dict[str, Any], other: dict[str, Any]) -> None:
         for absent in read.absences(one):
-            ours, theirs = (_asked(params, absent) for params in (one, other))
+            ours, theirs = (_asked(read.jvp_rule, params, absent) for params in (one, other))
             if isinstance(ours, str) or isinstance(theirs, str):
                 if ours != theirs:
                     raise Parted(f"jvp rule for zeros {absent}", ours, theirs)
@@ -312,7 +340,11 @@ class Comparison:
             self._inner("jvp", ours.program, theirs.program)
 
     def _vjp_rules(self, one: dict[str, Any], other: dict[str, Any]) -> None:
-        ours, theirs = read.vjp_rules(one), read.vjp_rules(other)
+        ours, theirs = (_asked(read.vjp_rules, params) for params in (one, other))
+        if isinstance(ours, str) or isinstance(theirs, str):
+            if ours != theirs:
+                raise Parted("vjp rule", ours, theirs)
+            return
         self._inner("fwd", ours.forward, theirs.forward)
         if ours.forwarded != theirs.forwarded:
             raise Parted("residuals of the vjp rule", ours.forwarded, theirs.forwarded)
@@ -390,13 +422,11 @@ class Comparison:
         raise Parted(what, left, right)
 
 
-def _asked(params: dict[str, Any], absent: Sequence[bool]) -> read.Rule | str:
-    """A jvp rule, or that it does not take these symbolic zeros."""
+def _asked(rule: Callable[..., Answer], *asked: Any) -> Answer | str:
+    """A rule as a program, or that it is refused, whatever it says."""
     try:
-        return read.jvp_rule(params, absent)
-    except Exception:
-        if not any(absent):
-            raise
+        return rule(*asked)
+    except read.Refused:
         return "refused"
 
 

@@ -19,7 +19,7 @@ from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.interpreters.same import Difference, live, same_jaxpr
 from jaxsight.sourcerizer import constants as arrays
-from jaxsight.sourcerizer import passing, rules, signature, spelling
+from jaxsight.sourcerizer import passing, rules, shadowing, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
 from jaxsight.sourcerizer.exprs import Atom, Expr, Index, is_identifier
 from jaxsight.sourcerizer.exprs import call as calling
@@ -137,6 +137,8 @@ def write(
     options = options or Options()
     if name is not None and not is_identifier(name):
         raise ValueError(f"{name!r} cannot be the name of a function")
+    if (called := name or signature.name_of(function)) in spelling.IMPORTS:
+        raise ValueError(f"{called!r} is what the text imports: give the function another name")
     call = signature.bind(function, args, kwargs, traced)
     with room_for_nesting():
         jaxpr, shape = jax.make_jaxpr(call.flat, return_shape=True)(
@@ -184,15 +186,15 @@ def _write(
     writer = new_writer()
     options = writer.options
     writer.names.keep(name)
+    whole = call
+    call, others = shadowing.renamed(call)
     program = opened(jaxpr)
-    one = None if apart or options.inline else jitted(call, program)
+    one = None if apart or options.inline else jitted(whole, program)
     if one is not None:
         program = one.program
     scope = writer.scope()
-    for parameter in call.parameters:
-        bare = parameter.lstrip("*").partition("=")[0]
-        if bare and bare != "/":
-            scope.names.keep(bare)
+    for parameter in shadowing.bare(call.parameters):
+        scope.names.keep(parameter)
     used = {id(var) for var in _read_by(program.jaxpr)}
     for argument, var in zip(call.arguments, program.jaxpr.invars, strict=True):
         if isinstance(argument.expr, Atom):
@@ -204,13 +206,13 @@ def _write(
     results = scope.program(program)
     if options.style == "pretty" and one is None:
         scope.body = [*_converted(call, scope.body), *scope.body]
-    trees = [(Atom(parameter), given) for parameter, given in _argument_trees(call)]
+    trees = [(Atom(others.get(name, name)), given) for name, given in _argument_trees(call)]
     value = pytree(jax.tree.structure(shape), results, trees, writer.structure)
-    parameters = call.parameters
+    parameters = whole.parameters
     extra = [*writer.placeholders.values()]
     stored = list(writer.stored) if options.constants == "argument" else []
     if one is not None and (extra or stored):
-        return _write(call, jaxpr, shape, new_writer, name, apart=True)
+        return _write(whole, jaxpr, shape, new_writer, name, apart=True)
     if extra or stored:
         added = (*(placeholder.name for placeholder in extra), *stored)
         star = () if any(p == "*" or p.startswith("*") for p in parameters) else ("*",)
@@ -229,6 +231,9 @@ def _write(
         ],
         refused.explained,
     )
+    if others:
+        body_name = writer.names.fresh(f"{name}_body")
+        writer.functions.append(shadowing.apart(main, body_name, others))
     made_of: list[Statement] = [main] if one is None else one.decorated(main)
     body = _module(writer, made_of, name, options)
     made = tuple(lines(body))

@@ -206,6 +206,14 @@ def argument_names_that_shadow_modules() -> Call:
     return called(lax, floats(2, 2), floats(2), floats(2), np.float32(2), floats(2))
 
 
+@program()
+def arguments_in_trees_that_shadow_modules() -> Call:
+    def f(jax: Any, /, *np: Any, lax: float = 2.0, **jnp: Any) -> Any:
+        return jax["lax"] * lax + np[0] @ jnp["np"], {"jnp": jax}
+
+    return called(f, {"lax": floats(2)}, floats(2, 2), np=floats(2))
+
+
 @program(imports=("tests",), gradient=False)
 def trees_through_loops_and_jits() -> Call:
     @jax.jit

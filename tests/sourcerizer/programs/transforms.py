@@ -193,7 +193,7 @@ def gradient_of_norm_at_zero() -> Call:
     )
 
 
-@program(refused="its rules hold further rules")
+@program()
 def ordinary_differential_equation() -> Call:
     from jax.experimental.ode import odeint
 

@@ -55,6 +55,13 @@ def opened(value: Any) -> Program:
     return Program(value, tuple(getattr(value, "consts", ()) or ()))
 
 
+def closed(jaxpr: Any, consts: Sequence[Any]) -> Program:
+    """A traced jaxpr with its constants, whose variables JAX 0.12 lists among the inputs until it is told their values."""
+    if len(jaxpr.constvars) != len(consts):
+        jaxpr = jaxpr.with_consts(consts)
+    return Program(jaxpr, tuple(consts))
+
+
 def is_literal(atom: Any) -> bool:
     return isinstance(atom, core.Literal)
 
@@ -82,7 +89,7 @@ def stage(function: Callable[..., Any], avals: Sequence[Any]) -> Staged:
     jaxpr, consts = traced[0], traced[-1]
     (tree,) = trees
     results = jax.tree.unflatten(tree, range(tree.num_leaves))
-    return Staged(Program(jaxpr, tuple(consts)), results)
+    return Staged(closed(jaxpr, consts), results)
 
 
 def evaluate(program: Program, *args: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -234,7 +234,17 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
         function.decorators.append(Atom("jax.custom_jvp"))
         if params["symbolic_zeros"]:
             bases = argument_bases(program)[captured:]
-            return [function, *with_symbolic_zeros(home, name, params, bases)]
+            with scope.writer.rule():
+                return [function, *with_symbolic_zeros(home, name, params, bases)]
+        try:
+            with scope.writer.rule():
+                derivative = rule_of(home, name)
+        except read.Refused as error:
+            derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(name, error)])
+        derivative.decorators.append(Atom(f"{name}.defjvp"))
+        return [function, derivative]
+
+    def rule_of(home: Scope, name: str) -> Function:
         rule = read.jvp_rule(params)
         jvp = home.inner()
         bases = argument_bases(program)[captured:]
@@ -256,11 +266,15 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
             *jvp.body,
             Return(tuple_([sequence(outputs), sequence(dots)])),
         ]
-        derivative = Function(f"{name}_jvp", ("primals", "tangents"), body)
-        derivative.decorators.append(Atom(f"{name}.defjvp"))
-        return [function, derivative]
+        return Function(f"{name}_jvp", ("primals", "tangents"), body)
 
     return _custom(scope, equation, program, captured, base, build)
+
+
+def _refusal(name: str, why: read.Refused) -> Statement:
+    """The rule of a function that cannot be differentiated."""
+    said = spelling.text(f"no derivative of {name}: {why}")
+    return Effect(call("raise NotImplementedError", said))
 
 
 def _zero_tangent(aval: Any) -> Expr:
@@ -285,26 +299,26 @@ def _function(scope: Scope, name: str, program: Program, captured: Sequence[Any]
 
 
 def _custom(
-    scope: Scope, equation: Any, program: Program, captured: int, base: str, build: Any
+    scope: Scope,
+    equation: Any,
+    program: Program,
+    captured: int,
+    base: str,
+    build: Callable[[Scope, str], list[Statement]],
 ) -> Proved:
     """The call of a function with its own rules, which is shared where it captures nothing."""
     count = len(equation.outvars)
     operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
 
-    def written(home: Scope, name: str) -> list[Statement]:
-        with scope.writer.rules_of(equation.primitive.name):
-            statements: list[Statement] = build(home, name)
-        return statements
-
     if captured and any(not is_literal(atom) for atom in equation.invars[:captured]):
         own = scope.names.fresh(base)
-        scope.body.extend(written(scope, own))
+        scope.body.extend(build(scope, own))
         return Proved(call(own, *operands), nested_results(count))
     name = scope.writer.custom(
         read.rule_identity(equation.params),
         program,
         base,
-        lambda name: written(scope.writer.scope(), name),
+        lambda name: build(scope.writer.scope(), name),
     )
     return Proved(call(name, *operands), nested_results(count))
 
@@ -323,9 +337,20 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
     count = len(equation.outvars)
 
     def build(home: Scope, name: str) -> list[Statement]:
-        rules = read.vjp_rules(params)
         function = _function(home, name, program, equation.invars[:captured])
         function.decorators.append(Atom("jax.custom_vjp"))
+        pair = f"{name}_fwd", f"{name}_bwd"
+        try:
+            with scope.writer.rule():
+                made = rules_of(home, *pair)
+        except read.Refused as error:
+            made = [Function(rule, ("*_",), [_refusal(name, error)]) for rule in pair]
+        except read.Unreadable as error:
+            raise Unsourceable("custom_vjp_call", str(error)) from error
+        return [function, *made, Effect(call(f"{name}.defvjp", *map(Atom, pair)))]
+
+    def rules_of(home: Scope, forward_name: str, backward_name: str) -> list[Function]:
+        rules = read.vjp_rules(params)
         forward = home.inner()
         named = forward.parameters(rules.forward.jaxpr.invars, argument_bases(program)[captured:])
         results = forward.program(rules.forward)
@@ -334,7 +359,6 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
             next(own) if source is None else Atom(named[source]) for source in rules.forwarded
         ]
         outputs = list(own)
-        forward_name = f"{name}_fwd"
         forward_function = Function(
             forward_name,
             tuple(named),
@@ -356,14 +380,12 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
             backward.body.append(Assign(tuple_(map(Atom, cotangents)), Atom(parameter)))
         given = iter(backward.program(rules.backward))
         answers = [NONE if zero else next(given) for zero in rules.zeros]
-        backward_name = f"{name}_bwd"
         backward_function = Function(
             backward_name,
             ("residuals", parameter),
             [*backward.body, Return(tuple_(answers))],
         )
-        registered = call(f"{name}.defvjp", Atom(forward_name), Atom(backward_name))
-        return [function, forward_function, backward_function, Effect(registered)]
+        return [forward_function, backward_function]
 
     return _custom(scope, equation, program, captured, base, build)
 

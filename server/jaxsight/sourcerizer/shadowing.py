@@ -1,0 +1,56 @@
+"""Parameters that are called like what a written module imports: what is computed then stands in a function of its own, with other names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from jaxsight.sourcerizer.exprs import Atom, Expr, Slot, call, rebuilt
+from jaxsight.sourcerizer.module import Function, Return
+from jaxsight.sourcerizer.signature import Argument, Call, Fixed
+from jaxsight.sourcerizer.spelling import IMPORTS
+
+SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "repr", "slice", "tuple", "type"}
+"""Names that the text of a function may use in another meaning than a parameter's."""
+
+Read = TypeVar("Read", Argument, Fixed)
+
+
+def bare(parameters: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in a parameter list."""
+    names = (parameter.lstrip("*").partition("=")[0] for parameter in parameters)
+    return tuple(name for name in names if name not in ("", "/"))
+
+
+def renamed(inner: Call) -> tuple[Call, dict[str, str]]:
+    """The call with other names for parameters that shadow something, and those."""
+    names = bare(inner.parameters)
+    others: dict[str, str] = {}
+    for name in names:
+        if name in SHADOWING:
+            others[name] = f"{name}_"
+            while others[name] in names:
+                others[name] += "_"
+    if not others:
+        return inner, {}
+
+    def leaf(found: Atom | Slot) -> Expr:
+        return Atom(others.get(found.text, found.text)) if isinstance(found, Atom) else found
+
+    def read(found: Read) -> Read:
+        return replace(found, expr=rebuilt(found.expr, leaf))
+
+    return replace(
+        inner,
+        parameters=tuple(others.get(name, name) for name in names),
+        arguments=tuple(map(read, inner.arguments)),
+        fixed=tuple(map(read, inner.fixed)),
+    ), others
+
+
+def apart(whole: Function, name: str, others: dict[str, str]) -> Function:
+    """Takes the body of a function into one called `name`, which is told everything."""
+    given = bare(whole.parameters)
+    inner = Function(name, tuple(others.get(each, each) for each in given), whole.body)
+    whole.body = [Return(call(name, *map(Atom, given)))]
+    return inner
