@@ -132,3 +132,12 @@ def test_shardings_stay_with_the_leaves(round_trip: RoundTrip) -> None:
         return pair[0] + pair[1]
 
     assert "in_shardings=" in round_trip(added, (jnp.ones(4), jnp.ones(4))).text
+
+
+def test_a_function_named_as_no_function_of_python_can_be(round_trip: RoundTrip) -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    double.__name__ = "class"
+    assert defined(round_trip(double, X)) == ["def class_(x):"]
+    assert defined(round_trip(jax.jit(double), X)) == ["def class_(x):"]

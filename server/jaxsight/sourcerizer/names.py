@@ -105,7 +105,9 @@ def identifier(text: str, fallback: str = "value") -> str:
     short = short.strip("_")[:LONGEST].rstrip("_")
     if not short or not short.isascii():
         return fallback
-    return f"_{short}" if short[0].isdigit() else short
+    if short[0].isdigit():
+        return f"_{short}"
+    return f"{short}_" if keyword.iskeyword(short) else short
 
 
 class Names:
