@@ -1,0 +1,398 @@
+/** The panel: what it shows, and what follows what. Its parts know nothing of each other, and none of them knows the host. */
+
+import { Boxes } from "./scene";
+import { differenceDetails, kernelDetails } from "./details";
+import { type Difference, difference } from "./diff";
+import { h } from "./dom";
+import { GraphView } from "./graph_view";
+import type { Layout } from "./layout";
+import { listed } from "./listed";
+import { MemoryView } from "./memory_view";
+import type { Content, Following, Host, Kind, Place, Position, Shown, ToPanel } from "./messages";
+import { distinct, linesAt, Model, unique } from "./model";
+import type { Scene } from "./scene";
+import { Tabs } from "./tabs";
+import { TextView } from "./text_view";
+import { button, Toolbar } from "./toolbar";
+
+type TabName = "graph" | "jaxpr" | "stablehlo" | "hlo" | "memory" | "source";
+
+const NOTHING = "Put the cursor into a function that has example inputs.";
+const STYLES = { pretty: "readable", lax: "pure lax" } as const;
+
+export class App {
+  readonly element: HTMLElement;
+  private readonly toolbar: Toolbar;
+  private readonly tabs: Tabs<TabName>;
+  private readonly graph: GraphView;
+  private readonly memory: MemoryView;
+  private readonly texts: Readonly<Record<Exclude<TabName, "graph" | "memory">, TextView>>;
+  private readonly details = h("aside", { "aria-live": "polite" });
+  private readonly banner = h("div", { class: "banner", role: "status", hidden: true });
+  private readonly status = h("footer", { role: "status" });
+  private readonly style = h("select", { "aria-label": "Style of the source" });
+  private readonly contents = new Map<Kind, Content | "asked">();
+  private shown: Shown | undefined;
+  private model: Model | undefined;
+  private boxes: Boxes | undefined;
+  private chosen: readonly number[] = [];
+  private cursor: { uri: string; position: Position } | undefined;
+  private following: Following = { pinned: false, paused: false };
+  private comparing = false;
+  private changed: Difference | undefined;
+  private omitted = "";
+  private busy = { answer: false, layout: false };
+
+  constructor(
+    private readonly host: Host,
+    layouter: { layout(scene: Scene): Promise<Layout> },
+    line: number,
+  ) {
+    this.toolbar = new Toolbar({
+      setChosen: (set) => {
+        host.send({ type: "chooseSet", set });
+      },
+      targetChosen: (target) => {
+        host.send({ type: "chooseTarget", target });
+      },
+      followed: (following) => {
+        this.follow(following);
+        host.send({ type: "follow", following });
+      },
+      differenceAsked: (shown) => {
+        this.comparing = shown;
+        this.tellDetails();
+      },
+      copy: () => {
+        this.copy();
+      },
+      save: () => {
+        this.save();
+      },
+    });
+    this.graph = new GraphView(layouter, line, {
+      chosen: (kernels, focus) => {
+        this.choose(kernels, focus);
+      },
+      toggled: (id) => {
+        this.boxes?.toggle(id);
+        void this.drawGraph(false);
+      },
+      busy: (busy) => {
+        this.busy.layout = busy;
+        this.tellStatus();
+      },
+    });
+    this.memory = new MemoryView((kernels, focus) => {
+      this.choose(kernels, focus);
+    });
+    const text = (label: string, kind: () => Kind): TextView =>
+      new TextView(label, line, {
+        chosen: (at, focus) => {
+          this.chooseLine(kind(), at, focus);
+        },
+      });
+    this.texts = {
+      jaxpr: text("jaxpr", () => "jaxpr"),
+      stablehlo: text("StableHLO", () => "stablehlo"),
+      hlo: text("Optimized HLO", () => "hlo"),
+      source: text("The function, written anew", () => this.sourceKind),
+    };
+    for (const [value, words] of Object.entries(STYLES)) {
+      this.style.append(h("option", { value }, words));
+    }
+    this.style.addEventListener("change", () => {
+      this.showText();
+    });
+    this.tabs = this.makeTabs();
+    this.element = h("div", { class: "panel" });
+    this.element.append(this.toolbar.element, this.tabs.list, this.banner, this.tabs.pages, this.status);
+    this.tell(NOTHING);
+  }
+
+  /** What the host says. */
+  hear(message: ToPanel): void {
+    switch (message.type) {
+      case "show":
+        this.show(message.shown);
+        break;
+      case "busy":
+        this.busy.answer = message.busy;
+        this.tellStatus();
+        break;
+      case "cursor":
+        this.cursor = { uri: message.uri, position: message.position };
+        this.light();
+        break;
+      case "content":
+        this.contents.set(message.kind, message.content);
+        this.showText();
+        break;
+      case "following":
+        this.follow(message.following);
+        break;
+    }
+  }
+
+  private get sourceKind(): "pretty" | "lax" {
+    return this.style.value === "lax" ? "lax" : "pretty";
+  }
+
+  private makeTabs(): Tabs<TabName> {
+    const zoom = h("div", { class: "zoom", role: "toolbar", "aria-label": "Graph" });
+    zoom.append(
+      button("fit", "Show all of the graph (0)", () => {
+        this.graph.fit();
+      }),
+      button("open", "Open all boxes", () => {
+        this.boxes?.open();
+        void this.drawGraph(false);
+      }),
+      button("close", "Close all boxes", () => {
+        this.boxes?.close();
+        void this.drawGraph(false);
+      }),
+    );
+    const stage = h("div", { class: "stage" }, this.graph.element, zoom);
+    const source = h("div", { class: "sourcerized" }, h("label", { class: "style" }, "style ", this.style), this.texts.source.element);
+    return new Tabs<TabName>(
+      [
+        { name: "graph", title: "Graph", page: h("div", { class: "page graph-page" }, stage, this.details) },
+        { name: "jaxpr", title: "jaxpr", page: h("div", { class: "page" }, this.texts.jaxpr.element) },
+        { name: "stablehlo", title: "StableHLO", page: h("div", { class: "page" }, this.texts.stablehlo.element) },
+        { name: "hlo", title: "HLO", page: h("div", { class: "page" }, this.texts.hlo.element) },
+        { name: "memory", title: "Memory", page: h("div", { class: "page" }, this.memory.element) },
+        { name: "source", title: "Sourcerized", page: h("div", { class: "page" }, source) },
+      ],
+      "graph",
+      () => {
+        this.showText();
+        this.light();
+      },
+    );
+  }
+
+  private show(shown: Shown | null): void {
+    if (shown === null) {
+      if (this.shown === undefined) {
+        this.tell(NOTHING);
+      }
+      return;
+    }
+    const before = this.shown;
+    const same =
+      before?.function === shown.function &&
+      before.uri === shown.uri &&
+      before.set === shown.set &&
+      before.target === shown.target;
+    // While the text is half written the picture of what it was stays, and says so.
+    const kept = same && shown.drawn === null && before.drawn !== null;
+    this.shown = kept ? { ...before, stale: true, trouble: shown.trouble } : shown;
+    this.contents.clear();
+    this.toolbar.show(this.shown);
+    this.tell(shown.trouble);
+    this.element.classList.toggle("stale", this.shown.stale);
+    if (!kept) {
+      this.adopt(before?.function !== shown.function || before.uri !== shown.uri);
+    }
+    this.tellStatus();
+    this.keep();
+    this.showText();
+    this.light();
+  }
+
+  private adopt(fresh: boolean): void {
+    const drawn = this.shown?.drawn ?? null;
+    this.chosen = [];
+    this.changed = undefined;
+    if (drawn === null) {
+      this.model = undefined;
+      this.boxes = undefined;
+      this.graph.empty();
+      this.memory.show(undefined);
+      this.tellDetails();
+      return;
+    }
+    this.model = new Model(drawn);
+    this.boxes = new Boxes(this.model, fresh ? undefined : this.boxes);
+    if (drawn.before !== null) {
+      this.changed = difference(drawn.before.kernels, drawn.kernels);
+    }
+    this.graph.markAdded(this.changed?.added ?? new Set());
+    this.memory.show(drawn);
+    this.graph.choose([]);
+    this.tellDetails();
+    void this.drawGraph(fresh);
+  }
+
+  private async drawGraph(fresh: boolean): Promise<void> {
+    if (this.boxes === undefined) {
+      return;
+    }
+    const scene = this.boxes.scene();
+    this.omitted = scene.omitted;
+    try {
+      await this.graph.show(scene, fresh);
+    } catch (error) {
+      this.tell(`The graph cannot be laid out: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    this.light();
+  }
+
+  /** The text of the tab in front, once it is there. */
+  private showText(): void {
+    const tab = this.tabs.current;
+    if (tab === "graph" || tab === "memory" || this.shown === undefined) {
+      return;
+    }
+    const kind = tab === "source" ? this.sourceKind : tab;
+    const content = this.contents.get(kind);
+    if (content === undefined) {
+      this.contents.set(kind, "asked");
+      this.host.send({ type: "content", kind });
+    } else if (content !== "asked") {
+      this.texts[tab].show(content);
+      this.markChosen();
+      this.light();
+    }
+  }
+
+  /** Lights what belongs to the expression at the cursor. */
+  private light(): void {
+    if (this.cursor === undefined) {
+      return;
+    }
+    const { uri, position } = this.cursor;
+    const tab = this.tabs.current;
+    if (tab === "graph") {
+      this.graph.light(this.model?.kernelsAt(uri, position) ?? []);
+    } else if (tab !== "memory") {
+      const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+      if (content !== undefined && content !== "asked") {
+        this.texts[tab].light(linesAt(content.links, uri, position));
+      }
+    }
+  }
+
+  private choose(kernels: readonly number[], focus: boolean): void {
+    const model = this.model;
+    if (model === undefined) {
+      return;
+    }
+    this.chosen = kernels;
+    this.markChosen();
+    this.tellDetails();
+    this.reveal(distinct(kernels.flatMap((index) => model.placesOf(index))), focus);
+  }
+
+  private chooseLine(kind: Kind, line: number, focus: boolean): void {
+    const content = this.contents.get(kind);
+    if (content === undefined || content === "asked") {
+      return;
+    }
+    const links = content.links.filter((link) => link.line === line);
+    const exact = (this.model?.drawn.kernels ?? []).flatMap((kernel, index) => (kind === "hlo" && kernel.line === line ? [index] : []));
+    const model = this.model;
+    this.chosen = exact.length > 0 ? exact : unique(links.flatMap((link) => model?.kernelsOf(link.path) ?? []));
+    this.graph.choose(this.chosen);
+    this.tellDetails();
+    const places = links.flatMap((link) => (link.range === null ? [] : [{ uri: link.uri, range: link.range }]));
+    this.reveal(distinct(places), focus);
+  }
+
+  /** The chosen kernels in the graph and in the text in front. */
+  private markChosen(): void {
+    this.graph.choose(this.chosen);
+    const tab = this.tabs.current;
+    if (tab === "graph" || tab === "memory") {
+      return;
+    }
+    const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+    const { model } = this;
+    if (content === undefined || content === "asked" || model === undefined) {
+      return;
+    }
+    if (tab === "hlo") {
+      this.texts.hlo.choose(this.chosen.map((index) => model.kernel(index).line));
+      return;
+    }
+    const paths = new Set(this.chosen.flatMap((index) => model.innermost(index).map((each) => each.path)));
+    const lines = content.links.filter((link) => paths.has(link.path)).map((link) => link.line);
+    this.texts[tab].choose(unique(lines));
+  }
+
+  private reveal(places: readonly Place[], focus: boolean): void {
+    this.host.send({ type: "reveal", places, focus });
+  }
+
+  private follow(following: Following): void {
+    this.following = following;
+    this.toolbar.follow(following);
+    this.keep();
+  }
+
+  private keep(): void {
+    if (this.shown !== undefined) {
+      this.host.keep({ uri: this.shown.uri, function: this.shown.function, ...this.following });
+    }
+  }
+
+  private copy(): void {
+    if (this.shown === undefined) {
+      return;
+    }
+    const tab = this.tabs.current;
+    if (tab === "graph" || tab === "memory") {
+      this.host.send({ type: "copy", text: listed(this.shown), what: "the kernels as a table" });
+      return;
+    }
+    const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+    if (content !== undefined && content !== "asked") {
+      this.host.send({ type: "copy", text: content.text, what: `the ${tab}` });
+    }
+  }
+
+  private save(): void {
+    const svg = this.graph.file();
+    if (svg !== undefined && this.shown !== undefined) {
+      this.host.send({ type: "save", name: `${this.shown.function}.svg`, svg });
+    }
+  }
+
+  private tell(words: string): void {
+    this.banner.textContent = words;
+    this.banner.hidden = words === "";
+  }
+
+  private tellStatus(): void {
+    const { answer, layout } = this.busy;
+    const parts = [
+      answer ? "compiling…" : layout ? "laying out…" : this.shown?.stale === true ? "before the last edits" : "",
+      this.shown?.drawn?.headline ?? "",
+      this.shown?.drawn?.change ?? "",
+      this.shown?.drawn?.device ?? "",
+      this.omitted,
+      ...(this.shown?.drawn?.notes ?? []),
+    ];
+    this.status.textContent = parts.filter((part) => part !== "").join(" · ");
+    this.element.classList.toggle("busy", answer || layout);
+  }
+
+  private tellDetails(): void {
+    const model = this.model;
+    const [first] = this.chosen;
+    this.details.replaceChildren();
+    if (model !== undefined && this.comparing) {
+      this.details.append(differenceDetails(model.drawn, this.changed));
+    }
+    if (model !== undefined && first !== undefined && this.chosen.length === 1) {
+      this.details.append(
+        kernelDetails(model, first, (places, focus) => {
+          this.reveal(places, focus);
+        }),
+      );
+    }
+    this.element.classList.toggle("comparing", this.comparing);
+    this.details.hidden = this.details.childElementCount === 0;
+  }
+}

@@ -1,0 +1,108 @@
+/** What is known of the chosen kernel, and what changed since the file was saved. */
+
+import type { Difference } from "./diff";
+import { h, on } from "./dom";
+import type { Drawn, KernelBefore, Place, Value } from "./messages";
+import type { Model } from "./model";
+import { count, duration, flops, size } from "./words";
+
+type Reveal = (places: readonly Place[], focus: boolean) => void;
+
+/** Lines of one list. */
+const MOST = 40;
+
+export function kernelDetails(model: Model, index: number, reveal: Reveal): HTMLElement {
+  const kernel = model.kernel(index);
+  const facts = [
+    kernel.launches > 1 ? `launched ${kernel.launches} times` : "",
+    kernel.endsBecause === "output" || kernel.endsBecause === "other" ? "" : `ends because of ${kernel.endsBecause}`,
+    kernel.flops > 0 ? flops(kernel.flops) : "",
+    kernel.seconds === null ? "" : `≈ ${duration(kernel.seconds)}, an estimate`,
+  ].filter((fact) => fact !== "");
+  const again = new Set(kernel.recomputes);
+  const equations = model.innermost(index);
+  const listed = equations.slice(0, MOST).map((each) => {
+    const types = each.outputs.join(" ");
+    const note = again.has(each.path) ? " (computed again)" : "";
+    const button = h(
+      "button",
+      { type: "button", class: "equation", disabled: each.place === null, title: each.text },
+      h("span", { class: "primitive" }, each.primitive),
+      h("span", { class: "token-type" }, types),
+      h("span", { class: "written" }, each.text + note),
+    );
+    on(button, "click", () => {
+      reveal(each.place === null ? [] : [each.place], true);
+    });
+    return h("li", {}, button);
+  });
+  const more = equations.length - listed.length;
+  return h(
+    "section",
+    { class: "details", "aria-label": `Kernel ${index + 1}` },
+    h("h2", {}, `${index + 1}  ${kernel.what}`),
+    h("p", {}, facts.join(" · ")),
+    h("p", { class: "flow" }, `in ${values(kernel.inputs)}`),
+    h("p", { class: "flow" }, `out ${values(kernel.outputs)}`),
+    h("ul", {}, ...listed, more > 0 && h("li", { class: "quiet" }, `and ${count(more, "equation")} more`)),
+  );
+}
+
+/** Before and now, and what is gone; what is new is marked in the graph. */
+export function differenceDetails(drawn: Drawn, found: Difference | undefined): HTMLElement {
+  const section = h("section", { class: "details", "aria-label": "Since the last save" }, h("h2", {}, "since the last save"));
+  const { before } = drawn;
+  if (before === null || found === undefined) {
+    section.append(h("p", { class: "quiet" }, "The same kernels as when the file was saved."));
+    return section;
+  }
+  const row = (what: string, was: string, now: string): HTMLElement =>
+    h("tr", { class: was !== now && "changed" }, h("th", { scope: "row" }, what), h("td", {}, was), h("td", {}, "→"), h("td", {}, now));
+  section.append(
+    h(
+      "table",
+      { class: "totals" },
+      h(
+        "tbody",
+        {},
+        row("kernels", String(before.kernels.length), String(drawn.kernels.length)),
+        row("launches", String(before.launches), String(drawn.launches)),
+        row("temporaries", size(before.memory.temporaries), size(drawn.memory.temporaries)),
+        row("peak", size(before.memory.peak), size(drawn.memory.peak)),
+      ),
+    ),
+    ...list("+", "new", [...found.added].flatMap((index) => {
+      const kernel = drawn.kernels[index];
+      return kernel === undefined ? [] : [`${index + 1}  ${words(kernel)}`];
+    })),
+    ...list("−", "gone", found.gone.map(words)),
+  );
+  return section;
+}
+
+function list(sign: string, kind: "new" | "gone", lines: readonly string[]): readonly HTMLElement[] {
+  if (lines.length === 0) {
+    return [];
+  }
+  const items = lines.slice(0, MOST).map((line) => h("li", { class: kind }, `${sign} ${line}`));
+  const more = lines.length - items.length;
+  return [
+    h("h3", {}, `${count(lines.length, "kernel")} ${kind}`),
+    h("ul", {}, ...items, more > 0 && h("li", { class: "quiet" }, `and ${more} more`)),
+  ];
+}
+
+function words(kernel: KernelBefore): string {
+  const times = kernel.launches > 1 ? ` × ${kernel.launches}` : "";
+  return `${kernel.what}${times} → ${kernel.outputs.map((value) => value.text).join(", ")}`;
+}
+
+function values(all: readonly Value[]): string {
+  if (all.length === 0) {
+    return "nothing";
+  }
+  const bytes = all.reduce((sum, value) => sum + value.bytes, 0);
+  const named = all.slice(0, 6).map((value) => value.text);
+  const more = all.length > named.length ? ` and ${all.length - named.length} more` : "";
+  return `${size(bytes)}: ${named.join(", ")}${more}`;
+}

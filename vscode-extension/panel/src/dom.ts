@@ -1,0 +1,43 @@
+/** Elements in one expression. Nothing here sets inline styles or markup from text: the page's policy forbids the one, and user code must not reach the other. */
+
+type Child = Node | string | null | undefined | false;
+type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element; attributes that are `false` or missing are left out. */
+export function h<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[Tag] {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function s<Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): SVGElementTagNameMap[Tag] {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled<Kind extends Element>(element: Kind, attributes: Attributes, children: readonly Child[]): Kind {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** A listener, and nothing else. */
+export function on<Name extends keyof HTMLElementEventMap>(
+  element: Element,
+  name: Name,
+  heard: (event: HTMLElementEventMap[Name]) => void,
+): void {
+  element.addEventListener(name, heard as EventListener);
+}

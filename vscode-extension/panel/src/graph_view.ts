@@ -1,0 +1,443 @@
+/** The graph on the screen: of a large one only what is seen has elements. Moved by pointer, wheel and keys. */
+
+import { Camera, overlap } from "./camera";
+import { h, on, s } from "./dom";
+import { defs, edgeElement, nodeElement } from "./drawing";
+import { type Layout, type PlacedEdge, type PlacedNode, Superseded } from "./layout";
+import { saved } from "./saved";
+import type { Scene } from "./scene";
+
+export interface GraphEvents {
+  /** A kernel, or the kernels of a box, were chosen; `focus`: the source is to be gone to. */
+  chosen(kernels: readonly number[], focus: boolean): void;
+  toggled(box: string): void;
+  busy(busy: boolean): void;
+}
+
+/** Elements that are made before they are seen, so that moving shows no gaps. */
+const MARGIN = 300;
+/** Pixels that a pointer may move in a click. */
+const STILL = 4;
+const FAR = 0.4;
+const FARTHER = 0.22;
+/** Edges with at least this share of the most bytes are thick. */
+const HEAVY = 0.5;
+
+export class GraphView {
+  readonly element: HTMLElement;
+  private readonly svg: SVGSVGElement;
+  private readonly world = s("g");
+  private readonly boxes = s("g");
+  private readonly edges = s("g");
+  private readonly nodes = s("g");
+  private readonly camera = new Camera();
+  private readonly drawn = new Map<string, SVGGElement>();
+  private layout: Layout | undefined;
+  private byId = new Map<string, PlacedNode>();
+  private heavy = Infinity;
+  private active: string | undefined;
+  private lit: ReadonlySet<number> = new Set();
+  private chosen: ReadonlySet<number> = new Set();
+  private added: ReadonlySet<number> = new Set();
+  private awaited = false;
+  private sized = false;
+
+  constructor(
+    private readonly layouter: { layout(scene: Scene): Promise<Layout> },
+    private readonly line: number,
+    private readonly events: GraphEvents,
+  ) {
+    this.svg = s("svg", { class: "graph", "aria-hidden": "false" });
+    this.world.append(this.boxes, this.edges, this.nodes);
+    this.svg.append(defs(), this.world);
+    this.element = h("div", {
+      class: "graph-area",
+      tabindex: 0,
+      role: "listbox",
+      "aria-label": "Kernel graph. Arrow keys follow what passes, Enter goes to the source, Space opens and closes boxes, plus and minus zoom.",
+    });
+    this.element.append(this.svg);
+    this.listen();
+  }
+
+  /** Draws a scene; `fresh`: it is another function's, so that the view begins anew. */
+  async show(scene: Scene, fresh: boolean): Promise<void> {
+    this.events.busy(true);
+    let layout: Layout;
+    try {
+      layout = await this.layouter.layout(scene);
+    } catch (error) {
+      if (error instanceof Superseded) {
+        return;
+      }
+      this.events.busy(false);
+      throw error;
+    }
+    const anchor = this.active === undefined ? undefined : this.byId.get(this.active);
+    this.layout = layout;
+    this.byId = new Map(layout.nodes.map((placed) => [placed.node.id, placed]));
+    this.heavy = HEAVY * Math.max(1, ...layout.edges.map(({ edge }) => edge.bytes));
+    this.clear();
+    this.measure();
+    if (fresh || !this.sized) {
+      this.active = undefined;
+      this.camera.begin(layout.width, layout.height);
+      this.sized = this.camera.width > 1;
+    } else if (anchor !== undefined && this.active !== undefined) {
+      this.keepInPlace(anchor, this.byId.get(this.active));
+    }
+    this.events.busy(false);
+    this.draw();
+  }
+
+  /** Nothing to draw. */
+  empty(): void {
+    this.layout = undefined;
+    this.byId.clear();
+    this.active = undefined;
+    this.clear();
+    this.draw();
+  }
+
+  /** The kernels of the expression at the cursor. */
+  light(kernels: readonly number[]): void {
+    this.lit = new Set(kernels);
+    this.mark();
+    this.reveal(this.lit);
+  }
+
+  choose(kernels: readonly number[]): void {
+    this.chosen = new Set(kernels);
+    this.mark();
+    this.reveal(this.chosen);
+  }
+
+  /** Those that are new since the file was saved. */
+  markAdded(kernels: ReadonlySet<number>): void {
+    this.added = kernels;
+    this.mark();
+  }
+
+  fit(): void {
+    if (this.layout !== undefined) {
+      this.measure();
+      this.camera.fit(this.layout.width, this.layout.height);
+      this.draw();
+    }
+  }
+
+  zoom(factor: number): void {
+    this.camera.zoom(factor);
+    this.draw();
+  }
+
+  /** The whole drawing as a file. */
+  file(): string | undefined {
+    if (this.layout === undefined) {
+      return undefined;
+    }
+    const style = getComputedStyle(document.documentElement);
+    return saved(this.layout, this.line, this.heavy, (name) => style.getPropertyValue(name));
+  }
+
+  /** How many elements there are just now. */
+  get elements(): number {
+    return this.drawn.size;
+  }
+
+  private clear(): void {
+    this.drawn.forEach((element) => {
+      element.remove();
+    });
+    this.drawn.clear();
+  }
+
+  private measure(): void {
+    this.camera.width = Math.max(1, this.element.clientWidth);
+    this.camera.height = Math.max(1, this.element.clientHeight);
+  }
+
+  /** A box that was opened or closed stays where it was on the screen. */
+  private keepInPlace(before: PlacedNode, after: PlacedNode | undefined): void {
+    if (after !== undefined) {
+      const { scale } = this.camera;
+      this.camera.pan((before.x - after.x) * scale, (before.y - after.y) * scale);
+    }
+  }
+
+  private draw(): void {
+    if (!this.awaited) {
+      this.awaited = true;
+      requestAnimationFrame(() => {
+        this.awaited = false;
+        this.drawNow();
+      });
+    }
+  }
+
+  private drawNow(): void {
+    const { scale } = this.camera;
+    this.world.setAttribute("transform", this.camera.transform);
+    this.svg.classList.toggle("far", scale < FAR);
+    this.svg.classList.toggle("farther", scale < FARTHER);
+    const seen = this.camera.seen(MARGIN);
+    for (const placed of this.layout?.nodes ?? []) {
+      const { id, kind } = placed.node;
+      // Open boxes are few, and what they hold may be seen while they are not.
+      const wanted = kind === "open" || id === this.active || overlap(seen, placed);
+      this.put(id, wanted, kind === "open" ? this.boxes : this.nodes, () => this.made(placed));
+    }
+    for (const placed of this.layout?.edges ?? []) {
+      const make = (): SVGGElement => this.madeEdge(placed);
+      this.put(placed.edge.id, overlap(seen, placed.bounds), this.edges, make);
+    }
+    if (this.active === undefined) {
+      this.element.removeAttribute("aria-activedescendant");
+    } else {
+      this.element.setAttribute("aria-activedescendant", `node-${this.active}`);
+    }
+  }
+
+  private put(id: string, wanted: boolean, layer: SVGGElement, make: () => SVGGElement): void {
+    const there = this.drawn.get(id);
+    if (wanted && there === undefined) {
+      const element = make();
+      this.drawn.set(id, element);
+      layer.append(element);
+    } else if (!wanted && there !== undefined) {
+      there.remove();
+      this.drawn.delete(id);
+    }
+  }
+
+  private made(placed: PlacedNode): SVGGElement {
+    const element = nodeElement(placed, this.line);
+    const { id, title, sources, foot } = placed.node;
+    element.setAttribute("id", `node-${id}`);
+    element.setAttribute("role", "option");
+    element.setAttribute("aria-label", [title, ...sources, foot].filter((part) => part !== "").join(", "));
+    this.markOne(element, placed);
+    return element;
+  }
+
+  private madeEdge(placed: PlacedEdge): SVGGElement {
+    const element = edgeElement(placed, placed.edge.bytes >= this.heavy);
+    this.markEdge(element, placed);
+    return element;
+  }
+
+  private mark(): void {
+    for (const placed of this.layout?.nodes ?? []) {
+      const element = this.drawn.get(placed.node.id);
+      if (element !== undefined) {
+        this.markOne(element, placed);
+      }
+    }
+    for (const placed of this.layout?.edges ?? []) {
+      const element = this.drawn.get(placed.edge.id);
+      if (element !== undefined) {
+        this.markEdge(element, placed);
+      }
+    }
+  }
+
+  private markOne(element: SVGGElement, { node }: PlacedNode): void {
+    const whole = node.kind !== "open";
+    const some = (kernels: ReadonlySet<number>): boolean => whole && node.kernels.some((each) => kernels.has(each));
+    element.classList.toggle("lit", some(this.lit));
+    element.classList.toggle("chosen", some(this.chosen));
+    element.classList.toggle("added", some(this.added));
+    element.classList.toggle("active", node.id === this.active);
+    element.setAttribute("aria-selected", String(some(this.chosen)));
+  }
+
+  private markEdge(element: SVGGElement, { edge }: PlacedEdge): void {
+    const ends = [this.byId.get(edge.source), this.byId.get(edge.target)];
+    const near = ends.some((end) => end?.node.kernels.some((each) => this.chosen.has(each)) === true);
+    element.classList.toggle("near", near);
+  }
+
+  /** Moves to the first of some kernels when none of them is seen. */
+  private reveal(kernels: ReadonlySet<number>): void {
+    this.measure();
+    const placed = (this.layout?.nodes ?? []).filter(
+      ({ node }) => node.kind !== "open" && node.kernels.some((each) => kernels.has(each)),
+    );
+    const seen = this.camera.seen();
+    const [first] = placed;
+    if (first !== undefined && !placed.some((each) => overlap(seen, each))) {
+      this.camera.center(first);
+    }
+    this.draw();
+  }
+
+  private activate(id: string): void {
+    this.active = id;
+    const placed = this.byId.get(id);
+    if (placed !== undefined && !overlap(this.camera.seen(-20), placed)) {
+      this.camera.center(placed);
+    }
+    this.mark();
+    this.draw();
+  }
+
+  private press(id: string, focus: boolean): void {
+    const placed = this.byId.get(id);
+    if (placed === undefined) {
+      return;
+    }
+    this.activate(id);
+    if (placed.node.kind === "kernel") {
+      this.events.chosen(placed.node.kernels, focus);
+    } else if (placed.node.kind !== "value") {
+      this.events.toggled(id);
+    }
+  }
+
+  private listen(): void {
+    let from: { x: number; y: number; moved: boolean } | undefined;
+    on(this.element, "pointerdown", (event) => {
+      if (event.button === 0) {
+        from = { x: event.clientX, y: event.clientY, moved: false };
+      }
+    });
+    on(this.element, "pointermove", (event) => {
+      if (from === undefined) {
+        return;
+      }
+      const x = event.clientX - from.x;
+      const y = event.clientY - from.y;
+      if (from.moved || Math.hypot(x, y) > STILL) {
+        if (!from.moved) {
+          this.element.setPointerCapture(event.pointerId);
+        }
+        from = { x: event.clientX, y: event.clientY, moved: true };
+        this.camera.pan(x, y);
+        this.draw();
+      }
+    });
+    on(this.element, "pointercancel", () => {
+      from = undefined;
+    });
+    on(this.element, "pointerup", (event) => {
+      const still = from?.moved === false;
+      from = undefined;
+      const target = event.target instanceof Element ? event.target.closest("[data-id]") : null;
+      const id = target?.getAttribute("data-id");
+      if (still && typeof id === "string") {
+        this.press(id, event.ctrlKey || event.metaKey);
+      }
+    });
+    on(this.element, "dblclick", (event) => {
+      const target = event.target instanceof Element ? event.target.closest(".node.kernel") : null;
+      const id = target?.getAttribute("data-id");
+      if (typeof id === "string") {
+        this.press(id, true);
+      }
+    });
+    this.element.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        if (event.ctrlKey || event.metaKey) {
+          const box = this.element.getBoundingClientRect();
+          this.camera.zoom(Math.exp(-event.deltaY / 200), {
+            x: event.clientX - box.left,
+            y: event.clientY - box.top,
+          });
+        } else {
+          this.camera.pan(-event.deltaX, -event.deltaY);
+        }
+        this.draw();
+      },
+      { passive: false },
+    );
+    on(this.element, "keydown", (event) => {
+      if (!event.ctrlKey && !event.metaKey && !event.altKey && this.key(event.key)) {
+        event.preventDefault();
+      }
+    });
+    if (typeof ResizeObserver !== "undefined") {
+      new ResizeObserver(() => {
+        this.measure();
+        if (!this.sized && this.layout !== undefined && this.camera.width > 1) {
+          this.camera.begin(this.layout.width, this.layout.height);
+          this.sized = true;
+        }
+        this.draw();
+      }).observe(this.element);
+    }
+  }
+
+  private key(key: string): boolean {
+    switch (key) {
+      case "ArrowDown":
+      case "ArrowUp":
+      case "ArrowLeft":
+      case "ArrowRight":
+        this.walk(key);
+        return true;
+      case "Enter":
+      case " ":
+        if (this.active !== undefined) {
+          this.press(this.active, key === "Enter");
+        }
+        return true;
+      case "+":
+      case "=":
+        this.zoom(1.25);
+        return true;
+      case "-":
+        this.zoom(0.8);
+        return true;
+      case "0":
+      case "f":
+        this.fit();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** To the nearest node in a direction; what is linked with this one first. */
+  private walk(key: string): void {
+    const nodes = this.layout?.nodes ?? [];
+    const here = this.active === undefined ? undefined : this.byId.get(this.active);
+    if (here === undefined) {
+      const first = nodes.find(({ node }) => node.kind === "kernel" || node.kind === "closed");
+      if (first !== undefined) {
+        this.activate(first.node.id);
+      }
+      return;
+    }
+    const linked = new Set(
+      (this.layout?.edges ?? []).flatMap(({ edge }) => {
+        const down = key === "ArrowDown" && edge.source === this.active;
+        const up = key === "ArrowUp" && edge.target === this.active;
+        return down ? [edge.target] : up ? [edge.source] : [];
+      }),
+    );
+    const [x, y] = middle(here);
+    let best: { id: string; distance: number } | undefined;
+    for (const placed of nodes) {
+      const [u, v] = middle(placed);
+      const ahead = key === "ArrowDown" ? v - y : key === "ArrowUp" ? y - v : key === "ArrowLeft" ? x - u : u - x;
+      const aside = key === "ArrowDown" || key === "ArrowUp" ? Math.abs(u - x) : Math.abs(v - y);
+      if (ahead <= 1 || placed.node.id === this.active) {
+        continue;
+      }
+      const distance = (ahead + 3 * aside) * (linked.has(placed.node.id) ? 0.2 : 1);
+      if (best === undefined || distance < best.distance) {
+        best = { id: placed.node.id, distance };
+      }
+    }
+    if (best !== undefined) {
+      this.activate(best.id);
+    }
+  }
+}
+
+/** Of an open box the middle of its title: its inside has nodes of its own. */
+function middle({ node, x, y, width, height }: PlacedNode): readonly [number, number] {
+  return [x + width / 2, node.kind === "open" ? y + 12 : y + height / 2];
+}

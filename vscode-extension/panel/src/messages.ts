@@ -1,0 +1,206 @@
+/**
+ * What the panel and its host say to each other, and the data that it shows. Types alone: both sides import them.
+ *
+ * `Shown` is the server's answer to `jaxsight/panel`, `Content` its answer to `jaxsight/textDocumentContent`; docs/protocol.md has them.
+ */
+
+export interface Position {
+  readonly line: number;
+  readonly character: number;
+}
+
+export interface Range {
+  readonly start: Position;
+  readonly end: Position;
+}
+
+export interface Place {
+  readonly uri: string;
+  readonly range: Range;
+}
+
+export interface Value {
+  readonly text: string;
+  readonly bytes: number;
+}
+
+export interface KernelBefore {
+  readonly name: string;
+  readonly kind: string;
+  readonly what: string;
+  readonly endsBecause: string;
+  readonly equations: readonly string[];
+  readonly endsAt: string;
+  readonly inputs: readonly Value[];
+  readonly outputs: readonly Value[];
+  readonly flops: number;
+  /** Indexes of the loops that it is in, outermost first. */
+  readonly loops: readonly number[];
+  /** Index of the innermost branch that it is in; -1: none. */
+  readonly branch: number;
+  readonly launches: number;
+  readonly recomputes: readonly string[];
+  /** The line of the HLO that it stands on, from 0. */
+  readonly line: number;
+}
+
+export interface Kernel extends KernelBefore {
+  /** An estimate, of all launches. */
+  readonly seconds: number | null;
+}
+
+export interface End {
+  readonly what: "parameter" | "kernel" | "output";
+  readonly index: number;
+}
+
+export interface Edge {
+  readonly source: End;
+  readonly target: End;
+  readonly value: Value;
+}
+
+export interface Loop {
+  readonly name: string;
+  readonly trips: number | null;
+  readonly parent: number;
+  readonly equation: string;
+  readonly branch: number;
+  readonly carried: readonly Value[];
+}
+
+export interface Branch {
+  readonly name: string;
+  readonly arm: number;
+  readonly arms: number;
+  readonly equation: string;
+  readonly loop: number;
+  readonly parent: number;
+}
+
+export interface Temporary {
+  readonly value: Value;
+  /** Indexes of kernels. */
+  readonly producer: number;
+  readonly consumers: readonly number[];
+}
+
+export interface Constant {
+  readonly name: string;
+  readonly value: Value;
+  readonly folded: boolean;
+}
+
+export interface Equation {
+  readonly path: string;
+  readonly primitive: string;
+  readonly outputs: readonly string[];
+  /** What the user wrote there. */
+  readonly text: string;
+  readonly place: Place | null;
+}
+
+/** Bytes; -1 where nobody knows. */
+export interface Memory {
+  readonly arguments: number;
+  readonly outputs: number;
+  readonly temporaries: number;
+  readonly aliased: number;
+  readonly code: number;
+  readonly peak: number;
+}
+
+export interface Before {
+  readonly launches: number;
+  readonly launchesKnown: boolean;
+  readonly memory: Memory;
+  readonly kernels: readonly KernelBefore[];
+}
+
+export interface Drawn {
+  readonly headline: string;
+  readonly device: string;
+  readonly launches: number;
+  readonly launchesKnown: boolean;
+  readonly memory: Memory;
+  readonly kernels: readonly Kernel[];
+  readonly edges: readonly Edge[];
+  readonly loops: readonly Loop[];
+  readonly branches: readonly Branch[];
+  readonly parameters: readonly Value[];
+  readonly outputs: readonly Value[];
+  readonly temporaries: readonly Temporary[];
+  readonly constants: readonly Constant[];
+  readonly equations: readonly Equation[];
+  readonly notes: readonly string[];
+  readonly change: string;
+  readonly before: Before | null;
+}
+
+/** The texts that a function became; the last two are its source, written anew. */
+export type Kind = "jaxpr" | "stablehlo" | "hlo" | "pretty" | "lax";
+
+export interface Shown {
+  readonly function: string;
+  readonly uri: string;
+  readonly range: Range | null;
+  readonly set: string;
+  readonly sets: readonly string[];
+  readonly target: string;
+  readonly targets: readonly string[];
+  readonly stale: boolean;
+  readonly trouble: string;
+  readonly documents: Readonly<Record<Kind, string>>;
+  readonly drawn: Drawn | null;
+}
+
+export interface Link {
+  readonly line: number;
+  readonly path: string;
+  readonly uri: string;
+  readonly range: Range | null;
+}
+
+export interface Content {
+  readonly text: string;
+  readonly stale: boolean;
+  readonly links: readonly Link[];
+}
+
+/** Whether the panel keeps its function when the cursor goes to another one, and whether it keeps its picture while the text changes. */
+export interface Following {
+  readonly pinned: boolean;
+  readonly paused: boolean;
+}
+
+/** What a panel keeps over a reload of the window. */
+export interface Kept extends Following {
+  readonly uri: string;
+  readonly function: string;
+}
+
+export type ToPanel =
+  /** Another function, or other kernels; `null`: there is none at the cursor yet. */
+  | { readonly type: "show"; readonly shown: Shown | null }
+  /** An answer is awaited. */
+  | { readonly type: "busy"; readonly busy: boolean }
+  | { readonly type: "cursor"; readonly uri: string; readonly position: Position }
+  | { readonly type: "content"; readonly kind: Kind; readonly content: Content }
+  | { readonly type: "following"; readonly following: Following };
+
+export type FromPanel =
+  | { readonly type: "ready" }
+  /** Light these places of the source; `focus`: go there. */
+  | { readonly type: "reveal"; readonly places: readonly Place[]; readonly focus: boolean }
+  | { readonly type: "content"; readonly kind: Kind }
+  | { readonly type: "chooseSet"; readonly set: string }
+  | { readonly type: "chooseTarget"; readonly target: string }
+  | { readonly type: "follow"; readonly following: Following }
+  | { readonly type: "copy"; readonly text: string; readonly what: string }
+  | { readonly type: "save"; readonly name: string; readonly svg: string };
+
+/** What the panel asks of its host; a page in VS Code has one, tests bring their own. */
+export interface Host {
+  send(message: FromPanel): void;
+  keep(kept: Kept): void;
+}

@@ -1,0 +1,122 @@
+/** A function's kernels, ready to be asked: which equations, places and kernels belong together. Knows nothing of how they are drawn. */
+
+import type { Drawn, Equation, Kernel, Link, Place, Position, Range } from "./messages";
+
+export class Model {
+  private readonly equations: ReadonlyMap<string, Equation>;
+  /** Kernels by the paths of their equations. */
+  private readonly computing = new Map<string, number[]>();
+
+  constructor(readonly drawn: Drawn) {
+    this.equations = new Map(drawn.equations.map((each) => [each.path, each]));
+    for (const [index, kernel] of drawn.kernels.entries()) {
+      for (const path of kernel.equations) {
+        const found = this.computing.get(path);
+        if (found === undefined) {
+          this.computing.set(path, [index]);
+        } else {
+          found.push(index);
+        }
+      }
+    }
+  }
+
+  equation(path: string): Equation | undefined {
+    return this.equations.get(path);
+  }
+
+  kernel(index: number): Kernel {
+    const found = this.drawn.kernels[index];
+    if (found === undefined) {
+      throw new RangeError(`there is no kernel ${index}`);
+    }
+    return found;
+  }
+
+  /** What a kernel computes: of an equation around others that it computes too, only those. */
+  innermost(index: number): readonly Equation[] {
+    const paths = this.kernel(index).equations;
+    const inner = paths.filter((path) => !paths.some((other) => other.startsWith(`${path}/`)));
+    return inner.flatMap((path) => this.equations.get(path) ?? []);
+  }
+
+  /** What the user wrote of a kernel, each expression once; where they wrote nothing, the primitive. */
+  sources(index: number): readonly string[] {
+    return [...new Set(this.innermost(index).map((each) => each.text || each.primitive))];
+  }
+
+  /** Where a kernel is written, each place once. */
+  placesOf(index: number): readonly Place[] {
+    return distinct(this.innermost(index).flatMap((each) => each.place ?? []));
+  }
+
+  /** The lines (from 1) that a kernel computes something of. */
+  linesOf(index: number): readonly number[] {
+    const lines = this.placesOf(index).map((place) => place.range.start.line + 1);
+    return [...new Set(lines)].sort((a, b) => a - b);
+  }
+
+  /** The kernels that compute an equation, or something inside it. */
+  kernelsOf(path: string): readonly number[] {
+    const exact = this.computing.get(path);
+    if (exact !== undefined) {
+      return exact;
+    }
+    const inside = [...this.computing].filter(([other]) => other.startsWith(`${path}/`));
+    return unique(inside.flatMap(([, kernels]) => kernels));
+  }
+
+  /** The kernels of the innermost expression around a position; of the line, where there is none. */
+  kernelsAt(uri: string, position: Position): readonly number[] {
+    const here = this.drawn.equations.filter(
+      (each) => each.place?.uri === uri && this.computing.has(each.path),
+    );
+    const around = here.filter((each) => each.place !== null && holds(each.place.range, position));
+    const chosen =
+      around.length > 0
+        ? around
+        : here.filter((each) => each.place !== null && onLine(each.place.range, position.line));
+    return unique(innermost(chosen).flatMap((each) => this.computing.get(each.path) ?? []));
+  }
+}
+
+/** The lines of a text that stand for the innermost expression around a position. */
+export function linesAt(links: readonly Link[], uri: string, position: Position): readonly number[] {
+  const here = links.filter((link) => link.uri === uri && link.range !== null);
+  const around = here.filter((link) => link.range !== null && holds(link.range, position));
+  const least = Math.min(...around.map((link) => extent(link.range)));
+  return unique(around.filter((link) => extent(link.range) === least).map((link) => link.line));
+}
+
+/** Each place once. */
+export function distinct(places: readonly Place[]): readonly Place[] {
+  const known = new Map(places.map((place) => [JSON.stringify([place.uri, place.range]), place]));
+  return [...known.values()];
+}
+
+export function unique(numbers: readonly number[]): readonly number[] {
+  return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
+function innermost(equations: readonly Equation[]): readonly Equation[] {
+  const least = Math.min(...equations.map((each) => extent(each.place?.range ?? null)));
+  return equations.filter((each) => extent(each.place?.range ?? null) === least);
+}
+
+function holds(range: Range, { line, character }: Position): boolean {
+  const { start, end } = range;
+  const begun = line > start.line || (line === start.line && character >= start.character);
+  return begun && (line < end.line || (line === end.line && character <= end.character));
+}
+
+function onLine(range: Range, line: number): boolean {
+  return range.start.line <= line && line <= range.end.line;
+}
+
+/** More lines are always more than more columns. */
+function extent(range: Range | null): number {
+  if (range === null) {
+    return Infinity;
+  }
+  return (range.end.line - range.start.line) * 100_000 + range.end.character - range.start.character;
+}

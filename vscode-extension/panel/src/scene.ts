@@ -1,0 +1,205 @@
+/** What is drawn of a graph while some boxes are closed: nodes with their texts, and one edge between any two, however many values pass. */
+
+import { type Box, boxed, boxesOf, closedAtFirst, type Item, summary } from "./boxes";
+import type { End, Value } from "./messages";
+import type { Model } from "./model";
+import { count, duration, short, size } from "./words";
+
+export interface SceneNode {
+  readonly id: string;
+  readonly kind: "kernel" | "closed" | "open" | "value";
+  /** For colours: the kind of a kernel or of a box; `input` or `output`. */
+  readonly tone: string;
+  readonly title: string;
+  /** What the user wrote. */
+  readonly sources: readonly string[];
+  /** Why it ends; empty where there is nothing to say. */
+  readonly foot: string;
+  /** The kernels that it is or stands for. */
+  readonly kernels: readonly number[];
+  readonly children: readonly SceneNode[];
+}
+
+export interface SceneEdge {
+  readonly id: string;
+  readonly source: string;
+  readonly target: string;
+  readonly bytes: number;
+  readonly label: string;
+  /** The values that pass. */
+  readonly values: readonly string[];
+}
+
+export interface Scene {
+  readonly nodes: readonly SceneNode[];
+  readonly edges: readonly SceneEdge[];
+  /** What is left out of the picture, for people. */
+  readonly omitted: string;
+}
+
+/** Expressions that a box shows. */
+const SOURCES = 6;
+/** Characters of one. */
+export const LONGEST = 44;
+/** An input that goes into more boxes than that is not drawn: its edges would cover everything else. */
+const FAN = 10;
+/** So many values are drawn one by one. */
+const VALUES = 12;
+
+const UNSAID = new Set(["output", "other"]);
+
+export class Boxes {
+  readonly items: readonly Item[];
+  readonly closed: Set<string>;
+
+  /** @param before the boxes of the same function as it was: what people opened or closed stays so. */
+  constructor(
+    readonly model: Model,
+    before?: Boxes,
+  ) {
+    this.items = boxed(model);
+    this.closed = closedAtFirst(model, this.items);
+    const known = new Set(before === undefined ? [] : boxesOf(before.items).map((box) => box.id));
+    for (const { id } of boxesOf(this.items)) {
+      if (known.has(id) && this.closed.has(id) !== before?.closed.has(id)) {
+        this.toggle(id);
+      }
+    }
+  }
+
+  /** Opens all. */
+  open(): void {
+    this.closed.clear();
+  }
+
+  /** Closes all. */
+  close(): void {
+    for (const { id } of boxesOf(this.items)) {
+      this.closed.add(id);
+    }
+  }
+
+  toggle(id: string): void {
+    if (!this.closed.delete(id)) {
+      this.closed.add(id);
+    }
+  }
+
+  scene(): Scene {
+    const seen = new Map<number, string>();
+    const nodes = this.nodes(this.items, seen);
+    return edges(this.model, seen, nodes);
+  }
+
+  private nodes(items: readonly Item[], seen: Map<number, string>): readonly SceneNode[] {
+    return items.map((item) => {
+      if ("kernel" in item) {
+        const node = kernelNode(this.model, item.kernel);
+        seen.set(item.kernel, node.id);
+        return node;
+      }
+      if (!this.closed.has(item.box.id)) {
+        return boxNode(this.model, item.box, this.nodes(item.box.items, seen));
+      }
+      for (const kernel of item.box.kernels) {
+        seen.set(kernel, item.box.id);
+      }
+      return boxNode(this.model, item.box, undefined);
+    });
+  }
+}
+
+function kernelNode(model: Model, index: number): SceneNode {
+  const kernel = model.kernel(index);
+  const all = model.sources(index).map((text) => short(text, LONGEST));
+  const sources = all.length > SOURCES ? [...all.slice(0, SOURCES - 1), `… ${all.length - SOURCES + 1} more`] : all;
+  const times = kernel.launches > 1 ? ` × ${kernel.launches}` : "";
+  const time = kernel.seconds === null ? "" : `≈ ${duration(kernel.seconds)}`;
+  const reason = UNSAID.has(kernel.endsBecause) ? "" : `⊣ ${kernel.endsBecause}`;
+  return {
+    id: `k${index}`,
+    kind: "kernel",
+    tone: kernel.kind,
+    title: `${index + 1}  ${short(kernel.what, LONGEST)}${times}`,
+    sources,
+    foot: [reason, time].filter((part) => part !== "").join("  ·  "),
+    kernels: [index],
+    children: [],
+  };
+}
+
+function boxNode(model: Model, box: Box, children: readonly SceneNode[] | undefined): SceneNode {
+  return {
+    id: box.id,
+    kind: children === undefined ? "closed" : "open",
+    tone: box.kind,
+    title: `${children === undefined ? "▸" : "▾"} ${box.title}`,
+    sources: [],
+    foot: children === undefined ? summary(model, box) : "",
+    kernels: box.kernels,
+    children: children ?? [],
+  };
+}
+
+function edges(model: Model, seen: ReadonlyMap<number, string>, nodes: readonly SceneNode[]): Scene {
+  const { edges: all, parameters, outputs } = model.drawn;
+  const name = (end: End): string | undefined =>
+    end.what === "kernel" ? seen.get(end.index) : `${end.what}${end.index}`;
+  const between = new Map<string, { source: string; target: string; values: Map<string, Value> }>();
+  for (const edge of all) {
+    const source = name(edge.source);
+    const target = name(edge.target);
+    if (source === undefined || target === undefined || source === target) {
+      continue;
+    }
+    const key = `${source}>${target}`;
+    const found = between.get(key) ?? { source, target, values: new Map<string, Value>() };
+    // A value that several kernels of a closed box read passes once.
+    found.values.set(`${edge.source.what}${edge.source.index} ${edge.value.text}`, edge.value);
+    between.set(key, found);
+  }
+  const fans = new Map<string, number>();
+  for (const { source, target } of between.values()) {
+    fans.set(source, (fans.get(source) ?? 0) + 1);
+    fans.set(target, (fans.get(target) ?? 0) + 1);
+  }
+  const values = (what: "parameter" | "output", from: readonly Value[]): SceneNode[] => {
+    const linked = from.flatMap((value, index) => {
+      const id = `${what}${index}`;
+      const fan = fans.get(id) ?? 0;
+      return fan > 0 && fan <= FAN ? [valueNode(id, what, value)] : [];
+    });
+    return linked.length > VALUES ? [] : linked;
+  };
+  const given = values("parameter", parameters);
+  const results = values("output", outputs);
+  const drawn = new Set([...seen.values(), ...[...given, ...results].map((node) => node.id)]);
+  const kept = [...between].flatMap(([id, { source, target, values: passing }]): SceneEdge[] => {
+    if (!drawn.has(source) || !drawn.has(target)) {
+      return [];
+    }
+    const list = [...passing.values()];
+    const bytes = list.reduce((sum, value) => sum + value.bytes, 0);
+    return [{ id, source, target, bytes, label: size(bytes), values: list.map((value) => value.text) }];
+  });
+  const hidden = [...fans.keys()].filter((id) => /^(parameter|output)/.test(id) && !drawn.has(id)).length;
+  return {
+    // In the order of the program: what goes back up is what a loop carries.
+    nodes: [...given, ...nodes, ...results],
+    edges: kept,
+    omitted: hidden > 0 ? `${count(hidden, "input or output", "inputs and outputs")} not drawn` : "",
+  };
+}
+
+function valueNode(id: string, what: "parameter" | "output", value: Value): SceneNode {
+  return {
+    id,
+    kind: "value",
+    tone: what === "parameter" ? "input" : "output",
+    title: short(value.text, LONGEST),
+    sources: [],
+    foot: "",
+    kernels: [],
+    children: [],
+  };
+}

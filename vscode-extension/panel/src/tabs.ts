@@ -1,0 +1,67 @@
+/** Tabs as the ARIA practices have them: arrows move between them, the page belongs to its tab. */
+
+import { h, on } from "./dom";
+
+export interface Tab<Name extends string> {
+  readonly name: Name;
+  readonly title: string;
+  readonly page: HTMLElement;
+}
+
+export class Tabs<Name extends string> {
+  readonly list: HTMLElement;
+  readonly pages: HTMLElement;
+  private readonly buttons = new Map<Name, HTMLButtonElement>();
+  current: Name;
+
+  constructor(
+    private readonly tabs: readonly Tab<Name>[],
+    first: Name,
+    private readonly changed: (name: Name) => void,
+  ) {
+    this.current = first;
+    this.list = h("nav", { role: "tablist", "aria-label": "What is shown" });
+    this.pages = h("main");
+    for (const { name, title, page } of tabs) {
+      const button = h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `page-${name}` }, title);
+      on(button, "click", () => {
+        this.open(name);
+      });
+      this.buttons.set(name, button);
+      this.list.append(button);
+      page.id = `page-${name}`;
+      page.setAttribute("role", "tabpanel");
+      page.setAttribute("aria-labelledby", `tab-${name}`);
+      this.pages.append(page);
+    }
+    on(this.list, "keydown", (event) => {
+      const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+      if (step !== 0) {
+        const at = tabs.findIndex((tab) => tab.name === this.current);
+        const next = tabs[(at + step + tabs.length) % tabs.length];
+        if (next !== undefined) {
+          this.open(next.name);
+          this.buttons.get(next.name)?.focus();
+        }
+        event.preventDefault();
+      }
+    });
+    this.mark();
+  }
+
+  open(name: Name): void {
+    this.current = name;
+    this.mark();
+    this.changed(name);
+  }
+
+  private mark(): void {
+    for (const { name, page } of this.tabs) {
+      const here = name === this.current;
+      const button = this.buttons.get(name);
+      button?.setAttribute("aria-selected", String(here));
+      button?.setAttribute("tabindex", here ? "0" : "-1");
+      page.hidden = !here;
+    }
+  }
+}

@@ -1,0 +1,159 @@
+/** A text of many lines, of which only those that are seen are elements; lines that stand for something of the source can be chosen. */
+
+import { tokens } from "./colours";
+import { h, on } from "./dom";
+import type { Content } from "./messages";
+
+export interface TextEvents {
+  /** A line was chosen; `focus`: the source is to be gone to. */
+  chosen(line: number, focus: boolean): void;
+}
+
+/** Lines that are there beyond those that are seen. */
+const MORE = 20;
+
+export class TextView {
+  readonly element: HTMLElement;
+  private readonly spacer = h("div", { class: "spacer" });
+  private readonly window = h("div", { class: "lines" });
+  private lines: readonly string[] = [];
+  private linked: ReadonlySet<number> = new Set();
+  private lit: ReadonlySet<number> = new Set();
+  private chosen: ReadonlySet<number> = new Set();
+  private active = 0;
+  private shown = "";
+
+  constructor(
+    label: string,
+    private readonly height: number,
+    private readonly events: TextEvents,
+  ) {
+    this.element = h("div", { class: "text-area", tabindex: 0, role: "listbox", "aria-label": label });
+    this.spacer.append(this.window);
+    this.element.append(this.spacer);
+    on(this.element, "scroll", () => {
+      this.draw();
+    });
+    on(this.element, "click", (event) => {
+      const line = event.target instanceof Element ? event.target.closest("[data-line]") : null;
+      // Who selects some text does not choose its line.
+      if (line !== null && getSelection()?.isCollapsed !== false) {
+        this.activate(Number(line.getAttribute("data-line")));
+        this.events.chosen(this.active, event.ctrlKey || event.metaKey);
+      }
+    });
+    on(this.element, "keydown", (event) => {
+      if (!event.ctrlKey && !event.metaKey && !event.altKey && this.key(event.key)) {
+        event.preventDefault();
+      }
+    });
+    if (typeof ResizeObserver !== "undefined") {
+      new ResizeObserver(() => {
+        this.draw();
+      }).observe(this.element);
+    }
+  }
+
+  show(content: Content | undefined): void {
+    this.lines = content === undefined ? [] : content.text.replace(/\n$/, "").split("\n");
+    this.linked = new Set(content?.links.map((link) => link.line));
+    this.active = Math.min(this.active, Math.max(0, this.lines.length - 1));
+    const widest = this.lines.reduce((most, line) => Math.max(most, line.length), 0);
+    this.spacer.style.height = `${this.lines.length * this.height}px`;
+    this.spacer.style.minWidth = `${widest + 8}ch`;
+    this.shown = "";
+    this.draw();
+  }
+
+  /** The lines of the expression at the cursor; the first comes into view. */
+  light(lines: readonly number[]): void {
+    this.lit = new Set(lines);
+    this.reveal(lines[0]);
+  }
+
+  /** The lines of what was chosen elsewhere. */
+  choose(lines: readonly number[]): void {
+    this.chosen = new Set(lines);
+    this.reveal(lines[0]);
+  }
+
+  private reveal(line: number | undefined): void {
+    if (line !== undefined) {
+      const top = line * this.height;
+      const { scrollTop, clientHeight } = this.element;
+      if (clientHeight > 0 && (top < scrollTop || top + this.height > scrollTop + clientHeight)) {
+        this.element.scrollTop = Math.max(0, top - clientHeight / 3);
+      }
+    }
+    this.shown = "";
+    this.draw();
+  }
+
+  private activate(line: number): void {
+    this.active = Math.max(0, Math.min(line, this.lines.length - 1));
+    this.reveal(this.active);
+  }
+
+  private key(key: string): boolean {
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.height) - 1);
+    const steps: Readonly<Record<string, number>> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -this.lines.length,
+      End: this.lines.length,
+    };
+    const step = steps[key];
+    if (step !== undefined) {
+      this.activate(this.active + step);
+      this.events.chosen(this.active, false);
+      return true;
+    }
+    if (key === "Enter") {
+      this.events.chosen(this.active, true);
+      return true;
+    }
+    return false;
+  }
+
+  private draw(): void {
+    const { scrollTop, clientHeight } = this.element;
+    const first = Math.max(0, Math.floor(scrollTop / this.height) - MORE);
+    const last = Math.min(this.lines.length, Math.ceil((scrollTop + clientHeight) / this.height) + MORE);
+    const shown = `${first} ${last}`;
+    if (shown === this.shown) {
+      return;
+    }
+    this.shown = shown;
+    this.window.style.top = `${first * this.height}px`;
+    const digits = String(this.lines.length).length;
+    this.window.replaceChildren(
+      ...this.lines.slice(first, last).map((text, index) => this.line(first + index, text, digits)),
+    );
+    this.element.setAttribute("aria-activedescendant", `line-${this.active}`);
+  }
+
+  private line(number: number, text: string, digits: number): HTMLElement {
+    const names = ["line"];
+    const sets: [string, boolean][] = [
+      ["linked", this.linked.has(number)],
+      ["lit", this.lit.has(number)],
+      ["chosen", this.chosen.has(number)],
+      ["active", this.active === number],
+    ];
+    names.push(...sets.flatMap(([name, holds]) => (holds ? [name] : [])));
+    const line = h("div", {
+      class: names.join(" "),
+      id: `line-${number}`,
+      role: "option",
+      "data-line": number,
+      "aria-selected": String(this.chosen.has(number)),
+    });
+    line.append(
+      h("span", { class: "number", "aria-hidden": "true" }, String(number + 1).padStart(digits)),
+      ...tokens(text).map((token) => (token.kind === "" ? token.text : h("span", { class: `token-${token.kind}` }, token.text))),
+    );
+    return line;
+  }
+}
