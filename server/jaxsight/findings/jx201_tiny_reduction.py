@@ -6,10 +6,29 @@ import math
 from collections.abc import Iterator
 
 from jaxsight.findings.noticed import Noticed
-from jaxsight.findings.reading import Reading, numbers, size
+from jaxsight.findings.reading import KIB, Reading, numbers, size
 
 CODE = "JX201"
 TINY = 8
+LEAST = 64 * KIB
+_CALLS = (
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "prod",
+    "any",
+    "all",
+    "norm",
+    "einsum",
+    "dot",
+    "vdot",
+    "average",
+    "var",
+    "std",
+    "logsumexp",
+    "softmax",
+)
 _REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
 
 
@@ -37,6 +56,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         told.add(step.path)
         stored = reading.flow.value(step.results[0])
+        if stored.bytes < LEAST or not reading.wrote(step.path, *_CALLS):
+            continue
         yield Noticed(
             CODE,
             f"{reading.quoted(step.path)} reduces {length} numbers at a time, and ends kernel {index + 1} of {graph.kernel_count} for "

@@ -24,6 +24,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
             each.parent == index for each in graph.loops
         ):
             continue
+        if not reading.wrote(loop.equation, "fori_loop", "scan", "while_loop", "map"):
+            continue
         inside = [kernel for kernel in graph.kernels if index in kernel.loops]
         work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > 64]
         if len(work) != 1 or work[0].kind != "fusion":

@@ -42,6 +42,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
     for select in flow.steps.values():
         if select.primitive != "select_n" or len(select.operands) != 3 or select.backward:
             continue
+        if select.path in flow.ruled or not reading.wrote(select.path, "where", "select"):
+            continue
         compared = _compared(flow, select.operands[0])
         if not compared:
             continue
@@ -70,7 +72,13 @@ def _compared(flow: Flow, predicate: int) -> set[int]:
         if step.primitive in _COMPARES:
             for number in step.operands:
                 found |= _roots(flow, number)
-    return {number for number in found if not is_known(flow.values[number])}
+    return {number for number in found if _varies(flow, number)}
+
+
+def _varies(flow: Flow, number: int) -> bool:
+    """Whether a value depends on an input: of what is known while tracing there is no derivative."""
+    sources = flow.sources(number, lambda step: bool(step.operands), most=500)
+    return sources is None or not all(is_known(flow.values[each]) for each in sources)
 
 
 def _roots(flow: Flow, number: int) -> set[int]:

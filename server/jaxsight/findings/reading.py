@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -63,6 +64,11 @@ class Reading:
             return f"`{step.primitive}`"
         return f"`{text if len(text) <= 60 else text[:57] + '…'}`" if text else "this"
 
+    def wrote(self, path: str, *names: str) -> bool:
+        """Whether the user's expression there calls one of these functions itself: what a library does inside is not theirs to change."""
+        text = self.quote(path)
+        return any(re.search(rf"\b{name}\(", text) for name in names)
+
     @cached_property
     def flow(self) -> Flow:
         """Who makes and who uses what."""
@@ -79,9 +85,11 @@ class Flow:
         self.steps: dict[str, Step] = {}
         self.maker: dict[int, Step] = {}
         self.users: dict[int, list[Step]] = {}
+        self.ruled: set[str] = set()
+        """Paths of the steps inside of functions with derivative rules of their own."""
         self.parent: dict[str, Step] = {}
         """By path: the step around it that is looked into but not through (a loop, a branch)."""
-        self._read(program.body, None, None)
+        self._read(program.body, None, None, False)
         self.outputs = tuple(map(self.of, program.body.outputs))
 
     def of(self, number: int) -> int:
@@ -139,17 +147,20 @@ class Flow:
                 waiting += map(self.of, step.operands)
         return found
 
-    def _read(self, body: Body, parent: Step | None, span: Span | None) -> None:
+    def _read(self, body: Body, parent: Step | None, span: Span | None, ruled: bool) -> None:
         for step in body.steps:
             if step.span is None and span is not None:
                 step = replace(step, span=span)
             if parent is not None:
                 self.parent[step.path] = parent
+            if ruled:
+                self.ruled.add(step.path)
+            own = ruled or step.primitive.startswith(("custom_jvp", "custom_vjp"))
             if step.primitive in _THROUGH and step.bodies:
                 inner = step.bodies[0]
                 if len(inner.inputs) == len(step.operands):
                     self._same.update(zip(inner.inputs, map(self.of, step.operands), strict=True))
-                self._read(inner, parent, step.span)
+                self._read(inner, parent, step.span, own)
                 for given, result in zip(inner.outputs, step.results, strict=False):
                     if self.of(given) != result:
                         self._same[result] = self.of(given)
@@ -160,7 +171,7 @@ class Flow:
             for number in dict.fromkeys(map(self.of, step.operands)):
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
-                self._read(inner, step, step.span)
+                self._read(inner, step, step.span, own)
 
 
 def parameter(step: Step, name: str) -> object:
