@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,3 +40,21 @@ def test_rules_without_end_are_refused():
 
     with pytest.raises(Exception, match="cannot write custom_vjp_call: its rules hold further"):
         sourcerize(pendulum)(np.ones(2, np.float32), np.linspace(0, 1, 3, dtype=np.float32))
+
+
+IMPORTED_LATE = """
+import jax.numpy as jnp
+from jaxsight import sourcerize
+
+x = jnp.ones((2, 2))
+print(sourcerize(jnp.sin)(x))
+from jax.experimental import sparse
+print(sourcerize(lambda x: sparse.BCOO.fromdense(x, nse=4).todense())(x))
+"""
+
+
+def test_primitives_of_a_module_that_is_imported_later():
+    """As in a process that writes one program after another; in one of its own, where nothing has imported the module."""
+    command = [sys.executable, "-W", "ignore", "-c", IMPORTED_LATE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "jax.experimental.sparse.bcoo_fromdense_p.bind(" in done.stdout

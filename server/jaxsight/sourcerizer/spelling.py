@@ -258,12 +258,16 @@ def _namespace(name: str) -> Any:
         return found
 
 
-@functools.cache
 def _public_names() -> dict[int, tuple[Any, str, str]]:
     """Public functions and classes of JAX by identity."""
+    return _names_without(frozenset(_LARGE - sys.modules.keys()))
+
+
+@functools.cache
+def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
     found: dict[int, tuple[Any, str, str]] = {}
     for module_name in PUBLIC_MODULES:
-        if module_name in _LARGE and module_name not in sys.modules:
+        if module_name in left_out:
             continue
         module = _namespace(module_name)
         for name in dir(module):
