@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxsight import __version__
-from jaxsight.cli import targets
+from jaxsight.cli import explain, targets
 from jaxsight.cli.check import Format, check
 from jaxsight.cli.errors import UNUSABLE, CommandError
 from jaxsight.cli.kernels import kernels
@@ -377,6 +377,18 @@ def check_command(
             unsafe=unsafe_fixes,
         )
     )
+
+
+@app.command("explain")
+def explain_command(
+    code: Annotated[
+        str | None,
+        typer.Argument(metavar="[CODE]", help="Such as JX102; all codes when none is given."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Tell what a code means, with an example, its fix, and when to ignore it."""
+    _run(_done(lambda: explain.explain(code, as_json=as_json)))
 
 
 @app.command("server")
