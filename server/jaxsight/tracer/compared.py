@@ -2,7 +2,7 @@
 
 Both are run on this machine's CPU, on the same drawn inputs, and what they give is held against each other, gradients too where both have
 them. The only module of the tracer that runs what was traced: never what calls back into Python or has effects, never what is too large.
-Captured arrays are arguments here, so that nothing is folded while it is compiled.
+Captured arrays are arguments here, so that nothing is folded while it is compiled. A function that cannot be traced is called with values.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import protocol
 from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.inputs import Inputs, is_array
 
 LARGEST = 512 << 20
 """Bytes of all values of a program's largest step, or of all its inputs and results, above which it is not run."""
@@ -27,6 +28,9 @@ TOLERANCE = {8: 1e-11, 4: 1e-5, 2: 1e-2, 1: 2e-1}
 """Of the larger of two numbers, by the bytes of a floating-point number: what another order of operations may change."""
 _BELOW = 0.1
 """Share of the tolerance that is granted of an array's root mean square too, for numbers that cancel."""
+
+_TIMES = 4
+"""How often each kind of drawn inputs is tried where every branch is to be come to."""
 
 _CALLBACKS = ("callback", "infeed", "outfeed", "print", "io_")
 
@@ -112,6 +116,50 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
     return protocol.Compared(
         request.id, True, words, exact, gradients, (nonfinite[0], nonfinite[1])
     )
+
+
+def compared_with_values(
+    request: protocol.Compare, call: Callable[..., Any], inputs: Inputs, after: Any
+) -> protocol.Compared:
+    """The same for a function that cannot be traced: it is called, one operation after another. Its own errors make it incomparable."""
+    try:
+        return _compared_with_values(request, call, inputs, _Run.of(after))
+    except Incomparable as error:
+        return protocol.Compared(request.id, False, str(error))
+
+
+def _compared_with_values(
+    request: protocol.Compare, call: Callable[..., Any], inputs: Inputs, after: _Run
+) -> protocol.Compared:
+    _check(after)
+    leaves, structure = jax.tree_util.tree_flatten((inputs.args, inputs.kwargs))
+    places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
+    kinds = [(leaves[index].shape, leaves[index].dtype) for index in places]
+    if kinds != [(aval.shape, aval.dtype) for aval in after.inputs]:
+        raise Incomparable("it takes other arguments")
+    exact = True
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        run = jax.jit(after)
+        for seed in range(_TIMES * len(_DRAWS)):
+            draw = _DRAWS[seed % len(_DRAWS)]
+            given = _drawn(after, draw, np.random.default_rng(seed))
+            for index, value in zip(places, given.values(), strict=True):
+                leaves[index] = value
+            args, kwargs = jax.tree_util.tree_unflatten(structure, leaves)
+            try:
+                with jax.disable_jit():
+                    found = jax.tree_util.tree_leaves(call(*args, **kwargs))
+            except Exception as error:
+                raise Incomparable(f"called with values it fails too: {error}") from error
+            second = run(after.constants, *given.values())
+            if len(found) != len(second):
+                raise Incomparable("it gives another number of results")
+            for index, (one, other) in enumerate(zip(found, second, strict=True)):
+                if np.shape(one) != other.shape:
+                    raise Incomparable(f"result {index} has another shape")
+                exact &= _agree(f"result {index}", jnp.asarray(one).astype(other.dtype), other)
+    words = "equal to the bit" if exact else "equal within rounding"
+    return protocol.Compared(request.id, True, words, exact)
 
 
 def _check(run: _Run) -> None:

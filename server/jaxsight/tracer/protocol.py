@@ -194,11 +194,15 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Run two functions that were traced before on the same drawn inputs. Both are ids of `Traced` answers."""
+    """Run two functions on the same drawn inputs. `trace` and `other` are ids of `Traced` answers.
+
+    Where the first one cannot be traced, `run` says how to have it: it is called with values then, one operation after another.
+    """
 
     id: int
     trace: int
     other: int
+    run: Trace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,16 @@ class Tracer:
             return Cancelled(request.id)
         self._line.send(Stage(request.id, "compare"))
         try:
-            return self._tracing.compare(request)
+            if request.run is None:
+                return self._tracing.compare(request)
+            with self._worlds.running(request.run) as world:
+                world.recorder.cancelled = False
+                world.prepare(request.run, self._imports)
+                return self._tracing.compare_with_values(
+                    request, request.run, world.namespace, world.recorder
+                )
+        except CancelledByServer:
+            return Cancelled(request.id)
         except UserError as error:
             return Failed(request.id, error.failure)
         except (

@@ -23,7 +23,7 @@ import jax
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import display, protocol, shown
-from jaxsight.tracer.compared import compared
+from jaxsight.tracer.compared import compared, compared_with_values
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
@@ -181,6 +181,21 @@ class Tracing:
     def compare(self, request: protocol.Compare) -> protocol.Compared:
         """Whether two earlier traces compute the same. Raises `UserError` when one is no longer kept."""
         return compared(request, self.stored(request.trace), self.stored(request.other))
+
+    def compare_with_values(
+        self,
+        request: protocol.Compare,
+        run: protocol.Trace,
+        namespace: Mapping[str, Any],
+        recorder: Recorder,
+    ) -> protocol.Compared:
+        """Whether what `run` asks for, called with values, gives what an earlier trace computes. Raises `UserError`."""
+        after = self.stored(request.other)
+        found = find(namespace, run.function)
+        with recorder.tracing():
+            inputs = self._evaluator.inputs(run, found, namespace)
+        call = getattr(found.call, "__wrapped__", found.call) if found.jitted else found.call
+        return compared_with_values(request, call, inputs, after)
 
     def outline(self, request: protocol.Outline) -> protocol.Outlined:
         """An earlier trace as plain data. Raises `UserError` when it is no longer kept."""

@@ -63,6 +63,12 @@ class Asked:
             return None
         return Asked(view, finding, chunk)
 
+    def elsewhere(self) -> Iterator[Asked]:
+        """The same finding asked about in each chunk of the module."""
+        for chunk in self.module.chunks:
+            if chunk.broken is None:
+                yield self if chunk is self.chunk else Asked(self.view, self.finding, chunk)
+
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """What each node of the chunk stands in."""
@@ -130,6 +136,11 @@ class Asked:
         """Put a text in a node's place."""
         return Edit(self.range(node), text)
 
+    def arguments(self, call: ast.Call) -> list[Range]:
+        """Where the arguments of a call stand, in order."""
+        places = [*map(self.range, call.args), *map(self.range, call.keywords)]
+        return sorted(places)
+
     def bracketed(self, node: ast.expr, text: str) -> str:
         """A text of operators as it must stand where a node stands."""
         parent = self.parents.get(node)
@@ -151,10 +162,25 @@ class Asked:
                 return each if isinstance(each, _SIMPLE) and self.begins_line(each) else None
         return None
 
+    def begins_statement(self, node: ast.expr) -> bool:
+        """Whether lines can be put before the statement that an expression stands in."""
+        return self.statement(node) is not None
+
+    def text_of_parameters(self, node: ast.Lambda) -> str:
+        """What stands between `lambda` and its colon."""
+        start, body = self.source.range(node), self.source.range(node.body)
+        head = self.source.between(Range(start.start, body.start))
+        return head.removeprefix("lambda").rstrip(" (\n").removesuffix(":").strip()
+
     def begins_line(self, node: ast.stmt) -> bool:
         """Whether nothing stands before a statement on its line."""
         place = self.range(node)
         return not self.module.line(place.start.line)[: place.start.column].strip()
+
+    def ends_line(self, node: ast.stmt) -> bool:
+        """Whether nothing stands behind a statement on its line, comments included."""
+        place = self.range(node)
+        return not self.module.line(place.end.line)[place.end.column :].strip()
 
     def indent(self, node: ast.stmt) -> str:
         """The white space before a statement."""

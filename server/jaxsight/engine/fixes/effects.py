@@ -11,6 +11,8 @@ from jaxsight.tracer.protocol import Outlined, Traced
 
 _SHARE = 0.8
 """Equations and seconds are told of when less than this share of them is left."""
+_COUNTS, _FEW = 1.02, 64
+"""Bytes are more when there are more than this share and so many besides."""
 _LONG = 0.5
 """Seconds that are worth a word."""
 
@@ -35,31 +37,56 @@ class Figures:
         )
 
     @property
-    def kernels(self) -> tuple[int, int, int]:
-        """Kernels, launches, bytes of temporaries."""
+    def kernels(self) -> tuple[int, int]:
+        """Kernels, and how often they are launched."""
         if self.compiled is None:
-            return (0, 0, 0)
-        graph = self.compiled.graph
-        return graph.kernel_count, graph.launch_count, self.compiled.memory.temporaries
+            return 0, 0
+        return self.compiled.graph.kernel_count, self.compiled.graph.launch_count
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Bytes of temporaries, and those that all launches read and write."""
+        if self.compiled is None:
+            return 0, 0
+        kernels = self.compiled.graph.kernels
+        moved = sum((each.bytes_in + each.bytes_out) * each.launches for each in kernels)
+        return max(self.compiled.memory.temporaries, 0), moved
 
 
 def fewer(before: Figures, after: Figures) -> bool:
-    """Whether less is launched or stored, and nothing is more."""
-    if before.compiled is None or after.compiled is None:
+    """Whether less is launched, stored or moved, and nothing is more that would outweigh it."""
+    if before.compiled is None or after.compiled is None or more(before, after):
         return False
-    pairs = list(zip(before.kernels, after.kernels, strict=True))
-    return any(b > a for b, a in pairs) and not any(a > b for b, a in pairs[:2])
+    (stored, moved), (stored_now, moved_now) = before.memory, after.memory
+    launches_less = before.kernels != after.kernels
+    if _grown(moved, moved_now) or (_grown(stored, stored_now) and not launches_less):
+        return False
+    return launches_less or _grown(stored_now, stored) or _grown(moved_now, moved)
+
+
+def _grown(before: int, after: int) -> bool:
+    """Whether bytes are more by an amount that counts."""
+    return after > before * _COUNTS + _FEW
+
+
+def more(before: Figures, after: Figures) -> bool:
+    """Whether more kernels are launched."""
+    return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
 def words(before: Figures, after: Figures) -> Iterator[str]:
     """`kernels 2 → 1`, `temp 512 KiB → 0 B`, what changed alone."""
     if before.compiled is not None and after.compiled is not None:
-        kernels, launches, temp = zip(before.kernels, after.kernels, strict=True)
+        kernels, launches = zip(before.kernels, after.kernels, strict=True)
         for name, (was, now) in (("kernels", kernels), ("launches", launches)):
             if was != now and not (name == "launches" and launches == kernels):
                 yield f"{name} {was} → {now}"
-        if temp[0] != temp[1] and min(temp) >= 0:
-            yield f"temp {short_size(temp[0])} → {short_size(temp[1])}"
+        stored, moved = zip(before.memory, after.memory, strict=True)
+        told = _grown(*stored) or _grown(*reversed(stored))
+        if told:
+            yield f"temp {short_size(stored[0])} → {short_size(stored[1])}"
+        elif _grown(*moved) or _grown(*reversed(moved)):
+            yield f"memory traffic {short_size(moved[0])} → {short_size(moved[1])}"
     if before.constants != after.constants:
         yield f"constants {short_size(before.constants)} → {short_size(after.constants)}"
     if before.folding >= _LONG and after.folding < before.folding * _SHARE:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import Target
@@ -32,13 +33,15 @@ log = logging.getLogger(__name__)
 _KEPT = 512
 _COMPILED = frozenset({"JX101", "JX102", "JX104", "JX209", *OF_KERNELS})
 """Codes that tell of what a compiler makes, or of how long it takes."""
+_LAUNCHES = frozenset(OF_KERNELS) - {"JX103"}
+"""Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
 _TRIED = 6
 """Candidates for one finding that are tried, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A proved change. `safe` when the function is the same to all who call it: same values, types and parameters."""
+    """A proved change. `safe` when the function is the same to all who call it, same values, types and parameters, and launches no more."""
 
     finding: Finding
     title: str
@@ -52,6 +55,8 @@ class _Verdict:
 
     dropped: str = ""
     effect: str = ""
+    costs: bool = False
+    """It launches more than before."""
 
 
 @dataclass(eq=False, slots=True)
@@ -130,15 +135,10 @@ class Verifying:
         asked = Asked.of(view, finding)
         if asked is None:
             return
-        tried = 0
-        for propose in FIXES.get(finding.code, ()):
-            for candidate in propose(asked):
-                tried += 1
-                if tried > _TRIED:
-                    return
-                question = _changed(workshop, view, candidate)
-                if question is not None:
-                    yield candidate, question
+        for candidate in islice(FIXES[finding.code](asked), _TRIED):
+            question = _changed(workshop, view, candidate)
+            if question is not None:
+                yield candidate, question
 
     def _key(
         self, view: View, question: Question, finding: Finding, target: Target | None
@@ -165,7 +165,7 @@ class Verifying:
             why = failures.summary(after.reply, seen)
             return _Verdict(f"it cannot be traced any more: {why}")
         if not isinstance(before.reply, Traced):
-            return _Verdict(effect="no error")
+            return await self._repaired(workshop, before, after, same=candidate.same)
         compared = await workshop.compare(before, after)
         if compared is None:
             return _Verdict("it could not be compared")
@@ -179,7 +179,7 @@ class Verifying:
             return _Verdict("it could not be compiled")
         words = list(effects.words(first.figures, second.figures))
         gone = second.findings < first.findings
-        if code in OF_KERNELS:
+        if code in _LAUNCHES:
             helps = second.findings <= first.findings and effects.fewer(
                 first.figures, second.figures
             )
@@ -192,7 +192,17 @@ class Verifying:
         was, now = compared.nonfinite
         if was != now:
             words.insert(0, f"NaN or infinite gradients {was} → {now}")
-        return _Verdict(effect=", ".join(words))
+        return _Verdict(effect=", ".join(words), costs=effects.more(first.figures, second.figures))
+
+    async def _repaired(
+        self, workshop: Workshop, before: Answer, after: Answer, *, same: bool
+    ) -> _Verdict:
+        """What could not be traced and now can: called with values it gave the same."""
+        if same:
+            compared = await workshop.compare_with_values(before, after)
+            if compared is None or not compared.same:
+                return _Verdict(compared.words if compared is not None else "it could not be run")
+        return _Verdict(effect="it can be traced")
 
     async def _looked_at(
         self, workshop: Workshop, answer: Answer, code: str, target: Target | None
@@ -271,5 +281,5 @@ def _fix(finding: Finding, candidate: Candidate, verdict: _Verdict) -> Fix:
         finding,
         candidate.title + effect,
         candidate.edits,
-        candidate.safe and candidate.same,
+        candidate.safe and candidate.same and not verdict.costs,
     )

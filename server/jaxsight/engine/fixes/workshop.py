@@ -100,6 +100,20 @@ class Workshop:
                 self._gone(after)
         return None
 
+    async def compare_with_values(self, before: Answer, after: Answer) -> Compared | None:
+        """The same where the original cannot be traced: it is called with values."""
+        tracers = self._started()
+        if tracers is None or not isinstance(after.reply, Traced):
+            return None
+        run = before.question.request(tracers.next_id())
+        request = Compare(tracers.next_id(), 0, after.reply.id, run)
+        reply = await tracers.request(request)
+        if isinstance(reply, Compared):
+            return reply
+        log.info("two functions could not be compared: %s", reply)
+        self._gone(after)
+        return None
+
     async def aclose(self) -> None:
         """End the process."""
         self._answers.clear()
