@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.engine.events import Status
 from jaxsight.engine.projects import Projects
 
 
@@ -59,3 +60,16 @@ def test_without_a_workspace_a_library_belongs_to_the_project_of_the_working_fol
     assert Path(projects.of(str(library / "a.py")).root) == workspace / "second" / "inner"
     monkeypatch.chdir(library)
     assert Path(projects.of(str(library / "b.py")).root) == workspace
+
+
+def test_a_project_that_is_not_trusted_says_so_when_a_file_of_it_is_opened(workspace: Path) -> None:
+    projects = Projects()
+    projects.configure(
+        [str(workspace / "first")], {}, trusted=False, editor_python={}, editor_by_root={}
+    )
+    projects.of(str(workspace / "first" / "a.py"))
+    projects.of(str(workspace / "first" / "b.py"))
+    told = projects.events.get_nowait()
+    assert isinstance(told, Status)
+    assert (Path(told.root), told.state) == (workspace / "first", "untrusted")
+    assert projects.events.empty()

@@ -90,8 +90,8 @@ export class Status implements vscode.Disposable {
 
   /** That of the root which holds the active editor's file; else the only one. */
   private current(): RootStatus | undefined {
-    const path = vscode.window.activeTextEditor?.document.uri.fsPath ?? "";
-    const roots = [...this.byRoot.keys()].filter((root) => path.startsWith(root));
+    const path = vscode.window.activeTextEditor?.document.uri.path ?? "";
+    const roots = [...this.byRoot.keys()].filter((root) => path.startsWith(`${vscode.Uri.parse(root).path}/`));
     const [longest] = roots.sort((a, b) => b.length - a.length);
     return this.byRoot.get(longest ?? "") ?? [...this.byRoot.values()].at(-1);
   }

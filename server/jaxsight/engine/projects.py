@@ -106,6 +106,11 @@ class Project:
         if self.interpreter is not None and has_jax(self.interpreter.path):
             self._started()
 
+    def opened(self) -> None:
+        """Say at once that nothing will run where nothing may."""
+        if self.untrusted:
+            self._tell("untrusted", "no code of this workspace runs until you trust it")
+
     async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
         """Have a tracer answer."""
         reply = await self._request(question, None, waiting=waiting)
@@ -322,6 +327,7 @@ class Projects:
         project = self._projects.get(root)
         if project is None:
             project = self._projects[root] = self._made(root)
+            project.opened()
         return project
 
     @property
@@ -378,6 +384,8 @@ class Projects:
                 continue
             changed = True
             self._projects[root] = now
+            if project.untrusted and not now.untrusted:
+                now.start_ahead()
             task = asyncio.get_running_loop().create_task(project.aclose())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
