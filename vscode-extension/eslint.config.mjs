@@ -1,7 +1,7 @@
 import tseslint from "typescript-eslint";
 
 export default tseslint.config(
-  { ignores: ["dist/", "bundled/", "node_modules/", "**/*.mjs"] },
+  { ignores: ["dist/", "bundled/", "panel/", "node_modules/", "**/*.mjs"] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },

@@ -28,8 +28,15 @@ export class Server {
   private readonly deaths: number[] = [];
   private readonly refreshed = new vscode.EventEmitter<vscode.Uri>();
 
+  private readonly news = new vscode.EventEmitter<vscode.Uri>();
+  private readonly started = new vscode.EventEmitter<void>();
+
   /** A virtual document has another text now. */
   readonly onDidRefreshContent = this.refreshed.event;
+  /** There are new answers about a file that a panel was asked for. */
+  readonly onDidRefreshPanel = this.news.event;
+  /** A server answers, the first or another one. */
+  readonly onDidStart = this.started.event;
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -39,6 +46,8 @@ export class Server {
   ) {
     context.subscriptions.push(
       this.refreshed,
+      this.news,
+      this.started,
       vscode.workspace.onDidGrantWorkspaceTrust(() => {
         void this.client?.sendNotification("jaxsight/trust", { trusted: true });
         void this.tellInterpreters();
@@ -81,8 +90,12 @@ export class Server {
   }
 
   /** Asks the server; `undefined` when there is none. */
-  async request<Answer>(method: string, parameters: unknown): Promise<Answer | undefined> {
-    return this.running ? await this.client?.sendRequest<Answer>(method, parameters) : undefined;
+  async request<Answer>(
+    method: string,
+    parameters: unknown,
+    token?: vscode.CancellationToken,
+  ): Promise<Answer | undefined> {
+    return this.running ? await this.client?.sendRequest<Answer>(method, parameters, token) : undefined;
   }
 
   private connection(python: string, interpreters: ByFolder): LanguageClient {
@@ -116,9 +129,14 @@ export class Server {
     client.onNotification("jaxsight/textDocumentContentRefresh", (made: { uri: string }) => {
       this.refreshed.fire(vscode.Uri.parse(made.uri));
     });
+    client.onNotification("jaxsight/panelRefresh", (panel: { uri: string }) => {
+      this.news.fire(vscode.Uri.parse(panel.uri));
+    });
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Starting) {
         this.status.restarting();
+      } else if (newState === State.Running) {
+        this.started.fire();
       }
     });
     return client;

@@ -74,3 +74,14 @@ export function overlap(one: Rect, other: Rect): boolean {
     other.y <= one.y + one.height
   );
 }
+
+/** Whether a part that is drawn holds what is seen, and not so much more that it costs too much. */
+export function suffices(drawn: Rect, seen: Rect): boolean {
+  return (
+    drawn.x <= seen.x &&
+    drawn.y <= seen.y &&
+    seen.x + seen.width <= drawn.x + drawn.width &&
+    seen.y + seen.height <= drawn.y + drawn.height &&
+    drawn.width < 4 * seen.width
+  );
+}

@@ -1,9 +1,9 @@
 /** The graph on the screen: of a large one only what is seen has elements. Moved by pointer, wheel and keys. */
 
-import { Camera, overlap } from "./camera";
+import { Camera, overlap, suffices } from "./camera";
 import { h, on, s } from "./dom";
 import { defs, edgeElement, nodeElement } from "./drawing";
-import { type Layout, type PlacedEdge, type PlacedNode, Superseded } from "./layout";
+import { type Layout, type PlacedEdge, type PlacedNode, type Rect, Superseded } from "./layout";
 import { saved } from "./saved";
 import type { Scene } from "./scene";
 
@@ -36,6 +36,8 @@ export class GraphView {
   private byId = new Map<string, PlacedNode>();
   private heavy = Infinity;
   private active: string | undefined;
+  /** The part of the drawing that has its elements. */
+  private filled: Rect | undefined;
   private lit: ReadonlySet<number> = new Set();
   private chosen: ReadonlySet<number> = new Set();
   private added: ReadonlySet<number> = new Set();
@@ -150,6 +152,7 @@ export class GraphView {
       element.remove();
     });
     this.drawn.clear();
+    this.filled = undefined;
   }
 
   private measure(): void {
@@ -180,7 +183,10 @@ export class GraphView {
     this.world.setAttribute("transform", this.camera.transform);
     this.svg.classList.toggle("far", scale < FAR);
     this.svg.classList.toggle("farther", scale < FARTHER);
-    const seen = this.camera.seen(MARGIN);
+    if (this.filled !== undefined && suffices(this.filled, this.camera.seen())) {
+      return;
+    }
+    const seen = (this.filled = this.camera.seen(MARGIN));
     for (const placed of this.layout?.nodes ?? []) {
       const { id, kind } = placed.node;
       // Open boxes are few, and what they hold may be seen while they are not.
@@ -190,11 +196,6 @@ export class GraphView {
     for (const placed of this.layout?.edges ?? []) {
       const make = (): SVGGElement => this.madeEdge(placed);
       this.put(placed.edge.id, overlap(seen, placed.bounds), this.edges, make);
-    }
-    if (this.active === undefined) {
-      this.element.removeAttribute("aria-activedescendant");
-    } else {
-      this.element.setAttribute("aria-activedescendant", `node-${this.active}`);
     }
   }
 
@@ -277,6 +278,7 @@ export class GraphView {
     if (placed !== undefined && !overlap(this.camera.seen(-20), placed)) {
       this.camera.center(placed);
     }
+    this.element.setAttribute("aria-activedescendant", `node-${id}`);
     this.mark();
     this.draw();
   }
