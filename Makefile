@@ -37,13 +37,14 @@ test-fast: ## Run the quick tests on one Python (under three minutes)
 	@.ci/test fast
 
 .PHONY: lint
-lint: .venvs/lint/.installed vscode-extension/node_modules/.installed ## Check format, style, types and the walls between layers
+lint: .venvs/lint/.installed vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Check format, style, types and the walls between layers
 	.venvs/lint/bin/ruff format --check .
 	.venvs/lint/bin/ruff check .
 	.venvs/lint/bin/mypy
 	PYTHONPATH=server .venvs/lint/bin/lint-imports --no-cache
 	.venvs/lint/bin/python vscode-extension/scripts/manifest.py --check
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
+	cd vscode-extension/panel && $(WITH_NODE) npm run --silent check
 
 .PHONY: format
 format: .venvs/lint/.installed ## Format the code and fix what can be fixed
@@ -60,11 +61,12 @@ docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
 
 .PHONY: vsix
-vsix: vscode-extension/node_modules/.installed ## Package the extension for VS Code, with the server in it
+vsix: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Package the extension for VS Code, with the server in it
 	$(ANY_PYTHON) vscode-extension/scripts/manifest.py --check
 	$(ANY_PYTHON) vscode-extension/scripts/bundle.py
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
 	cd vscode-extension && $(WITH_NODE) npm run --silent build
+	cd vscode-extension/panel && $(WITH_NODE) npm run --silent build
 	mkdir -p dist
 	cd vscode-extension && $(WITH_NODE) npx vsce package --no-dependencies --out ../dist/jaxsight.vsix
 
@@ -109,8 +111,8 @@ $(TOOLS:%=.venvs/%/.installed): .venvs/%/.installed: requirements/%.txt
 	.venvs/test-py312/bin/$(PIP) install --no-deps --editable .
 	touch $@
 
-vscode-extension/node_modules/.installed: vscode-extension/package-lock.json .venvs/node/.installed
-	cd vscode-extension && $(WITH_NODE) npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed: %/node_modules/.installed: %/package-lock.json .venvs/node/.installed
+	cd $* && $(WITH_NODE) npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
 # VS Code as a server for browsers, for the tests in it.
