@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat.staging import is_literal
+from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same import value_token
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Expr, Slot
@@ -254,3 +254,18 @@ def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
     except TypeError:
         return None
     return made
+
+
+def program_key(program: Program) -> Any:
+    """The same for programs that differ in nothing but their variables; None for those with constants, and where it cannot be hashed."""
+    jaxpr = program.jaxpr
+    if program.consts or jaxpr.constvars:
+        return None
+    key = window_key(jaxpr.eqns, jaxpr.invars)
+    made = [*jaxpr.invars, *(var for equation in jaxpr.eqns for var in equation.outvars)]
+    number = {id(var): index for index, var in enumerate(made)}
+    results = tuple(
+        (value_token(atom.val), atom.aval) if is_literal(atom) else number[id(atom)]
+        for atom in jaxpr.outvars
+    )
+    return None if key is None else (key, results)

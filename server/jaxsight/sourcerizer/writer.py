@@ -75,7 +75,7 @@ from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.prover import Claim, Prover
 from jaxsight.sourcerizer.rules.bound import by_name, by_package, by_primitive
 from jaxsight.sourcerizer.view import LAX, PRETTY, View
-from jaxsight.sourcerizer.windows import Found, Window, candidates, found
+from jaxsight.sourcerizer.windows import Found, Window, candidates, found, program_key
 
 _log = logging.getLogger(__name__)
 
@@ -769,20 +769,23 @@ class _Binder:
 
 def _key(equation: Any) -> Any:
     """What decides how an equation is spelled; None where that cannot be hashed."""
+    primitive, params = equation.primitive, equation.params
+    told: Any = tuple(params.items())
+    if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
+        told = (program_key(opened(params["call_jaxpr"])), read.rules_key(params))
+        if told[0] is None:
+            return None
+        told = (*told, params["num_consts"], params["symbolic_zeros"])
+    key = (primitive, told, tuple(map(_operand_key, equation.invars)), equation.ctx)
     try:
-        key = (
-            equation.primitive,
-            tuple(equation.params.items()),
-            tuple(
-                (value_token(atom.val), atom.aval) if is_literal(atom) else atom.aval
-                for atom in equation.invars
-            ),
-            equation.ctx,
-        )
         hash(key)
     except TypeError:
         return None
     return key
+
+
+def _operand_key(atom: Any) -> Any:
+    return (value_token(atom.val), atom.aval) if is_literal(atom) else atom.aval
 
 
 def _primitive(equation: Any) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,12 +83,30 @@ class Unreadable(Exception):
 
 def rule_identity(params: dict[str, Any]) -> int:
     """The user's rule of a custom derivative, by identity: rules call their own function, and so have themselves inside."""
-    rule = params.get("jvp_jaxpr_fun") or params["bwd"]
-    while True:
-        inside = _wrapped_inside(rule.f)
-        if inside is None:
-            return id(rule.f)
+    return id(_innermost(params.get("jvp_jaxpr_fun") or params["bwd"]).f)
+
+
+def _innermost(rule: Any) -> Any:
+    while (inside := _wrapped_inside(rule.f)) is not None:
         rule = inside
+    return rule
+
+
+def rules_key(params: dict[str, Any]) -> Hashable:
+    """What tells the rules of two custom derivatives of equal programs apart: the user's functions, and what they are given besides arrays.
+
+    Two keys that are equal are of equal rules; hashing one may raise `TypeError`.
+    """
+    rules = [params[key] for key in ("jvp_jaxpr_fun", "bwd", "fwd_jaxpr_thunk") if key in params]
+    return tuple(_rule_key(_innermost(rule)) for rule in rules)
+
+
+def _rule_key(rule: Any) -> Hashable:
+    told = [
+        (str(name), *(arg for arg in args if not isinstance(arg, types.FunctionType)))
+        for name, args in rule.transforms
+    ]  # functions among them take what a call leaves behind: each call has its own
+    return (rule.f, *told)
 
 
 _MEMO_DEPTH = 3
