@@ -71,11 +71,17 @@ def _grown(before: int, after: int) -> bool:
 
 def more(before: Figures, after: Figures) -> bool:
     """Whether more kernels are launched."""
+    if before.compiled is None or after.compiled is None:
+        return False
     return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
-def words(before: Figures, after: Figures) -> Iterator[str]:
-    """`kernels 2 → 1`, `temp 512 KiB → 0 B`, what changed alone."""
+def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
+    """`kernels 2 → 1`, `temp 512 KiB → 0 B`, what changed alone.
+
+    Args:
+        timed: whether the time of compiling is told of.
+    """
     if before.compiled is not None and after.compiled is not None:
         kernels, launches = zip(before.kernels, after.kernels, strict=True)
         for name, (was, now) in (("kernels", kernels), ("launches", launches)):
@@ -93,7 +99,7 @@ def words(before: Figures, after: Figures) -> Iterator[str]:
         yield f"folding {_seconds(before.folding)} → {_seconds(after.folding)}"
     if after.equations < before.equations * _SHARE:
         yield f"equations {before.equations} → {after.equations}"
-    if before.compiled is not None and after.compiled is not None:
+    if timed and before.compiled is not None and after.compiled is not None:
         was_s, now_s = before.compiled.seconds, after.compiled.seconds
         if was_s >= _LONG and now_s < was_s * _SHARE:
             yield f"compile {_seconds(was_s)} → {_seconds(now_s)}"

@@ -65,7 +65,9 @@ def _rewritten(asked: Asked, found: ast.If | ast.IfExp, write: _Where) -> Edit |
     behind = _behind(asked, found)
     value = _returned(asked, [found, *behind], write)
     if value is not None:
-        last = behind[0] if behind and not _ends(found.orelse) else found
+        last: ast.stmt = found
+        if not _ends([found]):
+            last = next(each for each in behind if isinstance(each, ast.Return))
         return Edit(Range(asked.range(found).start, asked.range(last).end), f"return {value}")
     assigned = _assigned(asked, found, write)
     return asked.replace(found, assigned) if assigned is not None else None
@@ -103,8 +105,8 @@ def _returned(asked: Asked, block: Sequence[ast.stmt], write: _Where) -> str | N
         case [ast.Return(value=ast.expr() as value), *_]:
             return asked.text(value)
         case [ast.If(test=test, body=body, orelse=orelse), *behind]:
-            yes = _returned(asked, body, write)
-            no = _returned(asked, orelse or behind, write)
+            yes = _returned(asked, [*body, *behind], write)
+            no = _returned(asked, [*orelse, *behind], write)
             return write(_test(asked, test), yes, no) if yes and no else None
         case _:
             return None

@@ -22,10 +22,10 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
         if len(call.args) != 3:
             continue
         condition, *cases = call.args
-        for case, other in ((0, 1), (1, 0)):
+        for case in (0, 1):
             for compared in _compared(condition):
                 uses = [node for node in ast.walk(cases[case]) if same(node, compared)]
-                if uses and not any(same(node, compared) for node in ast.walk(cases[other])):
+                if uses:
                     yield from _guarded(asked, call, compared, uses, case)
         return
 

@@ -177,7 +177,8 @@ class Verifying:
         second = await self._looked_at(workshop, after, code, target)
         if first is None or second is None:
             return _Verdict("it could not be compiled")
-        words = list(effects.words(first.figures, second.figures))
+        timed = code in _COMPILED - _LAUNCHES
+        words = list(effects.words(first.figures, second.figures, timed=timed))
         gone = second.findings < first.findings
         if code in _LAUNCHES:
             helps = second.findings <= first.findings and effects.fewer(

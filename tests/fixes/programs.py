@@ -1,0 +1,542 @@
+"""Functions with a finding, and what a fix makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import dedent
+
+HEAD = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`before` has a finding of `code`; `after` is it fixed, `title` what the fix is called, but for seconds."""
+
+    code: str
+    before: str
+    after: str
+    title: str
+    safe: bool = True
+
+
+def case(code: str, before: str, after: str, title: str, *, safe: bool = True) -> Case:
+    """A case from indented texts."""
+    return Case(code, _module(before), _module(after), title, safe)
+
+
+def _module(text: str) -> str:
+    return f"{HEAD}\n\n{dedent(text).lstrip()}"
+
+
+CASES = [
+    case(
+        "JX101",
+        '''
+        def grown(x):
+            """
+            Example inputs:
+                x: f32[1024, 512]
+            """
+            rank = np.arange(x.size).reshape(x.shape)
+            return x + rank**2
+        ''',
+        '''
+        def grown(x):
+            """
+            Example inputs:
+                x: f32[1024, 512]
+            """
+            rank = jnp.arange(x.size).reshape(x.shape)
+            return x + rank**2
+        ''',
+        "Compute it by `jnp` in place of `np` (constants 2 MiB → 0 B)",
+    ),
+    case(
+        "JX101",
+        '''
+        TABLE = np.random.default_rng(0).normal(size=(1024, 512)).astype("float32")
+
+
+        def scaled(x, y):
+            """
+            Example inputs:
+                x: f32[1024, 512]
+                y: f32[512]
+            """
+            return x * TABLE + y
+        ''',
+        '''
+        TABLE = np.random.default_rng(0).normal(size=(1024, 512)).astype("float32")
+
+
+        def scaled(x, y, table):
+            """
+            Example inputs:
+                x: f32[1024, 512]
+                y: f32[512]
+                table: f32[1024, 512]
+            """
+            return x * table + y
+        ''',
+        "Make `TABLE` an argument (constants 2 MiB → 0 B)",
+        safe=False,
+    ),
+    case(
+        "JX102",
+        '''
+        SAMPLES = np.random.default_rng(0).normal(size=200_000).astype("float32")
+
+
+        def ranked(x):
+            """
+            Example inputs:
+                x: f32[200000]
+            """
+            return x - jnp.sort(SAMPLES)
+        ''',
+        '''
+        SAMPLES = np.random.default_rng(0).normal(size=200_000).astype("float32")
+
+
+        def ranked(x):
+            """
+            Example inputs:
+                x: f32[200000]
+            """
+            return x - jnp.sort(jax.lax.optimization_barrier(SAMPLES))
+        ''',
+        "Put an `optimization_barrier` around `SAMPLES` (folding 25 s → 0 s)",
+    ),
+    case(
+        "JX104",
+        '''
+        RANK = np.arange(4, 5004, dtype="int32")
+
+
+        def weighted(x):
+            """
+            Example inputs:
+                x: f32[5000]
+            """
+            return x * RANK  # heavier
+        ''',
+        '''
+        RANK = np.arange(4, 5004, dtype="int32")
+
+
+        def weighted(x):
+            """
+            Example inputs:
+                x: f32[5000]
+            """
+            return x * (jnp.arange(4, 5004, dtype=jnp.int32))  # heavier
+        ''',
+        "Make `RANK` by `jnp.arange(4, 5004, dtype=jnp.int32)` (constants 19.5 KiB → 0 B)",
+    ),
+    case(
+        "JX209",
+        '''
+        def iterated(x, y):
+            """
+            Example inputs:
+                x, y: f32[100]
+            """
+            for i in range(3, 40):
+                half = y / 2  # the step
+                x = jnp.sin(x) * i
+                y += x + half
+            return x, y
+        ''',
+        '''
+        def iterated(x, y):
+            """
+            Example inputs:
+                x, y: f32[100]
+            """
+            def body(i, carry):
+                x, y = carry
+                half = y / 2  # the step
+                x = jnp.sin(x) * i
+                y += x + half
+                return x, y
+
+            x, y = jax.lax.fori_loop(3, 40, body, (x, y))
+            return x, y
+        ''',
+        "Loop over `i` by `jax.lax.fori_loop` (equations 185 → 8)",
+    ),
+    case(
+        "JX212",
+        '''
+        def one(x):
+            return jax.lax.cond(x > 0, jnp.sin, lambda y: y**3, x)
+
+
+        def each(x):
+            """
+            Example inputs:
+                x: f32[100]
+            """
+            return jax.vmap(one)(x)
+        ''',
+        '''
+        def one(x):
+            return jax.lax.cond(x > 0, jnp.sin, lambda y: y**3, x)
+
+
+        def each(x):
+            """
+            Example inputs:
+                x: f32[100]
+            """
+            return jax.lax.map(one, x)
+        ''',
+        "Map by `jax.lax.map`, one element at a time (equations 11 → 6)",
+        safe=False,
+    ),
+    case(
+        "JX301",
+        '''
+        def step(n):
+            """
+            Example inputs:
+                n: i32[]
+            """
+            return jnp.where(n > 0, 1.0, 2.0)
+        ''',
+        '''
+        def step(n):
+            """
+            Example inputs:
+                n: i32[]
+            """
+            return jnp.asarray(jnp.where(n > 0, 1.0, 2.0), dtype=jnp.float32)
+        ''',
+        "Say the dtype `float32`",
+    ),
+    case(
+        "JX302",
+        '''
+        pooled = jax.jit(lambda x, axes: x.mean(axes), static_argnums=1)
+
+
+        def total(x):
+            """
+            Example inputs:
+                x: f32[4, 3]
+            """
+            return pooled(x, [0])
+        ''',
+        '''
+        pooled = jax.jit(lambda x, axes: x.mean(axes), static_argnums=1)
+
+
+        def total(x):
+            """
+            Example inputs:
+                x: f32[4, 3]
+            """
+            return pooled(x, (0,))
+        ''',
+        "Give a tuple in place of the list (it can be traced)",
+        safe=False,
+    ),
+    case(
+        "JX303",
+        '''
+        def doubled(x):
+            """
+            Example inputs:
+                x: f32[3]
+            """
+            return jax.jit(lambda v: v * 2)(x)
+        ''',
+        '''
+        _doubled_jitted = jax.jit(lambda v: v * 2)
+
+
+        def doubled(x):
+            """
+            Example inputs:
+                x: f32[3]
+            """
+            return _doubled_jitted(x)
+        ''',
+        "Make it once, as `_doubled_jitted`",
+    ),
+    case(
+        "JX304",
+        '''
+        def precise(x):
+            """
+            Example inputs:
+                x: f32[3]
+            """
+            return x.astype(jnp.float64) + jnp.zeros(3, dtype="float64")
+        ''',
+        '''
+        def precise(x):
+            """
+            Example inputs:
+                x: f32[3]
+            """
+            return x.astype(jnp.float32) + jnp.zeros(3, dtype="float32")
+        ''',
+        "Ask for `float32`",
+    ),
+    case(
+        "JX401",
+        '''
+        def clip(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            if x > 1 and not x > 5:
+                return jnp.ones(())
+            elif x < -1:
+                return -x
+            return x
+        ''',
+        '''
+        def clip(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            return jnp.where((x > 1) & (jnp.logical_not(x > 5)), jnp.ones(()), jnp.where(x < -1, -x, x))
+        ''',
+        "Choose by `jnp.where` (it can be traced)",
+    ),
+    case(
+        "JX401",
+        '''
+        def flipped(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            y = x + 1
+            if x > 0:
+                y = x * 2
+            return y
+        ''',
+        '''
+        def flipped(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            y = x + 1
+            y = jnp.where(x > 0, x * 2, y)
+            return y
+        ''',
+        "Choose by `jnp.where` (it can be traced)",
+    ),
+    case(
+        "JX401",
+        '''
+        def wave(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            return np.sin(x) * 2
+        ''',
+        '''
+        def wave(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            return jnp.sin(x) * 2
+        ''',
+        "Compute it by `jnp` in place of `np` (it can be traced)",
+    ),
+    case(
+        "JX404",
+        '''
+        def last(x):
+            """
+            Example inputs:
+                x: f32[4, 3]
+            """
+            return jax.lax.index_in_dim(x, 3, axis=1)
+        ''',
+        '''
+        def last(x):
+            """
+            Example inputs:
+                x: f32[4, 3]
+            """
+            return jax.lax.index_in_dim(x, 2, axis=1)
+        ''',
+        "Take the last index, 2 (it can be traced)",
+        safe=False,
+    ),
+    case(
+        "JX405",
+        '''
+        def root(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            return jnp.where(x > 0, jnp.sqrt(x), x)
+        ''',
+        '''
+        def root(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            safe = jnp.where(x > 0, x, 1.0)
+            return jnp.where(x > 0, jnp.sqrt(safe), x)
+        ''',
+        "Make `x` safe where the condition does not hold (NaN or infinite gradients 6 → 0)",
+    ),
+    case(
+        "JX407",
+        '''
+        from functools import partial
+
+
+        @partial(jax.jit, donate_argnums=(0, 1))
+        def total(x, y):
+            """
+            Example inputs:
+                x: f32[8]
+                y: f32[]
+            """
+            return x.sum() + y
+        ''',
+        '''
+        from functools import partial
+
+
+        @partial(jax.jit, donate_argnums=(1,))
+        def total(x, y):
+            """
+            Example inputs:
+                x: f32[8]
+                y: f32[]
+            """
+            return x.sum() + y
+        ''',
+        "Do not donate `x`",
+    ),
+    case(
+        "JX412",
+        '''
+        def idle(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            y = jnp.cos(
+                x
+            )
+            return x * 2
+        ''',
+        '''
+        def idle(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            return x * 2
+        ''',
+        "Delete `y = jnp.cos( x )` (equations 2 → 1)",
+    ),
+]
+
+LEFT = {
+    "in 32 bits the numbers would be others": (
+        "JX101",
+        '''
+        def grown(x):
+            """
+            Example inputs:
+                x: f32[1024, 512]
+            """
+            return x + np.arange(x.size).reshape(x.shape) ** 2.3 % 1.0
+        ''',
+    ),
+    "the rounds have different shapes": (
+        "JX209",
+        '''
+        def grown(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            for i in range(20):
+                x = jnp.concatenate([jnp.sin(x[:8]), x[i:]])
+            return x
+        ''',
+    ),
+    "the loop may end early": (
+        "JX209",
+        '''
+        def iterated(x, early=False):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            for i in range(20):
+                x = jnp.sin(x) * 2
+                if early:
+                    break
+            return x
+        ''',
+    ),
+    "the branches have different shapes": (
+        "JX401",
+        '''
+        def clip(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            if x > 1:
+                return jnp.ones(2)
+            return x
+        ''',
+    ),
+    "the name is read where no trace comes": (
+        "JX412",
+        '''
+        def idle(x, more=False):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            y = jnp.cos(x)
+            return x * y if more else x * 2
+        ''',
+    ),
+    "another function of the file would fail": (
+        "JX101",
+        '''
+        TABLE = np.random.default_rng(0).normal(size=(1024, 512)).astype("float32")
+
+
+        def scaled(x):
+            """
+            Example inputs:
+                x: f32[1024, 512]
+            """
+            return x * TABLE
+
+
+        def twice(x):
+            """
+            Example inputs:
+                x: f32[1024, 512]
+            """
+            return scaled(x) * 2
+        ''',
+    ),
+}
+"""Functions with a finding that no fix is offered for, by the reason."""
+LEFT = {reason: (code, _module(text)) for reason, (code, text) in LEFT.items()}

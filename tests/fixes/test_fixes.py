@@ -1,0 +1,113 @@
+"""Fixes of findings: each is what a person would have written, was proved to help, and what is not proved is not offered."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import jax
+import pytest
+import pytest_asyncio
+
+from jaxsight.engine.fixes.asked import applied
+from jaxsight.engine.fixes.verifying import Fix
+from jaxsight.engine.session import Session
+from jaxsight.engine.text import Position, Range
+from tests.engine.rendering import without_hints
+from tests.fixes.programs import CASES, LEFT, Case
+from tests.quiet import QUIET
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROOT = Path(__file__).parents[1] / "fixtures"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[Session]:
+    session = Session()
+    settings = {**QUIET, "python": sys.executable, "target": "cpu", "select": ["ALL"]}
+    session.configure([str(ROOT)], settings)
+    yield session
+    await session.aclose()
+
+
+async def fixes(session: Session, name: str, text: str, code: str) -> list[Fix]:
+    """The fixes of a code in a text, which must have such a finding."""
+    path = str(ROOT / f"{name}.py")
+    session.open(path, text)
+    found = await session.findings(path, kernels=True)
+    assert code in {finding.code for finding in found}, [finding.message for finding in found]
+    proved = await session.fixes(path)
+    session.close(path)
+    return [fix for fix in proved if fix.finding.code == code]
+
+
+def without_seconds(title: str) -> str:
+    """A title without what depends on this machine's speed and on what a CPU launches."""
+    title = re.sub(r"(kernels|launches|temp|memory traffic|compile) [^,)]*(, )?", "", title)
+    return title.replace(" ()", "").replace(", )", ")")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code} {case.title[:30]}")
+async def test_a_finding_is_fixed(case: Case, session: Session) -> None:
+    text = case.before
+    for _ in range(3):  # two findings of one kind are fixed one after the other
+        found = await fixes(session, "fixed", text, case.code) if text != case.after else []
+        if not found:
+            break
+        assert without_seconds(found[0].title) == case.title
+        assert found[0].safe is case.safe or "kernels" in found[0].title
+        text = applied(text, found[0].edits)
+        if text == case.after:
+            break
+    assert text == case.after
+
+
+@pytest.mark.parametrize("reason", LEFT)
+async def test_nothing_is_offered_where(reason: str, session: Session) -> None:
+    code, text = LEFT[reason]
+    assert await fixes(session, "left", text, code) == []
+
+
+ROOT_OF = next(case for case in CASES if case.code == "JX405").before
+ANYWHERE = Range(Position(0, 0), Position(100, 0))
+
+
+async def test_a_fix_is_a_code_action_once_it_is_proved(session: Session) -> None:
+    path = str(ROOT / "actions.py")
+    session.open(path, ROOT_OF)
+    await session.findings(path)
+    actions = []
+    for _ in range(60):  # each time it waits for a moment
+        actions = [a for a in await session.actions(path, ANYWHERE) if a.kind == "quickfix"]
+        if actions:
+            break
+    (action,) = actions
+    assert action.finding is not None
+    assert action.finding.code == "JX405"
+    elsewhere = Range(Position(0, 0), Position(0, 0))
+    assert [a for a in await session.actions(path, elsewhere) if a.kind == "quickfix"] == []
+    session.change(path, ROOT_OF.replace("x > 0", "x > 1"))
+    assert [a for a in await session.actions(path, ANYWHERE) if a.kind == "quickfix"] == []
+    session.close(path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+@pytest.mark.skipif(jax.__version_info__[:2] != (0, 12), reason="the figures are of JAX 0.12")
+async def test_a_sum_over_a_tiny_axis_is_written_out_for_a_gpu() -> None:
+    session = Session()
+    settings = {"python": sys.executable, "target": "cuda:h100", "select": ["JX201"], **QUIET}
+    session.configure([str(ROOT)], settings)
+    file = ROOT / "kernels" / "notebook_h100.py"
+    text = without_hints(file.read_text(encoding="utf-8"))
+    session.open(str(file), text)
+    titles = {fix.title: applied(text, fix.edits) for fix in await session.fixes(str(file))}
+    await session.aclose()
+    title = "Write `sum` out over the axis of 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)"
+    assert list(titles) == [title], "of the other reductions no fix saves anything"
+    assert (
+        "    terms = kvm * x\n    return x * 2 + (terms[:, 0:1] + terms[:, 1:2])\n" in titles[title]
+    )
