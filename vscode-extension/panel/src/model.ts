@@ -66,17 +66,16 @@ export class Model {
     return unique(inside.flatMap(([, kernels]) => kernels));
   }
 
-  /** The kernels of the innermost expression around a position; of the line, where there is none. */
+  /** The kernels of the innermost expression around a position; of what begins on its line, where there is none. */
   kernelsAt(uri: string, position: Position): readonly number[] {
     const here = this.drawn.equations.filter(
       (each) => each.place?.uri === uri && this.computing.has(each.path),
     );
     const around = here.filter((each) => each.place !== null && holds(each.place.range, position));
-    const chosen =
-      around.length > 0
-        ? around
-        : here.filter((each) => each.place !== null && onLine(each.place.range, position.line));
-    return unique(innermost(chosen).flatMap((each) => this.computing.get(each.path) ?? []));
+    const begun = here.filter((each) => each.place?.range.start.line === position.line);
+    const over = here.filter((each) => each.place !== null && onLine(each.place.range, position.line));
+    const chosen = around.length > 0 ? innermost(around) : begun.length > 0 ? begun : innermost(over);
+    return unique(chosen.flatMap((each) => this.computing.get(each.path) ?? []));
   }
 }
 

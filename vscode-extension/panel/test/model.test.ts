@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { linesAt, Model } from "../src/model";
+import { SHOWN, TEXTS, URI } from "./nested";
+
+const model = new Model(SHOWN.drawn);
+
+test("the cursor on an expression finds the kernels that compute it", () => {
+  // return jnp.tanh(m @ v) / jnp.sum(v)
+  assert.deepEqual(model.kernelsAt(URI, { line: 9, character: 26 }), [6], "m @ v");
+  assert.deepEqual(model.kernelsAt(URI, { line: 9, character: 36 }), [5], "jnp.sum(v)");
+});
+
+test("the cursor beside the expressions of a line finds all of its kernels", () => {
+  assert.deepEqual(model.kernelsAt(URI, { line: 9, character: 2 }), [5, 6, 7]);
+  assert.deepEqual(model.kernelsAt(URI, { line: 3, character: 0 }), []);
+  assert.deepEqual(model.kernelsAt("file:///project/another.py", { line: 9, character: 26 }), []);
+});
+
+test("an equation finds the kernels that compute what is inside it", () => {
+  assert.deepEqual(model.kernelsOf("0/body/4"), [11, 12], "both arms of the conditional");
+  assert.deepEqual(model.kernelsOf("99"), []);
+});
+
+test("a kernel is told by its innermost equations alone", () => {
+  assert.deepEqual(model.sources(6), ["m @ v", "jnp.tanh(m @ v)"], "without the loops around them");
+  assert.deepEqual(model.linesOf(6), [10]);
+});
+
+test("the cursor finds the lines of a text that stand for the innermost expression", () => {
+  const lines = linesAt(TEXTS.jaxpr.links, URI, { line: 9, character: 26 });
+  const text = TEXTS.jaxpr.text.split("\n");
+  assert.match(text[lines[0] ?? -1] ?? "", /dot_general/);
+  assert.deepEqual(linesAt(TEXTS.jaxpr.links, URI, { line: 0, character: 0 }), []);
+});

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import ELK, { type ELK as Elk } from "elkjs/lib/elk.bundled.js";
+
+import { Layouter, type PlacedNode, Superseded } from "../src/layout";
+import { Model } from "../src/model";
+import { Boxes, type SceneNode } from "../src/scene";
+import { SHOWN, withKernels } from "./nested";
+
+const METRICS = { character: 7.2, line: 17 };
+
+function all(nodes: readonly SceneNode[]): readonly SceneNode[] {
+  return nodes.flatMap((node) => [node, ...all(node.children)]);
+}
+
+function named(nodes: readonly SceneNode[], title: RegExp): SceneNode {
+  const found = all(nodes).find((node) => title.test(node.title));
+  assert.ok(found, String(title));
+  return found;
+}
+
+test("loops and branches are boxes in each other, as they are in the program", () => {
+  const { nodes } = new Boxes(new Model(SHOWN.drawn)).scene();
+  const outer = named(nodes, /scan × 7/);
+  const inner = named(outer.children, /scan × 3/);
+  assert.deepEqual(inner.children.flatMap((node) => node.kernels), [4, 5, 6, 7, 8]);
+  assert.deepEqual(named(outer.children, /branch 1 of 2/).kernels, [11]);
+  assert.equal(all(nodes).filter((node) => node.kind === "kernel").length, SHOWN.drawn.kernels.length);
+});
+
+test("a kernel shows what the user wrote, why it ends, its launches and its time", () => {
+  const { nodes } = new Boxes(new Model(SHOWN.drawn)).scene();
+  const node = named(nodes, /^7 /);
+  assert.equal(node.title, "7  input fusion (reduction) × 21");
+  assert.deepEqual(node.sources, ["m @ v", "jnp.tanh(m @ v)"]);
+  assert.equal(node.foot, "⊣ reduction  ·  ≈ 63.1 µs");
+});
+
+test("a closed box stands for its kernels, and has their edges", () => {
+  const boxes = new Boxes(new Model(SHOWN.drawn));
+  boxes.toggle("loop0");
+  const { nodes, edges } = boxes.scene();
+  const box = named(nodes, /scan × 7/);
+  assert.equal(box.kind, "closed");
+  assert.equal(box.foot, "15 kernels · 175 launches");
+  assert.ok(edges.some((edge) => edge.source === "loop0" && edge.target === "k18"));
+  assert.ok(!edges.some((edge) => edge.source === edge.target));
+});
+
+test("edges tell how many bytes pass, and each value once", () => {
+  const { edges } = new Boxes(new Model(SHOWN.drawn)).scene();
+  const edge = edges.find((each) => each.source === "parameter0");
+  assert.deepEqual([edge?.target, edge?.label, edge?.values], ["k6", "16 KiB", ["f32[64,64]"]]);
+});
+
+test("two thousand kernels in a row begin as sections that can be seen at once", () => {
+  const boxes = new Boxes(new Model(withKernels(2000)));
+  const { nodes } = boxes.scene();
+  assert.ok(nodes.length < 80, `${nodes.length} nodes`);
+  const [first] = nodes.filter((node) => node.kind === "closed");
+  assert.match(first?.title ?? "", /kernels 1–45/);
+  boxes.toggle(first?.id ?? "");
+  assert.equal(all(boxes.scene().nodes).filter((node) => node.kind === "kernel").length, 45);
+});
+
+test("what was opened stays open when the text was edited", () => {
+  const before = new Boxes(new Model(withKernels(2000)));
+  before.toggle("section45");
+  const after = new Boxes(new Model(withKernels(1999)), before);
+  assert.ok(!after.closed.has("section45"));
+  assert.ok(after.closed.has("section90"));
+});
+
+test("an input that goes everywhere is left out, and that is said", () => {
+  const drawn = withKernels(30);
+  const edges = drawn.kernels.map((_, index) => ({
+    source: { what: "parameter" as const, index: 0 },
+    target: { what: "kernel" as const, index },
+    value: { text: "f32[64,64]", bytes: 16384 },
+  }));
+  const scene = new Boxes(new Model({ ...drawn, edges: [...drawn.edges, ...edges] })).scene();
+  assert.ok(!scene.nodes.some((node) => node.id === "parameter0"));
+  assert.equal(scene.omitted, "1 input or output not drawn");
+});
+
+test("a box holds what is in it, and no two nodes overlap", async () => {
+  const layout = await new Layouter(() => new ELK(), METRICS).layout(new Boxes(new Model(SHOWN.drawn)).scene());
+  const placed = new Map(layout.nodes.map((each) => [each.node.id, each]));
+  const holds = (outer: PlacedNode, inner: PlacedNode): boolean =>
+    outer.x <= inner.x &&
+    outer.y <= inner.y &&
+    inner.x + inner.width <= outer.x + outer.width &&
+    inner.y + inner.height <= outer.y + outer.height;
+  for (const outer of layout.nodes) {
+    for (const child of outer.node.children) {
+      const inner = placed.get(child.id);
+      assert.ok(inner !== undefined && holds(outer, inner), `${child.id} in ${outer.node.id}`);
+    }
+  }
+  const leaves = layout.nodes.filter((each) => each.node.kind !== "open");
+  for (const one of leaves) {
+    for (const other of leaves) {
+      const apart =
+        one.x + one.width <= other.x ||
+        other.x + other.width <= one.x ||
+        one.y + one.height <= other.y ||
+        other.y + other.height <= one.y;
+      assert.ok(one === other || apart, `${one.node.id} and ${other.node.id}`);
+    }
+  }
+});
+
+test("edges lead from their source to their target, those that go back too", async () => {
+  const scene = new Boxes(new Model(SHOWN.drawn)).scene();
+  const layout = await new Layouter(() => new ELK(), METRICS).layout(scene);
+  const placed = new Map(layout.nodes.map((each) => [each.node.id, each]));
+  assert.equal(layout.edges.length, scene.edges.length);
+  for (const { edge, points } of layout.edges) {
+    for (const [id, point] of [
+      [edge.source, points[0]],
+      [edge.target, points.at(-1)],
+    ] as const) {
+      const node = placed.get(id);
+      assert.ok(node !== undefined && point !== undefined);
+      const near = 1 + METRICS.line;
+      assert.ok(point.x >= node.x - near && point.x <= node.x + node.width + near, `${edge.id} at ${id}`);
+      assert.ok(point.y >= node.y - near && point.y <= node.y + node.height + near, `${edge.id} at ${id}`);
+    }
+  }
+});
+
+test("a layout that is no longer wanted is given up", async () => {
+  let ended = 0;
+  // In one process there is no worker to be ended.
+  const start = (): Elk => Object.assign(new ELK(), { terminateWorker: () => ended++ });
+  const layouter = new Layouter(start, METRICS);
+  const first = layouter.layout(new Boxes(new Model(withKernels(60))).scene());
+  const second = layouter.layout(new Boxes(new Model(SHOWN.drawn)).scene());
+  await assert.rejects(first, Superseded);
+  assert.ok((await second).nodes.length > 0);
+  assert.equal(ended, 1);
+});

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { tokens } from "../src/colours";
+import { difference } from "../src/diff";
+import { resolved } from "../src/saved";
+import { duration, flops, short, size } from "../src/words";
+import { SHOWN } from "./nested";
+
+const { kernels } = SHOWN.drawn;
+
+test("amounts are told as the server tells them", () => {
+  assert.deepEqual([0, 513, 524288, 1.5 * 2 ** 20, -1].map(size), ["0 B", "513 B", "512 KiB", "1.5 MiB", "?"]);
+  assert.deepEqual([3.47e-6, 1.2e-3, 2].map(duration), ["3.5 µs", "1.2 ms", "2 s"]);
+  assert.equal(flops(8320), "8.3 kFLOP");
+  assert.equal(short("a\n  b", 10), "a b");
+  assert.equal(short("abcdef", 4), "abc…");
+});
+
+test("nothing changed where the kernels are the same", () => {
+  const { added, gone } = difference(kernels, kernels);
+  assert.deepEqual([added.size, gone.length], [0, 0]);
+});
+
+test("a kernel that came and one that went are told, and what stayed is not", () => {
+  const before = kernels.slice(0, 10);
+  const now = [...kernels.slice(0, 4), ...kernels.slice(5, 10), ...kernels.slice(18)];
+  const { added, gone } = difference(before, now);
+  assert.deepEqual([...added], [9]);
+  assert.deepEqual(gone, [kernels[4]]);
+});
+
+test("a kernel of another type or another count of launches is another one", () => {
+  const [first, ...rest] = kernels;
+  assert.ok(first);
+  const { added, gone } = difference(kernels, [{ ...first, launches: 2 }, ...rest]);
+  assert.deepEqual([[...added], gone], [[0], [first]]);
+});
+
+test("a line is coloured without losing a character", () => {
+  for (const line of SHOWN.drawn.kernels.map((kernel) => kernel.name).concat(['%a = f32[8]{0} fusion(%p.1), metadata={op_name="x"} // why'])) {
+    assert.equal(tokens(line).map((token) => token.text).join(""), line);
+  }
+  const kinds = Object.fromEntries(tokens('%a = f32[8] add(%b), x="s" # 7').map(({ text, kind }) => [text, kind]));
+  assert.deepEqual([kinds["%a"], kinds.f32, kinds['"s"'], kinds["# 7"]], ["name", "type", "string", "comment"]);
+});
+
+test("a saved picture has the colours themselves, the nearest that is set", () => {
+  const set: Readonly<Record<string, string>> = { "--b": "#00f" };
+  const variable = (name: string): string => set[name] ?? "";
+  assert.equal(resolved("fill: var(--a, var(--b, red)); x: var(--c, #111)", variable), "fill: #00f; x: #111");
+});
