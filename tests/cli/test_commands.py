@@ -480,3 +480,58 @@ def test_kernels_are_compared_with_a_git_revision(project: Path) -> None:
     done = jaxsight("kernels", "fused.py:total", "--against", "nowhere", "-t", "cpu", cwd=project)
     assert done.returncode == 2
     assert "fused.py cannot be had from nowhere" in done.stderr
+
+
+FIXABLE = '''\
+import jax
+import jax.numpy as jnp
+
+
+def root(x):
+    """
+    Example inputs:
+        x: f32[8]
+    """
+    return jnp.where(x > 0, jnp.sqrt(x), 0.0) + jnp.where(x > 1, jnp.log(x), 0.0)
+
+
+def last(x):
+    """
+    Example inputs:
+        x: f32[4, 3]
+    """
+    return jax.lax.index_in_dim(x, 3, axis=1)
+'''
+
+FIXED = FIXABLE.replace(
+    "    return jnp.where(x > 0, jnp.sqrt(x), 0.0) + jnp.where(x > 1, jnp.log(x), 0.0)",
+    """\
+    safe = jnp.where(x > 0, x, 1.0)
+    safe_2 = jnp.where(x > 1, x, 1.0)
+    return jnp.where(x > 0, jnp.sqrt(safe), 0.0) + jnp.where(x > 1, jnp.log(safe_2), 0.0)""",
+)
+
+
+def test_check_fixes_what_is_proved_and_leaves_the_rest(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_bytes(FIXABLE.replace("\n", "\r\n").encode())
+    done = jaxsight("check", "model.py", "--fix", cwd=tmp_path)
+    assert file.read_bytes() == FIXED.replace("\n", "\r\n").encode()
+    first, second, summary, *_ = done.stdout.splitlines()
+    assert first.startswith("model.py:10: JX405 Make `x` safe where the condition does not hold")
+    assert second.startswith("model.py:11: JX405 Make `x` safe where the condition does not hold")
+    assert summary == "Fixed 2 findings. 1 hidden fix can be enabled with --unsafe-fixes."
+    assert "JX404" in done.stdout
+    assert done.returncode == 1, "what is left is reported"
+
+
+def test_check_fixes_what_changes_values_when_it_is_told_to(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text(FIXABLE)
+    done = jaxsight(
+        "check", "--unsafe-fixes", "--select", "JX404", "--output-format", "json", cwd=tmp_path
+    )
+    assert file.read_text() == FIXABLE.replace("index_in_dim(x, 3", "index_in_dim(x, 2")
+    assert json.loads(done.stdout) == []
+    assert "model.py:18: JX404 Take the last index, 2 (it can be traced)" in done.stderr
+    assert done.returncode == 0

@@ -222,6 +222,44 @@ async def test_source_of_a_function_is_put_below_it_when_that_is_chosen(
     assert function["newText"].startswith("\n\n\ndef attention_lax(q, k, v):\n")
 
 
+ROOT = '''\
+import jax.numpy as jnp
+
+
+def root(x):
+    """
+    Example inputs:
+        x: f32[8]
+    """
+    return jnp.where(x > 0, jnp.sqrt(x), 0.0)
+'''
+
+
+async def test_quick_fix_is_offered_with_what_it_is_good_for(vscode: tuple[Client, Path]) -> None:
+    client, root = vscode
+    uri = (root / "fixed.py").as_uri()
+    client.open(uri, ROOT, version=7)
+    report = await client.request("textDocument/diagnostic", {"textDocument": {"uri": uri}})
+    asked = {
+        "textDocument": {"uri": uri},
+        "range": span(8, 12, 12),
+        "context": {"diagnostics": report["items"], "only": ["quickfix"]},
+    }
+    actions: list[Any] = []
+    for _ in range(60):  # each request waits for a moment
+        actions = await client.request("textDocument/codeAction", asked)
+        if actions:
+            break
+    (action,) = actions
+    assert action["kind"] == "quickfix"
+    assert action["title"].endswith("(NaN or infinite gradients 6 → 0)")
+    (fixed,) = action["diagnostics"]
+    assert (fixed["code"], fixed["range"]) == ("JX405", report["items"][0]["range"])
+    (change,) = action["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": uri, "version": 7}
+    assert "safe = jnp.where(x > 0, x, 1.0)\n    " in [edit["newText"] for edit in change["edits"]]
+
+
 async def test_gradient_that_there_is_not_says_why(vscode: tuple[Client, Path]) -> None:
     client, root = vscode
     uri = (root / "gradient.py").as_uri()
