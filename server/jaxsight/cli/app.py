@@ -353,6 +353,21 @@ def check_command(
             help="Apply those too that change signatures, or values that were wrong.",
         ),
     ] = False,
+    calls: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEST",
+            help="Run these tests with pytest too, and report calls that have functions compiled again.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Leave out the findings that this file has."),
+    ] = None,
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all findings to this file, for --baseline."),
+    ] = None,
     python: Python = None,
 ) -> None:
     """Trace every function that has example inputs and report what goes wrong.
@@ -364,6 +379,7 @@ def check_command(
         jaxsight check
         jaxsight check src tests/test_model.py --ignore JX404
         jaxsight check src --fix
+        jaxsight check --calls tests
         jaxsight check --output-format github
     """
     _run(
@@ -375,6 +391,9 @@ def check_command(
             python=python,
             fixing=fix or unsafe_fixes,
             unsafe=unsafe_fixes,
+            calls=calls or (),
+            baseline=baseline,
+            new_baseline=write_baseline,
         )
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from jaxsight.cli import baseline as baselines
+from jaxsight.cli.calls import recompiled
 from jaxsight.cli.errors import FOUND
 from jaxsight.cli.fixes import Fixed, fix
 from jaxsight.cli.reports import Reported, machine, text
@@ -40,12 +43,18 @@ async def check(
     python: str | None,
     fixing: bool = False,
     unsafe: bool = False,
+    calls: Sequence[str] = (),
+    baseline: Path | None = None,
+    new_baseline: Path | None = None,
 ) -> int:
     """Print the findings of all files; the exit status.
 
     Args:
         fixing: apply what is proved to help, and report what is left.
         unsafe: also what changes signatures, or values that are wrong.
+        calls: tests that are run to see what is traced again.
+        baseline: findings that are not told of.
+        new_baseline: where to write all findings instead of reporting them.
 
     Raises:
         CommandError: a path does not exist or cannot be read, or no tracer can be had.
@@ -68,12 +77,27 @@ async def check(
             reported += found
             functions += traced
         reported += await _settings_problems(run, files)
+        if calls:
+            interpreter = await run.asked(run.session.interpreter(str(Path.cwd() / "tests")))
+            run.say("running the tests")
+            reported += await asyncio.to_thread(
+                recompiled, interpreter, calls, tuple(select), tuple(ignore)
+            )
     if fixed is not None:
         # What is read by machines stays as it is.
         console = Console(highlight=False, soft_wrap=True, stderr=output is not Format.TEXT)
         for line in fixed.lines:
             console.print(line)
         console.print(Text(fixed.summary))
+    if new_baseline is not None:
+        baselines.write(new_baseline, reported)
+        print(f"{_count(len(reported), 'finding')} written to {new_baseline}.")
+        return 0
+    if baseline is not None:
+        reported, gone = baselines.new(baseline, reported)
+        if gone:
+            note = f"{_count(gone, 'finding')} of {baseline} no longer there."
+            Console(stderr=True, highlight=False).print(Text(note))
     _write(reported, output, functions=functions, files=len(files))
     informs = (Severity.INFORMATION, Severity.HINT)
     return FOUND if any(one.finding.severity not in informs for one in reported) else 0

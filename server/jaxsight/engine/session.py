@@ -645,6 +645,17 @@ class Session:
             raise LookupError(f"{function} is not traced: {view.reason}")  # noqa: TRY004
         return view
 
+    async def interpreter(self, path: str) -> str:
+        """The interpreter of the project that holds a path.
+
+        Raises:
+            LookupError: there is none; the message says why.
+        """
+        project = self._projects.of(path)
+        if project.interpreter is None:
+            raise LookupError(project.problem or "no interpreter with JAX was found")
+        return project.interpreter.path
+
     def functions(self, path: str) -> list[str]:
         """The qualified names of the functions that have example inputs."""
         document = self._documents.get(path)

@@ -115,6 +115,12 @@ CODES = {
             "hint",
             on=False,
         ),
+        Code(
+            "JX306",
+            "compiled-again",
+            "A call has a function compiled for many types or values.",
+            "warning",
+        ),
         Code("JX400", "trace-error", "The function cannot be traced with its example inputs."),
         Code(
             "JX401",

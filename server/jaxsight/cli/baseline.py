@@ -1,0 +1,58 @@
+"""A baseline: the findings that a project has and lives with, so that a check tells of new ones alone.
+
+The file names each by its file, its code and the text of its line, so that it holds while lines move; of equal ones it has the number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.reports import Reported
+
+Entry = tuple[str, str, str]
+
+
+def write(file: Path, reported: Sequence[Reported]) -> None:
+    """Make the findings the baseline."""
+    counts = Counter(_entry(one, file) for one in reported)
+    rows = [
+        {"file": path, "code": code, "line": line, "count": count}
+        for (path, code, line), count in sorted(counts.items())
+    ]
+    file.write_text(json.dumps({"version": 1, "findings": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+def new(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
+    """The findings that the baseline has not, and how many of its own are gone.
+
+    Raises:
+        CommandError: the file cannot be read as a baseline.
+    """
+    try:
+        rows = json.loads(file.read_text(encoding="utf-8"))["findings"]
+        left = Counter({(row["file"], row["code"], row["line"]): int(row["count"]) for row in rows})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CommandError(
+            f"{file} is no baseline ({error}): `jaxsight check --write-baseline {file}` makes one"
+        ) from error
+    fresh = []
+    for one in reported:
+        entry = _entry(one, file)
+        if left[entry] > 0:
+            left[entry] -= 1
+        else:
+            fresh.append(one)
+    return fresh, left.total()
+
+
+def _entry(one: Reported, file: Path) -> Entry:
+    lines = one.source.splitlines()
+    at = one.finding.range.start.line
+    line = lines[at].strip() if at < len(lines) else ""
+    path = os.path.relpath(one.path, file.resolve().parent)
+    return Path(path).as_posix(), one.finding.code, line

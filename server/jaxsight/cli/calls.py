@@ -1,0 +1,72 @@
+"""`jaxsight check --calls TEST…`: the user's tests are run, and what JAX had to trace again is told at the calls that made it so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.reports import Reported
+from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.text import Position, Range
+from jaxsight.findings.catalogue import CODES, selected
+from jaxsight.findings.recompilation import Recompiled, find, read
+
+PLUGIN = Path(__file__).parents[1] / "recompiling"
+_NO_TESTS = 5
+_FAILED = (0, 1)
+"""What pytest exits with when tests ran, whether or not they passed."""
+
+
+def recompiled(
+    python: str, tests: Sequence[str], select: tuple[str, ...], ignore: tuple[str, ...]
+) -> list[Reported]:
+    """The findings of a run of tests, in files below this folder.
+
+    Args:
+        python: the user's interpreter, which must have pytest.
+        tests: what pytest is given.
+
+    Raises:
+        CommandError: the tests could not be run; the message has pytest's last words.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "misses.json")
+        paths = [str(PLUGIN), os.environ.get("PYTHONPATH", "")]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+            "JAXSIGHT_RECOMPILING": str(file),
+        }
+        command = [python, "-m", "pytest", "-q", "-p", "jaxsight_recompiling", *tests]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode not in _FAILED or not file.is_file():
+            words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
+            why = "no tests were found" if done.returncode == _NO_TESTS else " ".join(words)
+            raise CommandError(f"the tests could not be run with {python}: {why}")
+        told = json.loads(file.read_text(encoding="utf-8"))
+    misses = [miss for each in told if (miss := read(each["message"])) is not None]
+    here = Path.cwd()
+    return [
+        _reported(one)
+        for one in find(misses)
+        if Path(one.file).is_file()
+        and here in Path(one.file).resolve().parents
+        and selected(one.code, select, ignore)
+    ]
+
+
+def _reported(one: Recompiled) -> Reported:
+    source = Path(one.file).read_text(encoding="utf-8", errors="replace")
+    lines = source.splitlines()
+    text = lines[one.line - 1] if one.line <= len(lines) else ""
+    start = len(text) - len(text.lstrip())
+    place = Range(Position(one.line - 1, start), Position(one.line - 1, len(text.rstrip())))
+    code = CODES[one.code]
+    return Reported(
+        one.file, source, Finding(code.code, Severity(code.severity), place, one.message, code.url)
+    )
