@@ -97,3 +97,33 @@ async def test_what_only_kernels_tell_is_left_when_nothing_is_compiled(
     session.close(path)
     assert codes == ["JX101"]
     assert session.compiles == before
+
+
+SUMMED = '''\
+import jax.numpy as jnp
+
+
+def weighted(x):
+    """
+    Example inputs:
+        x: f32[131072, 2]
+    """
+    index = jnp.arange(x.shape[0])
+    weight = jnp.stack((index, index), axis=-1)
+    return x * 2 + jnp.sum(weight * x, axis=1, keepdims=True)
+'''
+
+
+@pytest.mark.parametrize(
+    ("ignored", "told"), [({}, True), ({"cpu": ["JX2"]}, False), ({"tpu:*": ["JX2"]}, True)]
+)
+async def test_codes_are_ignored_by_target(
+    tmp_path: Path, session: Session, ignored: dict[str, list[str]], told: bool
+) -> None:
+    settings = {"python": sys.executable, "target": "cpu", "perTargetIgnores": ignored}
+    session.configure([str(tmp_path)], settings)
+    path = str(tmp_path / "target.py")
+    session.open(path, SUMMED)
+    codes = {finding.code for finding in await session.findings(path, kernels=True)}
+    session.close(path)
+    assert ("JX201" in codes) == told

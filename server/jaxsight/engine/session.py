@@ -57,6 +57,7 @@ from jaxsight.engine.schedule import debounce
 from jaxsight.engine.sourcerized import Sources, inserted_name, insertion
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.engine.views import Answer, View
+from jaxsight.findings.catalogue import ignored
 from jaxsight.findings.registry import OF_KERNELS
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Observation, Outlined, Sourcerize, Traced
@@ -337,7 +338,10 @@ class Session:
             return found
         result = await self._within(self._result(view), patience, view)
         if result is not None:
-            found += noticing.of_kernels(view, outlined, result, codes)
+            settings = self._projects.of(view.answer.question.path).settings
+            here = settings.ignored_on(result.target)
+            wanted_here = [code for code in codes if not ignored(code, here)]
+            found += noticing.of_kernels(view, outlined, result, wanted_here)
         return found
 
     async def _within(

@@ -12,6 +12,7 @@ from fnmatch import fnmatch
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from jaxsight.compiler.targets import Target
 from jaxsight.engine.settings.kinds import (
     CODE_LIST,
     FLAG,
@@ -203,6 +204,12 @@ class Settings:
         'Codes not to report in some files, by pattern (`"tests/*"`); a pattern is compared with the path below '
         "the project's root and with the file's name.",
     )
+    per_target_ignores: Mapping[str, tuple[str, ...]] = _setting(
+        table_of(CODE_LIST, "a table of lists of codes by pattern of targets"),
+        {},
+        'Codes that kernels of some targets are not to be reported by, by pattern (`"tpu:*"`, `"cpu"`, `"h100"`); of those that are found in '
+        "kernels.",
+    )
     timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cached = field(default_factory=Cached)
     compiler: CompilerSettings = field(default_factory=CompilerSettings)
@@ -221,6 +228,15 @@ class Settings:
             code
             for pattern, codes in self.per_file_ignores.items()
             if fnmatch(str(path), pattern) or fnmatch(path.name, pattern)
+            for code in codes
+        )
+
+    def ignored_on(self, target: Target) -> tuple[str, ...]:
+        """The codes that are ignored in the kernels of a target, besides `ignore`."""
+        return tuple(
+            code
+            for pattern, codes in self.per_target_ignores.items()
+            if any(fnmatch(name, pattern) for name in (target.name, target.short, target.platform))
             for code in codes
         )
 
