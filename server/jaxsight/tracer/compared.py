@@ -189,8 +189,8 @@ def _same_types(before: _Run, after: _Run) -> None:
         return [(aval.shape, aval.dtype) for aval in run.outputs]
 
     if kinds(before) != kinds(after):
-        texts = [", ".join(avals.array_text(dtype, shape) for shape, dtype in kinds(run)) for run in (before, after)]  # fmt: skip
-        raise Incomparable(f"it gives {texts[1] or 'nothing'} instead of {texts[0] or 'nothing'}")
+        was, now = (", ".join(map(avals.text, run.outputs)) or "nothing" for run in (before, after))
+        raise Incomparable(f"it gives {now} instead of {was}")
 
 
 def _named(run: _Run) -> list[tuple[str, Any]]:

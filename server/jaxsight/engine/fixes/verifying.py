@@ -26,7 +26,8 @@ from jaxsight.engine.questions import Question, ask
 from jaxsight.engine.text import Edit
 from jaxsight.engine.views import Answer, View
 from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
-from jaxsight.tracer.protocol import Traced
+from jaxsight.tracer.protocol import Compared, Traced
+from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ _COMPILED = frozenset({"JX101", "JX102", "JX104", "JX209", *OF_KERNELS})
 """Codes that tell of what a compiler makes, or of how long it takes."""
 _LAUNCHES = frozenset(OF_KERNELS) - {"JX103"}
 """Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
+_SETS = 4
+"""Example sets of a function with which a change is tried, at most."""
 _TRIED = 6
 """Candidates for one finding that are tried, at most."""
 
@@ -57,6 +60,10 @@ class _Verdict:
     effect: str = ""
     costs: bool = False
     """It launches more than before."""
+    untold: bool = False
+    """It is dropped because nothing could be found out."""
+    hopeless: bool = False
+    """So will be all others: what is run does not end, or takes the process with it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -79,15 +86,21 @@ class Verifying:
             verdict = self._verdicts.get(key)
             if verdict is None:
                 verdict = await self._verdict(workshop, view, question, finding, candidate, target)
+                if verdict.untold:  # the tracer had forgotten one of the two, or ended
+                    verdict = await self._verdict(
+                        workshop, view, question, finding, candidate, target
+                    )
                 self._verdicts.put(key, verdict)
                 if verdict.dropped:
                     log.info("%s: %s: dropped: %s", finding.code, candidate.title, verdict.dropped)
+            if verdict.hopeless:
+                return None
             if not verdict.dropped and await self._harmless(workshop, view, candidate):
                 return _fix(finding, candidate, verdict)
         return None
 
     async def _harmless(self, workshop: Workshop, view: View, candidate: Candidate) -> bool:
-        """Whether the file's other functions that come to the changed text compute what they did."""
+        """Whether the function with its other sets, and the file's others that come to the changed text, compute what they did."""
         text = _applied(view, candidate)
         chunks = [
             view.module.chunk_at(edit.range.start)
@@ -95,24 +108,26 @@ class Verifying:
             if not edit.text.startswith("import ")
         ]
         changed = {chunk.first_line for chunk in chunks if chunk is not None}
-        path, name = view.answer.question.path, view.subject.name
-        before, after = Document(path, view.module.text), Document(path, text)
+        own = view.answer.question
+        before, after = Document(own.path, view.module.text), Document(own.path, text)
         for subject in before.subjects(workshop.project.outside):
-            first, second = (
-                _question(workshop, each, subject.name, "") for each in (before, after)
-            )
-            if subject.name == name or first is None or second is None or first.key == second.key:
-                continue
-            if not any(member.first_line in changed for member in first.slice.members):
-                continue
-            key = first.key, second.key
-            verdict = self._verdicts.get(key)
-            if verdict is None:
-                verdict = await self._unharmed(workshop, first, second, same=candidate.same)
-                self._verdicts.put(key, verdict)
-            if verdict.dropped:
-                log.info("%s: dropped for %s: %s", candidate.title, subject.name, verdict.dropped)
-                return False
+            for each in subject.examples.sets[:_SETS]:
+                first, second = (
+                    _question(workshop, document, subject.name, each.name)
+                    for document in (before, after)
+                )
+                if first is None or second is None or first.key in (second.key, own.key):
+                    continue
+                if not any(member.first_line in changed for member in first.slice.members):
+                    continue
+                key = first.key, second.key
+                verdict = self._verdicts.get(key)
+                if verdict is None:
+                    verdict = await self._unharmed(workshop, first, second, same=candidate.same)
+                    self._verdicts.put(key, verdict)
+                if verdict.dropped:
+                    log.info("%s: not for %s: %s", candidate.title, subject.name, verdict.dropped)
+                    return False
         return True
 
     async def _unharmed(
@@ -124,7 +139,7 @@ class Verifying:
         if not isinstance(after.reply, Traced):
             return _Verdict("it cannot be traced any more")
         compared = await workshop.compare(before, after)
-        if same and compared is not None and not compared.same:
+        if same and isinstance(compared, Compared) and not compared.same:
             return _Verdict(compared.words)
         return _Verdict()
 
@@ -159,7 +174,7 @@ class Verifying:
         before = await workshop.trace(view.answer.question)
         after = await workshop.trace(question)
         if before is None or after is None:
-            return _Verdict("it could not be traced")
+            return _Verdict("it could not be traced", untold=True)
         seen = View(after, question.module, after.question, question.subject)
         if not isinstance(after.reply, Traced):
             why = failures.summary(after.reply, seen)
@@ -168,7 +183,9 @@ class Verifying:
             return await self._repaired(workshop, before, after, same=candidate.same)
         compared = await workshop.compare(before, after)
         if compared is None:
-            return _Verdict("it could not be compared")
+            return _Verdict("it could not be compared", untold=True)
+        if isinstance(compared, Died):
+            return _Verdict(compared.message, hopeless=True)
         if candidate.same and not compared.same:
             return _Verdict(compared.words)
         if code not in _COMPILED:
@@ -176,7 +193,7 @@ class Verifying:
         first = await self._looked_at(workshop, before, code, target)
         second = await self._looked_at(workshop, after, code, target)
         if first is None or second is None:
-            return _Verdict("it could not be compiled")
+            return _Verdict("it could not be compiled", untold=True)
         timed = code in _COMPILED - _LAUNCHES
         words = list(effects.words(first.figures, second.figures, timed=timed))
         gone = second.findings < first.findings
@@ -201,8 +218,12 @@ class Verifying:
         """What could not be traced and now can: called with values it gave the same."""
         if same:
             compared = await workshop.compare_with_values(before, after)
-            if compared is None or not compared.same:
-                return _Verdict(compared.words if compared is not None else "it could not be run")
+            if compared is None:
+                return _Verdict("it could not be compared", untold=True)
+            if isinstance(compared, Died):
+                return _Verdict(compared.message, hopeless=True)
+            if not compared.same:
+                return _Verdict(compared.words)
         return _Verdict(effect="it can be traced")
 
     async def _looked_at(

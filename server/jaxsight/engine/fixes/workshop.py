@@ -24,10 +24,11 @@ from jaxsight.tracer.protocol import (
     Lowered,
     Outline,
     Outlined,
+    Request,
     Traced,
 )
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import Died
+from jaxsight.workers.outcomes import Died, Outcome
 from jaxsight.workers.supervisor import Tracers
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Workshop:
             return None
         for path, document in self.documents.items():
             tracers.overlay(path, None if path == question.path else document.module.text)
-        reply = await tracers.request(question.request(tracers.next_id()))
+        reply = await self._request(tracers, question.request(tracers.next_id()))
         if not isinstance(reply, Traced | Failed):
             return None
         answer = Answer(question, reply)
@@ -70,7 +71,7 @@ class Workshop:
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
-        reply = await tracers.request(Outline(tracers.next_id(), answer.reply.id))
+        reply = await self._request(tracers, Outline(tracers.next_id(), answer.reply.id))
         if isinstance(reply, Outlined):
             return reply
         self._gone(answer)
@@ -81,34 +82,34 @@ class Workshop:
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
-        reply = await tracers.request(Lower(tracers.next_id(), answer.reply.id, platform))
+        reply = await self._request(tracers, Lower(tracers.next_id(), answer.reply.id, platform))
         if isinstance(reply, Lowered | Died):
             return reply
         self._gone(answer)
         return None
 
-    async def compare(self, before: Answer, after: Answer) -> Compared | None:
-        """Whether two functions compute the same; nothing where that is not known."""
+    async def compare(self, before: Answer, after: Answer) -> Compared | Died | None:
+        """Whether two functions compute the same; how running them ended the tracer; nothing where that is not known."""
         tracers = self._started()
         match before.reply, after.reply:
             case (Traced(id=one), Traced(id=other)) if tracers is not None:
-                reply = await tracers.request(Compare(tracers.next_id(), one, other))
-                if isinstance(reply, Compared):
+                reply = await self._request(tracers, Compare(tracers.next_id(), one, other))
+                if isinstance(reply, Compared | Died):
                     return reply
                 log.info("two functions could not be compared: %s", reply)
                 self._gone(before)
                 self._gone(after)
         return None
 
-    async def compare_with_values(self, before: Answer, after: Answer) -> Compared | None:
+    async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:
         """The same where the original cannot be traced: it is called with values."""
         tracers = self._started()
         if tracers is None or not isinstance(after.reply, Traced):
             return None
         run = before.question.request(tracers.next_id())
         request = Compare(tracers.next_id(), 0, after.reply.id, run)
-        reply = await tracers.request(request)
-        if isinstance(reply, Compared):
+        reply = await self._request(tracers, request)
+        if isinstance(reply, Compared | Died):
             return reply
         log.info("two functions could not be compared: %s", reply)
         self._gone(after)
@@ -130,6 +131,12 @@ class Workshop:
     async def _end_later(self) -> None:
         await asyncio.sleep(IDLE)
         await self.aclose()
+
+    async def _request(self, tracers: Tracers, request: Request) -> Outcome:
+        reply = await tracers.request(request)
+        if isinstance(reply, Died):
+            self._answers.clear()  # what was traced went with it
+        return reply
 
     def _gone(self, answer: Answer) -> None:
         self._answers.pop(answer.question.key)
