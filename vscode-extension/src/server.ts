@@ -95,7 +95,9 @@ export class Server {
     parameters: unknown,
     token?: vscode.CancellationToken,
   ): Promise<Answer | undefined> {
-    return this.running ? await this.client?.sendRequest<Answer>(method, parameters, token) : undefined;
+    // A token that is not given must not be passed: it would become one more parameter.
+    const rest = token === undefined ? [] : [token];
+    return this.running ? await this.client?.sendRequest<Answer>(method, parameters, ...rest) : undefined;
   }
 
   private connection(python: string, interpreters: ByFolder): LanguageClient {
