@@ -28,6 +28,7 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "memory": processes.memory,
     "kill": processes.replacements,
     "kernels": compiling.after_edits,
+    "findings": compiling.with_findings,
     "moved-lines": compiling.moved_lines,
     "cache": compiling.cache_hits,
 }

@@ -42,6 +42,12 @@ class _Kernels:
             raise BenchError(result.outcome.message)
         return milliseconds(begin), result.outcome
 
+    async def findings(self) -> float:
+        """Milliseconds that the findings of the text take, once its kernels are known."""
+        begin = now()
+        await self.session.findings(self._path, kernels=True)
+        return milliseconds(begin)
+
 
 def _with(program: Program, number: int) -> str:
     return program.text.replace(FACTOR, edited(number))
@@ -95,6 +101,33 @@ def after_edits(root: Path, runs: int) -> list[Figure]:
             if program is TRANSFORMER:
                 figures.append(Figure("memory of a compiler", "MiB", [_compiler()]))
             return figures
+
+        found += _run(root, program, work)
+    return found
+
+
+def with_findings(root: Path, runs: int) -> list[Figure]:
+    """From an edit to kernels and findings, against the kernels alone, which hold the trace and the compile."""
+    found: list[Figure] = []
+    for program, name in (
+        (SMALL, "a small function"),
+        (ADAM, "optax adam update"),
+        (TRANSFORMER, "gradient of 12 layers"),
+    ):
+
+        async def work(
+            kernels: _Kernels, program: Program = program, name: str = name
+        ) -> list[Figure]:
+            ours: list[float] = []
+            alone: list[float] = []
+            for number in range(runs + 2):
+                spent, _ = await kernels.after(_with(program, number))
+                more = await kernels.findings()
+                if number >= 2:
+                    ours.append(spent + more)
+                    alone.append(spent)
+            label = f"edit → kernels and findings: {name}"
+            return [Figure(label, "ms", ours, alone, "kernels alone", [Goal(0, 1.1)])]
 
         found += _run(root, program, work)
     return found
