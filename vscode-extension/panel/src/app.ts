@@ -37,6 +37,8 @@ export class App {
   private boxes: Boxes | undefined;
   private chosen: readonly number[] = [];
   private cursor: { uri: string; position: Position } | undefined;
+  /** Whether something was chosen here after the cursor had moved: then that is what is brought into view. */
+  private choosing = false;
   private following: Following = { pinned: false, paused: false };
   private comparing = false;
   private changed: Difference | undefined;
@@ -121,8 +123,7 @@ export class App {
         this.tellStatus();
         break;
       case "cursor":
-        this.cursor = { uri: message.uri, position: message.position };
-        this.light();
+        this.moveTo(message.uri, message.position);
         break;
       case "content":
         this.contents.set(message.kind, message.content);
@@ -167,7 +168,7 @@ export class App {
       "graph",
       () => {
         this.showText();
-        this.light();
+        this.mark();
       },
     );
   }
@@ -198,12 +199,13 @@ export class App {
     this.tellStatus();
     this.keep();
     this.showText();
-    this.light();
+    this.mark();
   }
 
   private adopt(fresh: boolean): void {
     const drawn = this.shown?.drawn ?? null;
     this.chosen = [];
+    this.choosing = false;
     this.changed = undefined;
     if (drawn === null) {
       this.model = undefined;
@@ -236,7 +238,7 @@ export class App {
     } catch (error) {
       this.tell(`The graph cannot be laid out: ${error instanceof Error ? error.message : String(error)}`);
     }
-    this.light();
+    this.mark();
   }
 
   /** The text of the tab in front, once it is there. */
@@ -252,6 +254,25 @@ export class App {
       this.host.send({ type: "content", kind });
     } else if (content !== "asked") {
       this.texts[tab].show(content);
+      this.mark();
+    }
+  }
+
+  private moveTo(uri: string, position: Position): void {
+    const before = this.cursor;
+    const moved =
+      before?.uri !== uri || before.position.line !== position.line || before.position.character !== position.character;
+    this.cursor = { uri, position };
+    this.choosing &&= !moved;
+    this.mark();
+  }
+
+  /** Marks what is chosen and what the cursor means; the later of the two comes into view. */
+  private mark(): void {
+    if (this.choosing) {
+      this.light();
+      this.markChosen();
+    } else {
       this.markChosen();
       this.light();
     }
@@ -280,6 +301,7 @@ export class App {
       return;
     }
     this.chosen = kernels;
+    this.choosing = true;
     this.markChosen();
     this.tellDetails();
     this.reveal(distinct(kernels.flatMap((index) => model.placesOf(index))), focus);
@@ -294,7 +316,8 @@ export class App {
     const exact = (this.model?.drawn.kernels ?? []).flatMap((kernel, index) => (kind === "hlo" && kernel.line === line ? [index] : []));
     const model = this.model;
     this.chosen = exact.length > 0 ? exact : unique(links.flatMap((link) => model?.kernelsOf(link.path) ?? []));
-    this.graph.choose(this.chosen);
+    this.choosing = true;
+    this.markChosen();
     this.tellDetails();
     const places = links.flatMap((link) => (link.range === null ? [] : [{ uri: link.uri, range: link.range }]));
     this.reveal(distinct(places), focus);

@@ -32,9 +32,9 @@ export function difference(before: readonly KernelBefore[], now: readonly Kernel
   return { added: new Set(added), gone };
 }
 
-function key({ what, inputs, outputs, launches, endsBecause }: KernelBefore): string {
+function key({ what, inputs, outputs, launches }: KernelBefore): string {
   const types = (values: readonly { readonly text: string }[]): string[] => values.map((value) => value.text).sort();
-  return JSON.stringify([what, launches, endsBecause, types(inputs), types(outputs)]);
+  return JSON.stringify([what, launches, types(inputs), types(outputs)]);
 }
 
 function common(old: readonly string[], fresh: readonly string[]): { old: Set<number>; fresh: Set<number> } {
