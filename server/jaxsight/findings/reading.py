@@ -10,7 +10,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from jaxsight.compiler.protocol import Compiled
@@ -150,7 +150,7 @@ class Flow:
     def _read(self, body: Body, parent: Step | None, span: Span | None, ruled: bool) -> None:
         for step in body.steps:
             if step.span is None and span is not None:
-                step = replace(step, span=span)
+                step = _at(step, span)
             if parent is not None:
                 self.parent[step.path] = parent
             if ruled:
@@ -172,6 +172,20 @@ class Flow:
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
                 self._read(inner, step, step.span, own)
+
+
+def _at(step: Step, span: Span) -> Step:
+    """A step of a cached call, which knows not who calls, at the call's place."""
+    return Step(
+        step.path,
+        step.primitive,
+        step.operands,
+        step.results,
+        span,
+        step.parameters,
+        step.bodies,
+        step.backward,
+    )
 
 
 def parameter(step: Step, name: str) -> object:

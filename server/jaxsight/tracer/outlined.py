@@ -29,6 +29,8 @@ class _Teller:
     def __init__(self) -> None:
         self._values: list[Value] = []
         self._numbers: dict[Any, int] = {}
+        self._kinds: dict[Any, tuple[str, str, tuple[int, ...], int, bool]] = {}
+        self._places: dict[int, tuple[Any, protocol.Span | None]] = {}
         self._told = 0
         self._cut = False
 
@@ -71,7 +73,7 @@ class _Teller:
             equation.primitive.name,
             operands,
             results,
-            shown.span(equation),
+            self._span(equation),
             _parameters(equation),
             tuple(bodies),
             "transpose(" in locations.scope(equation),
@@ -86,19 +88,35 @@ class _Teller:
 
     def _number(self, var: Any, origin: str, said: str = "") -> int:
         if hasattr(var, "val"):
-            self._values.append(_value(var.aval, LITERAL, _literal(var.val)))
+            self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
             return len(self._values) - 1
         number = self._numbers.get(var)
         if number is None:
             number = self._numbers[var] = len(self._values)
-            self._values.append(_value(var.aval, origin, said))
+            self._values.append(self._value(var.aval, origin, said))
         return number
 
+    def _value(self, aval: Any, origin: str, said: str) -> Value:
+        """Most values are of few types, which are looked at once."""
+        kind = self._kinds.get(aval)
+        if kind is None:
+            kind = self._kinds[aval] = _kind(aval)
+        text, dtype, shape, size, weak = kind
+        return Value(text, dtype, shape, size, origin, weak, said)
 
-def _value(aval: Any, origin: str, said: str) -> Value:
+    def _span(self, equation: Any) -> protocol.Span | None:
+        """Equations that were made by one call share its traceback."""
+        traceback = equation.source_info.traceback
+        known = self._places.get(id(traceback))
+        if known is None:
+            known = self._places[id(traceback)] = traceback, shown.span(equation)
+        return known[1]
+
+
+def _kind(aval: Any) -> tuple[str, str, tuple[int, ...], int, bool]:
     shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
     dtype = str(getattr(aval, "dtype", ""))
-    return Value(avals.text(aval), dtype, shape, avals.size(aval), origin, avals.weak(aval), said)
+    return avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
 
 
 def _literal(value: Any) -> str:
@@ -153,7 +171,15 @@ def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
 
 def _plain(value: Any) -> str:
     """A parameter as a Python literal where it is one, else its name or text."""
-    if isinstance(value, bool | int | float | str | tuple | list | type(None)):
+    if isinstance(value, bool | int | str | type(None)):
+        return (
+            repr(value)
+            if type(value) in (bool, int, str, type(None))
+            else shown.parameter_text(value)
+        )
+    if isinstance(value, tuple) and all(type(part) is int for part in value):
+        return repr(value)
+    if isinstance(value, float | tuple | list):
         text = repr(value)
         try:
             ast.literal_eval(text)
