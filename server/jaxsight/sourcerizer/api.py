@@ -235,8 +235,7 @@ def _write(
         body_name = writer.names.fresh(f"{name}_body")
         writer.functions.append(shadowing.apart(main, body_name, others))
     made_of: list[Statement] = [main] if one is None else one.decorated(main)
-    body = _module(writer, made_of, name, options)
-    made = tuple(lines(body))
+    made = tuple(_module(writer, made_of, name, options))
     text = "\n".join(line.text for line in made) + "\n"
     return Written(
         text,
@@ -300,14 +299,13 @@ def _argument_trees(call: signature.Call) -> list[tuple[str, Any]]:
     return [(name, given) for name, given in bound.arguments.items()]
 
 
-def _module(writer: Writer, main: list[Statement], name: str, options: Options) -> list[Statement]:
+def _module(writer: Writer, main: list[Statement], name: str, options: Options) -> list[Line]:
     head = [f"`{name}`, written by jaxsight for JAX {jax.__version__}."]
     config: Any = jax.config
     if config.jax_enable_x64:
         head.append("Holds with jax_enable_x64 on.")
     else:
         head.append("Holds with jax_enable_x64 off, JAX's default.")
-    body: list[Statement] = []
     inner: list[Statement] = [*writer.functions, *main]
     if options.style == "pretty" and not options.shapes:
         inner = inlined(inner)
@@ -322,14 +320,12 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
         rest.extend(_companion(writer))
     rest.extend(writer.made)
     core = [*writer.constants, *inner, *rest]
-    imports = _imports("\n".join(line.text for line in lines(core)), writer)
+    written = list(lines(core, before=Raw([])))
+    imports = _imports("\n".join(line.text for line in written), writer)
     gap = [""] if imports or writer.constants else []  # functions bring their own
-    body.append(Raw(['"""' + head[0], "", *head[1:], '"""', *gap]))
-    body.append(Raw([*imports, ""] if imports else []))
-    if not writer.constants:
-        body[-1] = Raw(imports)
-    body.extend(core)
-    return body
+    under = [""] if imports and writer.constants else []
+    top = ['"""' + head[0], "", *head[1:], '"""', *gap, *imports, *under]
+    return [*map(Line, top), *written]
 
 
 def _companion(writer: Writer) -> list[Statement]:

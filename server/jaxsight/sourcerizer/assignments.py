@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxsight.interpreters.compat.locations import Location, locations
+from jaxsight.interpreters.compat.locations import Place, places
 from jaxsight.interpreters.compat.staging import is_dropped
 from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
 
@@ -24,10 +24,6 @@ _OURS = str(Path(__file__).parent.parent)
 
 _FRAMES = 8
 """How many frames of the user's are looked at."""
-
-Place = tuple[int, int, int, int]
-"""Line, column, last line and its column."""
-
 
 Fits = Callable[[str, Place, Any], bool]
 """Whether the expression at a place in a file was seen to have values of a type."""
@@ -88,11 +84,14 @@ class _Run:
 def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
     """The inner ones before those around them."""
     open_runs: dict[tuple[tuple[str, Place], ...], _Run] = {}
+    bound: dict[str, dict[Place, tuple[str, ...]]] = {}
     for index, equation in enumerate(equations):
-        frames = [(at.file, _place_of(at)) for at in _frames(equation)]
+        frames = _frames(equation)
         here: dict[tuple[tuple[str, Place], ...], _Run] = {}
         for depth, (file, place) in enumerate(frames):
-            targets = _targets(file, len(linecache.getlines(file))).get(place)
+            if file not in bound:
+                bound[file] = _targets(file, len(linecache.getlines(file)))
+            targets = bound[file].get(place)
             if targets is not None:
                 chain = tuple(frames[depth:])
                 run = here[chain] = open_runs.pop(chain, _Run((file, place), targets, []))
@@ -100,10 +99,6 @@ def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
         yield from open_runs.values()
         open_runs = here
     yield from open_runs.values()
-
-
-def _place_of(at: Location) -> Place:
-    return (at.line, at.column, at.end_line, at.end_column)
 
 
 def _is_forward(equation: Any) -> bool:
@@ -116,12 +111,14 @@ def is_of_derivative(equations: Sequence[Any]) -> bool:
     return any(map(is_derivative, equations))
 
 
-def _frames(equation: Any) -> Iterator[Location]:
+def _frames(equation: Any) -> list[tuple[str, Place]]:
     """The frames of the user's that made an equation, innermost first, up to the call of what writes it."""
-    for at in itertools.islice(locations(equation), _FRAMES):
-        if at.file.startswith(_OURS):
-            return
-        yield at
+    found: list[tuple[str, Place]] = []
+    for at in itertools.islice(places(equation), _FRAMES):
+        if at[0].startswith(_OURS):
+            break
+        found.append(at)
+    return found
 
 
 def _users(equations: Sequence[Any]) -> dict[int, list[int]]:

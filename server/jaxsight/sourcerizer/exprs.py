@@ -143,6 +143,9 @@ def is_identifier(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name)
 
 
+_FIRSTS = frozenset("-0123456789ijnTF")
+"""What numbers begin with: most names do not."""
+
 _NUMBER = re.compile(r"-?\d|-?(jnp\.)?(inf|nan)\b|(True|False)$")
 
 
@@ -150,7 +153,7 @@ def is_number(expr: Any) -> bool:
     """A Python number, or one with a dtype of NumPy's."""
     match expr:
         case Atom(text):
-            return _NUMBER.match(text) is not None
+            return text[0] in _FIRSTS and _NUMBER.match(text) is not None
         case Call(Atom(text), (inner,)):
             return text == "complex" or (text.startswith(("np.", "jnp.")) and is_number(inner))
         case _:
@@ -178,17 +181,18 @@ def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
     def again(part: Any) -> Any:
         return rebuilt(part, leaf)
 
+    kind = type(expr)  # the common kinds first
+    if kind is Atom or kind is Slot:
+        return leaf(expr)
+    if kind is Call:
+        return Call(again(expr.function), tuple([rebuilt(item, leaf) for item in expr.items]))
     match expr:
-        case Slot() | Atom():
-            return leaf(expr)
         case Keyword(name, value):
             return Keyword(name, again(value))
         case Pair(key, value):
             return Pair(again(key), again(value))
         case Star(value):
             return Star(again(value))
-        case Call(function, items):
-            return Call(again(function), tuple(map(again, items)))
         case Index(value, items):
             return Index(again(value), tuple(map(again, items)))
         case Attribute(value, name):
@@ -216,6 +220,8 @@ def fill(expr: Any, slots: Sequence[Expr]) -> Any:
         return Call(expr.function, tuple([fill(item, slots) for item in expr.items]))
     if kind is Keyword:
         return Keyword(expr.name, fill(expr.value, slots))
+    if kind is Binary:
+        return Binary(expr.operator, fill(expr.left, slots), fill(expr.right, slots))
     return rebuilt(expr, lambda leaf: slots[leaf.index] if isinstance(leaf, Slot) else leaf)
 
 

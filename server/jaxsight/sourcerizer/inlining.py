@@ -8,9 +8,10 @@ order of its equations. Names that the user gave stay.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jaxsight.sourcerizer.exprs import (
@@ -230,23 +231,23 @@ def _reads_well(statement: Assign | Effect | Return, moved: Expr, indent: str) -
     )
 
 
+_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    Keyword: lambda expr: (expr.value,),
+    Star: lambda expr: (expr.value,),
+    Unary: lambda expr: (expr.value,),
+    Attribute: lambda expr: (expr.value,),
+    Pair: lambda expr: (expr.key, expr.value),
+    Call: lambda expr: (expr.function, *expr.items),
+    Index: lambda expr: (expr.value, *expr.items),
+    Sequence_: lambda expr: tuple(expr.items),
+    Binary: lambda expr: (expr.left, expr.right),
+}
+
+
 def _parts(expr: Any) -> tuple[Any, ...]:
     """What Python evaluates of an expression, in order, before the expression itself."""
-    match expr:
-        case Keyword(_, value) | Star(value) | Unary(_, value) | Attribute(value, _):
-            return (value,)
-        case Pair(key, value):
-            return (key, value)
-        case Call(function, items):
-            return (function, *items)
-        case Index(value, items):
-            return (value, *items)
-        case Sequence_(_, items):
-            return tuple(items)
-        case Binary(_, left, right):
-            return (left, right)
-        case _:
-            return ()
+    parts = _PARTS.get(type(expr))
+    return parts(expr) if parts is not None else ()
 
 
 def _does(expr: Any) -> bool:
@@ -285,14 +286,24 @@ def _evaluated(expr: Any, called: bool) -> Iterator[tuple[Any, bool]]:
     yield expr, called
 
 
+_STEPS = frozenset({Call, Binary, Unary, Index})
+
+
 def _steps(expr: Any) -> int:
-    own = isinstance(expr, (Call, Binary, Unary, Index))
-    return int(own) + sum(_steps(part) for part in _parts(expr))
+    steps = 1 if type(expr) in _STEPS else 0
+    for part in _parts(expr):
+        steps += _steps(part)
+    return steps
+
+
+_LEVELS = frozenset({Call, Index, Binary})
 
 
 def _depth(expr: Any) -> int:
-    own = isinstance(expr, (Call, Index, Binary))
-    return int(own) + max((_depth(part) for part in _parts(expr)), default=0)
+    deepest = 0
+    for part in _parts(expr):
+        deepest = max(deepest, _depth(part))
+    return deepest + 1 if type(expr) in _LEVELS else deepest
 
 
 def _names(body: Sequence[Statement]) -> Iterator[str]:
@@ -317,24 +328,32 @@ def _names(body: Sequence[Statement]) -> Iterator[str]:
                 pass
 
 
-def _words(text: str) -> Iterator[str]:
+@functools.lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[str, ...]:
     """Names at the start of what a text says: of `jnp.ones` only `jnp`."""
-    yield from re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)
+    if is_identifier(text):
+        return (text,)
+    return tuple(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text))
 
 
-def _read(expr: Any) -> Iterator[str]:
-    match expr:
-        case Atom(text):
-            yield from [text] if is_identifier(text) else _words(text)
-        case Lambda(_, inner):
-            for name in _read(inner):
-                yield name
-                yield name  # what is evaluated later, or more than once, stays where it is
-        case Slot():
-            return
-        case _:
-            for part in _parts(expr):
-                yield from _read(part)
+def _read(expr: Any) -> list[str]:
+    """Names that an expression reads, each as often as it does."""
+    found: list[str] = []
+    _gather(expr, found)
+    return found
+
+
+def _gather(expr: Any, found: list[str]) -> None:
+    kind = type(expr)
+    if kind is Atom:
+        found.extend(_words(expr.text))
+    elif kind is Lambda:
+        inside = _read(expr.body)
+        found.extend(inside)
+        found.extend(inside)  # what is evaluated later, or more than once, stays where it is
+    else:
+        for part in _parts(expr):
+            _gather(part, found)
 
 
 def handled(body: Sequence[Statement]) -> set[str]:

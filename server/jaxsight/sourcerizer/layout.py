@@ -43,9 +43,12 @@ _TIGHT = 9
 
 def flat(item: Item) -> str:
     """On one line, however long."""
+    kind = type(item)  # the common kinds first: this runs several times for every expression
+    if kind is Atom:
+        return item.text  # type: ignore[union-attr]
+    if kind is Call:
+        return _flat_call(item)  # type: ignore[arg-type]
     match item:
-        case Atom(text):
-            return text
         case Slot(index):
             return f"a{index}"
         case Keyword(name, value):
@@ -54,8 +57,6 @@ def flat(item: Item) -> str:
             return f"{flat(key)}: {flat(value)}"
         case Star(value):
             return f"*{flat(value)}"
-        case Call(function, items):
-            return f"{_tight(function)}({_joined(items)})"
         case Index(value, items):
             return f"{_tight(value)}[{_joined(items)}]"
         case Attribute(value, name):
@@ -82,6 +83,14 @@ def flat(item: Item) -> str:
                 if parameters
                 else f"lambda: {flat(body)}"
             )
+        case _:
+            raise TypeError(f"not an expression: {item!r}")
+
+
+def _flat_call(item: Call) -> str:
+    function = item.function
+    name = function.text if type(function) is Atom else _tight(function)
+    return f"{name}({', '.join([flat(each) for each in item.items])})"
 
 
 def _simple(expr: Expr) -> bool:
@@ -98,7 +107,7 @@ def _simple(expr: Expr) -> bool:
 
 
 def _joined(items: Iterable[Item]) -> str:
-    return ", ".join(flat(item) for item in items)
+    return ", ".join([flat(item) for item in items])
 
 
 def precedence(expr: Expr) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from jaxsight.sourcerizer.exprs import Atom, Expr, Sequence_, Slot, rebuilt
 from jaxsight.sourcerizer.layout import STEP, WIDTH, assign, broken, definition, returned
@@ -75,24 +75,25 @@ class Function:
 Statement: TypeAlias = Assign | Effect | Return | Remark | Raw | With | Function
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of text, and the equations that it stands for."""
 
     text: str
     equations: Sequence[Any] = ()
 
 
-def lines(body: Sequence[Statement], indent: str = "") -> Iterator[Line]:
-    """The statements as formatted lines."""
+def lines(
+    body: Sequence[Statement], indent: str = "", before: Statement | None = None
+) -> Iterator[Line]:
+    """The statements as formatted lines, after the one `before` them."""
     gap = 2 if not indent else 1
-    before: Statement | None = None
+    start = 0 if before is None else 1
     for position, statement in enumerate(body):
         is_function = isinstance(statement, Function)
         after_function = isinstance(before, Function)
         remarked = isinstance(before, Remark) and is_function
-        if (position and (is_function or after_function) and not remarked) or (
-            isinstance(statement, Remark) and position and _leads(body, position)
+        if (position + start and (is_function or after_function) and not remarked) or (
+            isinstance(statement, Remark) and position + start and _leads(body, position)
         ):
             yield from [Line("")] * gap
         match statement:

@@ -6,6 +6,7 @@ A name never shadows one that is used: names of a function differ from those of 
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
 import keyword
 import re
@@ -52,6 +53,7 @@ _BY_PRIMITIVE = {
 }  # fmt: skip
 
 
+@functools.lru_cache(maxsize=1024)
 def suggested(primitive: str) -> str:
     """A base name for what a primitive gives."""
     return _BY_PRIMITIVE.get(primitive) or identifier(primitive)
@@ -99,6 +101,7 @@ def after_expression(expr: Expr) -> str | None:
             return None
 
 
+@functools.lru_cache(maxsize=1024)
 def identifier(text: str, fallback: str = "value") -> str:
     """An identifier made of `text`, which may be an attribute chain, an index or a qualified name."""
     short = re.sub(r"\W+", "_", text.replace("<lambda>", "function").replace("<locals>", ""))

@@ -22,6 +22,9 @@ from jaxsight.sourcerizer.exprs import Expr, Slot
 LONGEST = 16
 """Equations of a window, at most."""
 
+_MOST_KNOWN = 100_000
+"""Rows of names that are remembered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -88,6 +91,8 @@ class Idioms:
 
     def __init__(self) -> None:
         self._rules: dict[str, list[_Rule]] = {}
+        self._known: dict[tuple[tuple[str, ...], bool], tuple[Idiom, ...]] = {}
+        """The rules for names that were looked up before: long programs repeat themselves."""
 
     def __call__(self, *patterns: str, plain: bool = False) -> Callable[[Idiom], Idiom]:
         """Registers a rule for names of equations in a row: `"convert_element_type? reduce_sum|reduce_max div"`.
@@ -101,18 +106,27 @@ class Idioms:
         def registered(idiom: Idiom) -> Idiom:
             for pattern in patterns:
                 compiled = _compiled(pattern)
+                self._known.clear()
                 for last in _lasts(pattern):
                     self._rules.setdefault(last, []).append(_Rule(compiled, idiom, plain))
             return idiom
 
         return registered
 
-    def of(self, names: Sequence[str], pretty: bool) -> Iterator[Idiom]:
+    def of(self, names: Sequence[str], pretty: bool) -> tuple[Idiom, ...]:
         """Rules for exactly these equations, in a style."""
-        text = "".join(f"{name} " for name in names)
-        for rule in self._rules.get(names[-1], ()):
-            if (pretty or rule.plain) and rule.pattern.fullmatch(text):
-                yield rule.idiom
+        key = (tuple(names), pretty)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            text = "".join(f"{name} " for name in names)
+            known = self._known[key] = tuple(
+                rule.idiom
+                for rule in self._rules.get(names[-1], ())
+                if (pretty or rule.plain) and rule.pattern.fullmatch(text)
+            )
+        return known
 
     def ends(self, name: str, pretty: bool) -> bool:
         """Whether a window may end with this primitive."""
@@ -188,9 +202,9 @@ def _ending_at(
         return None
     starts = range(max(0, position + 1 - LONGEST), position)
     for start in starts:
-        inside = equations[start : position + 1]
-        if next(IDIOMS.of(names[start : position + 1], pretty), None) is None:
+        if not IDIOMS.of(names[start : position + 1], pretty):
             continue
+        inside = equations[start : position + 1]
         if not _closed(inside, uses):
             continue
         inputs = _inputs(inside)

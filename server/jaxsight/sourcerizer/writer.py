@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -634,12 +635,16 @@ class Scope:
         if not outputs or not any(uses.get(id(var)) for var in outputs):
             self.body.append(Effect(proved.expr, group))
             return
-        base = _called(equation) or suggested(_primitive(equation))
-        if self.writer.options.style == "pretty":
-            base = after_expression(proved.expr) or suggested(_primitive(equation))
+        base = self._base(equation, proved)
+        if len(outputs) == 1 and proved.results == 0 and not self.writer.options.shapes:
+            given = names[0] if names and names[0].strip("_") else base
+            name = self.names.fresh(given, promised=names is not None)
+            self.write(outputs[0], Atom(name))
+            self.body.append(Assign(name, proved.expr, group, "", names is not None))
+            return
         targets: list[str] = []
-        given = [name if name.strip("_") else base for name in names or [base] * len(outputs)]
-        for var, base in zip(outputs, given, strict=True):
+        bases = [name if name.strip("_") else base for name in names or [base] * len(outputs)]
+        for var, base in zip(outputs, bases, strict=True):
             if is_dropped(var) or not uses.get(id(var)):
                 targets.append("_")
                 continue
@@ -655,6 +660,12 @@ class Scope:
             )
         pattern = _pattern(proved.results, targets)
         self.body.append(Assign(pattern, proved.expr, group, comment, names is not None))
+
+    def _base(self, equation: Any, proved: Proved) -> str:
+        """What a result is called that the user has no name for."""
+        if self.writer.options.style == "pretty":
+            return after_expression(proved.expr) or suggested(_primitive(equation))
+        return _called(equation) or suggested(_primitive(equation))
 
     def _leaf(self, equation: Any) -> Proved:
         key = _key(equation)
@@ -785,7 +796,12 @@ def _key(equation: Any) -> Any:
 
 
 def _operand_key(atom: Any) -> Any:
-    return (value_token(atom.val), atom.aval) if is_literal(atom) else atom.aval
+    if not is_literal(atom):
+        return atom.aval
+    value = atom.val
+    if type(value) is float and value and not math.isnan(value):  # -0.0 is equal to 0.0
+        return (value, float, atom.aval)
+    return (value_token(value), atom.aval)
 
 
 def _primitive(equation: Any) -> str:

@@ -35,6 +35,17 @@ def locations(equation: Any) -> Iterator[Location]:
         )
 
 
+Place = tuple[int, int, int, int]
+"""Line, column, last line and its column."""
+
+
+def places(equation: Any) -> Iterator[tuple[str, Place]]:
+    """The same as files and places: for those who ask for all equations of a large program."""
+    for frame in source_info_util.user_frames(equation.source_info.traceback):
+        place = (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
+        yield frame.file_name, place
+
+
 def scope(equation: Any) -> str:
     """The names of the scopes and transformations that an equation was made in, `transpose(jvp(norm))`."""
     return str(equation.source_info.name_stack)
