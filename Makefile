@@ -36,6 +36,10 @@ test: ## Run every test on every Python and JAX that is found here
 test-fast: ## Run the quick tests on one Python (under three minutes)
 	@.ci/test fast
 
+.PHONY: test-vscode
+test-vscode: ## Run the tests in a real VS Code (on Linux)
+	@.ci/test vscode
+
 .PHONY: lint
 lint: .venvs/lint/.installed vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Check format, style, types and the walls between layers
 	.venvs/lint/bin/ruff format --check .
@@ -68,7 +72,8 @@ vsix: vscode-extension/node_modules/.installed vscode-extension/panel/node_modul
 	cd vscode-extension && $(WITH_NODE) npm run --silent build
 	cd vscode-extension/panel && $(WITH_NODE) npm run --silent build
 	mkdir -p dist
-	cd vscode-extension && $(WITH_NODE) npx vsce package --no-dependencies --out ../dist/jaxsight.vsix
+	cd vscode-extension && $(WITH_NODE) npx vsce package --no-dependencies --out ../dist/jaxsight.vsix \
+		--baseImagesUrl https://github.com/jaxsight/jaxsight/raw/HEAD/vscode-extension
 
 .PHONY: lock
 lock: ## Pin all dependencies anew (needs uv)

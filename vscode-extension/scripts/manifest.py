@@ -16,6 +16,13 @@ sys.path.insert(0, str(EXTENSION.parent / "server"))
 from jaxsight.engine.settings.documentation import schema_json
 
 OWN: dict[str, Any] = {
+    "jaxsight.kernelColours": {
+        "type": "boolean",
+        "default": False,
+        "markdownDescription": "Colour, beside the line numbers, the lines of the function at the cursor by the kernels that they became part of. "
+        "*jaxsight: Toggle Kernel Colours* switches it.",
+        "scope": "resource",
+    },
     "jaxsight.serverPython": {
         "type": "string",
         "default": "",

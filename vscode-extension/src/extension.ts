@@ -5,6 +5,7 @@ import * as vscode from "vscode";
 import { registerCommands } from "./commands";
 import { Links } from "./links";
 import { Logs } from "./logs";
+import { Membership } from "./membership";
 import { Panel } from "./panel/panel";
 import { Pythons } from "./pythons";
 import { Server } from "./server";
@@ -24,8 +25,10 @@ export function activate(context: vscode.ExtensionContext): Api {
   const pythons = new Pythons(logs);
   server = new Server(context, logs, status, pythons);
   const links = new Links(server);
+  const membership = new Membership(server);
   const panel = new Panel(context.extensionUri, server, logs);
-  context.subscriptions.push(logs, status, pythons, links, panel, ...registerCommands(context, server, logs, pythons));
+  const commands = registerCommands(context, server, logs, pythons);
+  context.subscriptions.push(logs, status, pythons, links, membership, panel, ...commands);
   const ready = server.start();
   ready.catch((error: unknown) => {
     logs.client.error(error instanceof Error ? error : String(error));

@@ -43,9 +43,15 @@ export class Links implements vscode.Disposable {
         this.known.delete(uri.toString());
       }),
       vscode.workspace.onDidChangeTextDocument((event) => {
-        if (event.document.languageId === "python") {
+        if (isMade(event.document)) {
+          this.known.delete(event.document.uri.toString());
+          this.lightAgain(); // A new text has no colours.
+        } else if (event.document.languageId === "python") {
           this.known.clear(); // The links' places are those of the text as it was.
         }
+      }),
+      vscode.window.onDidChangeVisibleTextEditors(() => {
+        this.lightAgain();
       }),
       vscode.workspace.onDidCloseTextDocument((document) => {
         this.known.delete(document.uri.toString());
@@ -55,6 +61,13 @@ export class Links implements vscode.Disposable {
 
   dispose(): void {
     vscode.Disposable.from(...this.subscriptions).dispose();
+  }
+
+  private lightAgain(): void {
+    const editor = vscode.window.activeTextEditor;
+    if (editor !== undefined) {
+      void this.light(editor);
+    }
   }
 
   private async light(from: vscode.TextEditor): Promise<void> {

@@ -26,14 +26,18 @@ export function explicitSettings(scope: vscode.Uri | undefined, keys: readonly s
   return tree;
 }
 
-/** All keys of the section, from the extension's own manifest. */
+/** What the extension reads itself: the server would not know these. */
+const OURS = ["kernelColours", "serverPython"];
+
+/** The keys of the section that are the server's, from the extension's own manifest. */
 export function settingKeys(context: vscode.ExtensionContext): readonly string[] {
   const manifest = context.extension.packageJSON as {
     contributes?: { configuration?: { properties?: Tree } };
   };
   return Object.keys(manifest.contributes?.configuration?.properties ?? {})
     .filter((name) => name.startsWith(`${SECTION}.`))
-    .map((name) => name.slice(SECTION.length + 1));
+    .map((name) => name.slice(SECTION.length + 1))
+    .filter((key) => !OURS.includes(key));
 }
 
 /** Tables are merged over the levels at which they are set, as VS Code does. */

@@ -1,0 +1,106 @@
+"""Folders as people have them: modules whose functions have example inputs, an interpreter that was chosen in the editor, a notebook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+FUSION = '''\
+import jax.numpy as jnp
+
+
+def kvec_mesh(n):
+    return jnp.stack((jnp.arange(n), jnp.arange(n)), axis=-1)
+
+
+def f_sum_jax(x):
+    """A sum over an axis of two ends a kernel.
+
+    Example inputs:
+        x: f32[131072, 2]
+    """
+    kvec = kvec_mesh(len(x))
+    return x * 2 + jnp.sum(kvec * x, axis=1, keepdims=True)
+
+
+def f_sum_explicit(x):
+    """The same sum, written out: it fuses with the rest.
+
+    Example inputs:
+        x: f32[131072, 2]
+    """
+    kvec = kvec_mesh(len(x))
+    dot = kvec[..., 0] * x[..., 0] + kvec[..., 1] * x[..., 1]
+    return x * 2 + dot[:, None]
+'''
+
+ATTENTION = '''\
+import jax
+import jax.numpy as jnp
+
+
+def attention(q, k, v):
+    """Scaled dot-product attention.
+
+    Example inputs:
+        q, k, v: f32[4, 128, 8, 64]
+    Example inputs (decode):
+        q: f32[4, 1, 8, 64]
+    """
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
+    weights = jax.nn.softmax(scores, axis=-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def clipped(x, limit: float = 1.0):
+    norm = jnp.linalg.norm(x)
+    return x * jnp.minimum(1, limit / norm)
+
+
+def relu(x):
+    """
+    Example inputs:
+        x: f32[8]
+    """
+    if x.sum() > 0:
+        return x
+    return jnp.zeros_like(x)
+'''
+
+SHAPES = "[tool.jaxsight.inlayHints]\nkernels = false\nbarriers = false\n"
+
+
+def make(
+    folder: Path, files: Mapping[str, str], *, python: str, settings: str = "", **editor: object
+) -> Path:
+    """Write a folder's files, its project settings and those of the editor."""
+    (folder / ".vscode").mkdir(parents=True)
+    values = {"python.defaultInterpreterPath": python, **editor}
+    (folder / ".vscode" / "settings.json").write_text(json.dumps(values), encoding="utf-8")
+    (folder / "pyproject.toml").write_text(settings, encoding="utf-8")
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def notebook(*cells: str) -> str:
+    """A notebook's file with cells of code."""
+    return json.dumps(
+        {
+            "cells": [
+                {
+                    "cell_type": "code",
+                    "execution_count": None,
+                    "id": f"cell{index}",
+                    "metadata": {},
+                    "outputs": [],
+                    "source": text.splitlines(keepends=True),
+                }
+                for index, text in enumerate(cells)
+            ],
+            "metadata": {"language_info": {"name": "python"}},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+    )

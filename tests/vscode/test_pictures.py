@@ -1,0 +1,103 @@
+"""The pictures of the extension's README, taken here: they are of the size that they had, and what their texts say is in them.
+
+`pytest tests/vscode/test_pictures.py --update-fixtures` takes them anew.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.vscode.code_server import REPOSITORY, CodeServer
+from tests.vscode.project import ATTENTION, FUSION, SHAPES, make
+from tests.vscode.window import BESIDE, Window, window
+
+pytestmark = pytest.mark.slow
+
+EXTENSION = REPOSITORY / "vscode-extension"
+PICTURE = re.compile(r"!\[(?P<says>[^\[\]]+)\]\((?P<file>pictures/[\w-]+\.png)\)")
+LARGEST = 150 * 1024
+SIZE = {"width": 1040, "height": 560}
+
+
+@pytest.fixture(scope="module")
+def editor(
+    server: CodeServer, browser: Browser, tmp_path_factory: pytest.TempPathFactory, python: str
+) -> Iterator[Window]:
+    scratch = tmp_path_factory.mktemp("pictures")
+    make(
+        scratch / "kernels",
+        {"fusion.py": FUSION},
+        python=python,
+        settings='[tool.jaxsight]\ntarget = "cuda:h100"\n',
+    )
+    make(scratch / "shapes", {"attention.py": ATTENTION}, python=python, settings=SHAPES)
+    workspace = scratch / "examples.code-workspace"
+    workspace.write_text('{"folders": [{"path": "kernels"}, {"path": "shapes"}]}', encoding="utf-8")
+    with window(browser, server.port, workspace, scratch / "kernels" / "fusion.py") as opened:
+        opened.page.set_viewport_size(SIZE)
+        opened.sees("def f_sum_jax")
+        opened.page.keyboard.press("Control+b")  # no side bar
+        yield opened
+
+
+def test_kernels(editor: Window, update_fixtures: bool) -> None:
+    editor.sees("2 kernels · 2 launches", "1 kernel · 1 launch")
+    take(editor, "kernels.png", update=update_fixtures)
+
+
+def test_hover(editor: Window, update_fixtures: bool) -> None:
+    editor.open("attention.py")
+    editor.sees("scores: f32[4,8,128,128] = ")
+    editor.hover("def |attention|(q", "dot_general")
+    take(editor, "hover.png", update=update_fixtures)
+    editor.leave()
+
+
+def test_sourcerize(editor: Window, update_fixtures: bool) -> None:
+    editor.open("attention.py")
+    editor.click("def |attention|(q")
+    editor.act(next(title for title in editor.actions() if "Sourcerize" in title))
+    editor.sees("lax.dot_general(", group=BESIDE)
+    editor.click("jax.nn.|softmax|(")
+    editor.until(lambda: editor.lit(BESIDE), "nothing is lit")
+    take(editor, "sourcerize.png", update=update_fixtures)
+
+
+def test_the_readme_has_each_picture_that_there_is() -> None:
+    shown = {file.partition("/")[2] for file in described()}
+    assert shown == {file.name for file in (EXTENSION / "pictures").iterdir()}
+
+
+def described() -> dict[str, str]:
+    """What the README says of its pictures, by file."""
+    page = (EXTENSION / "README.md").read_text(encoding="utf-8")
+    return {found["file"]: found["says"] for found in PICTURE.finditer(page)}
+
+
+def take(editor: Window, name: str, *, update: bool) -> None:
+    """Take a picture; what the README says of it, between `“` and `”`, must be on the screen."""
+    editor.page.wait_for_function("() => document.fonts.status === 'loaded'")
+    seen = editor.page.locator("body").inner_text().replace("\xa0", " ")
+    says = described()[f"pictures/{name}"]
+    phrases = re.findall("“([^”]+)”", says)
+    assert phrases, f"the text of {name} quotes nothing of it"
+    for phrase in phrases:
+        assert phrase in seen
+    kept = EXTENSION / "pictures" / name
+    taken = kept if update else REPOSITORY / "reports" / "vscode" / name
+    taken.parent.mkdir(parents=True, exist_ok=True)
+    editor.page.screenshot(path=taken)
+    assert taken.stat().st_size <= LARGEST
+    assert dimensions(taken) == dimensions(kept)
+
+
+def dimensions(picture: Path) -> tuple[int, int]:
+    """Width and height that a PNG names."""
+    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    return width, height
