@@ -109,7 +109,7 @@ async def test_panel_tells_kernels_by_the_equations_and_where_they_are_written(
         )
         for kernel in drawn["kernels"]:
             assert kernel["name"] in hlo["text"].split("\n")[kernel["line"]]
-        assert drawn["before"] is None
+        assert (drawn["before"], drawn["change"]) == (None, "the same")
 
 
 async def test_panel_tells_what_the_function_was_when_it_was_saved(tmp_path: Path) -> None:
@@ -124,6 +124,22 @@ async def test_panel_tells_what_the_function_was_when_it_was_saved(tmp_path: Pat
         assert "→" in drawn["change"]
         assert drawn["before"]["memory"] == before["memory"]
         assert len(drawn["before"]["kernels"]) == len(before["kernels"]) < len(drawn["kernels"])
+
+
+async def test_panel_does_not_guess_what_it_was_on_another_target(tmp_path: Path) -> None:
+    uri = (tmp_path / "loop.py").as_uri()
+    async with editor("vscode_139", tmp_path, target="cpu") as client:
+        client.open(uri, LOOP)
+        asked = {"uri": uri, "function": "power"}
+        await client.request("jaxsight/panel", asked)
+        client.edit(uri, 2, {"text": LOOP.replace("[0]\n", "[0] @ m\n")})
+        target = {"command": "jaxsight.chooseTarget", "arguments": ["cuda:h100"]}
+        await client.request("workspace/executeCommand", target)
+        shown = await client.request("jaxsight/panel", asked)
+        assert shown["target"] == "cuda:h100"
+        # Where its compiler is not installed there is nothing to draw, but the words.
+        if (drawn := shown["drawn"]) is not None:
+            assert (drawn["before"], drawn["change"]) == (None, "")
 
 
 async def test_panel_says_why_there_is_nothing_to_draw(tmp_path: Path) -> None:

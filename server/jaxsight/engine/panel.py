@@ -48,7 +48,7 @@ class Drawn:
     before: Compiled | None = None
     """What it was when the file was saved, where that was something else."""
     change: str = ""
-    """What changed since, as `kernels 7 → 5`; empty where nothing is told."""
+    """What changed since, as `kernels 7 → 5`, or `the same`; empty where nobody knows what it was on this target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
         assert isinstance(result.outcome, Trouble)
         return result.outcome.message
     compiled, graph = kernels.compiled, kernels.graph
-    if before is compiled or (before is not None and before.target != compiled.target):
+    if before is not None and before.target != compiled.target:
         before = None
     return Drawn(
         compiled,
@@ -93,7 +93,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
             )
             for path, each in kernels.equations.items()
         ),
-        before,
+        before if before is not compiled else None,
         change(before, compiled) if before is not None else "",
     )
 

@@ -389,15 +389,17 @@ export class App {
 
   private tellStatus(): void {
     const { answer, layout } = this.busy;
+    const drawn = this.shown?.drawn ?? undefined;
     const parts = [
       answer ? "compiling…" : layout ? "laying out…" : this.shown?.stale === true ? "before the last edits" : "",
-      this.shown?.drawn?.headline ?? "",
-      this.shown?.drawn?.change ?? "",
-      this.shown?.drawn?.device ?? "",
+      drawn?.headline ?? "",
+      drawn?.before === null ? "" : (drawn?.change ?? ""),
+      drawn?.device ?? "",
       this.omitted,
-      ...(this.shown?.drawn?.notes ?? []),
+      ...(drawn?.notes ?? []),
     ];
     this.status.textContent = parts.filter((part) => part !== "").join(" · ");
+    this.status.title = this.status.textContent;
     this.element.classList.toggle("busy", answer || layout);
   }
 

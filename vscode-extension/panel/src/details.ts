@@ -53,7 +53,11 @@ export function differenceDetails(drawn: Drawn, found: Difference | undefined): 
   const section = h("section", { class: "details", "aria-label": "Since the last save" }, h("h2", {}, "since the last save"));
   const { before } = drawn;
   if (before === null || found === undefined) {
-    section.append(h("p", { class: "quiet" }, "The same kernels as when the file was saved."));
+    const words =
+      drawn.change === ""
+        ? "What the function was on this target when the file was saved is not known."
+        : "The same kernels as when the file was saved.";
+    section.append(h("p", { class: "quiet" }, words));
     return section;
   }
   const row = (what: string, was: string, now: string): HTMLElement =>
