@@ -8,11 +8,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from jax import lax
-from jax.experimental.ode import odeint
-
-from jaxsight import sourcerize
 
 X = np.eye(4, dtype=np.float32) * 2 + 1
 
@@ -32,14 +28,6 @@ def test_results_of_types_that_no_public_module_has(round_trip):
     round_trip(jnp.linalg.eigh, X)
     round_trip(jnp.linalg.svd, X)
     round_trip(jax.value_and_grad(lambda x: jnp.linalg.slogdet(x).logabsdet), X)
-
-
-def test_rules_without_end_are_refused():
-    def pendulum(start, times):
-        return odeint(lambda y, t: jnp.stack([y[1], -jnp.sin(y[0])]), start, times)
-
-    with pytest.raises(Exception, match="cannot write custom_vjp_call: its rules hold further"):
-        sourcerize(pendulum)(np.ones(2, np.float32), np.linspace(0, 1, 3, dtype=np.float32))
 
 
 IMPORTED_LATE = """

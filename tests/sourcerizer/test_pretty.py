@@ -65,16 +65,16 @@ def returned(text: str) -> str:
         (lambda k: jax.random.normal(k, (3,)), (raw_key,), "jax.random.normal(k, (3,))"),
         (lambda: jnp.eye(3), (), "jnp.eye(3)"),
         (lambda: jnp.full((2, 3), 0.5), (), "jnp.full((2, 3), 0.5)"),
-        (lambda x: lax.map(lambda y: y * 2, x), (x,), "lax.map(body, x)"),
+        (lambda x: lax.map(lambda y: y * 2, x), (x,), "lax.map(lambda x_1: x_1 * 2.0, x)"),
         (
             lambda v: lax.fori_loop(0, 5, lambda i, c: c + i, v),
             (v,),
-            "lax.fori_loop(0, 5, body, v)",
+            "lax.fori_loop(0, 5, lambda i, c: c + i, v)",
         ),
         (
             lambda n, v: lax.fori_loop(0, n, lambda i, c: c * 2, v),
             (jnp.int32(3), v),
-            "lax.fori_loop(0, n, body, v)",
+            "lax.fori_loop(0, n, lambda i, c: c * 2.0, v)",
         ),
     ],
 )

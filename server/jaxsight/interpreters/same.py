@@ -1,8 +1,9 @@
 """Whether two jaxprs are one program, and if not, where they part.
 
 What may differ: names of variables and of inner jits, dead code, how a scalar literal is held, whether it is a literal or a constant,
-and the order in which loops and functions with rules of their own list the values that they capture. Everything else must agree: primitives in order, their parameters,
-operands, abstract values with weak types, effects, the rules of custom derivatives, and the bits of constants.
+whether no sharding or one over no axes is said, and the order in which loops and functions with rules of their own list the values that
+they capture. Everything else must agree: primitives in order, their parameters, operands, abstract values with weak types, effects, the
+rules of custom derivatives, and the bits of constants.
 """
 
 from __future__ import annotations
@@ -361,6 +362,7 @@ class Comparison:
 
     def _values(self, what: str, left: Any, right: Any) -> None:
         """Any parameter."""
+        left, right = _said(left), _said(right)
         if left is right:
             return
         if is_jaxpr(left) and is_jaxpr(right):
@@ -428,6 +430,12 @@ def _asked(rule: Callable[..., Answer], *asked: Any) -> Answer | str:
         return rule(*asked)
     except read.Refused:
         return "refused"
+
+
+def _said(value: Any) -> Any:
+    """A parameter; none for a sharding over a mesh without axes, which derivatives leave behind: it places nothing, and is compiled to nothing."""
+    vacuous = isinstance(value, jax.sharding.NamedSharding) and not value.mesh.axis_names
+    return None if vacuous and value.memory_kind in (None, "device") else value
 
 
 def _same_objects(left: Sequence[Any], right: Sequence[Any]) -> bool:

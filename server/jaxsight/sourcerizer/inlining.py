@@ -12,7 +12,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from jaxsight.sourcerizer.exprs import (
     Atom,
@@ -66,9 +66,49 @@ def inlined(body: Sequence[Statement], indent: str = "") -> list[Statement]:
     for statement in inside:
         made = statement
         if isinstance(statement, (Assign, Effect, Return)):
-            made = _taking(done, statement, counts, indent)
+            taking = _taking(done, statement, counts, indent)
+            made = _with_lambdas(done, taking, counts, indent)
         done.append(made)
     return done
+
+
+def _with_lambdas(
+    before: list[Statement],
+    statement: Assign | Effect | Return,
+    counts: Counter[str],
+    indent: str,
+) -> Assign | Effect | Return:
+    """`statement` with small functions that only it uses, to loop over say, as lambdas; those are taken from `before`."""
+    items = statement.value.items if isinstance(statement.value, Call) else ()
+    for item in items:
+        for place, function in enumerate(before):
+            if not _is_small(function) or item != Atom(function.name) or counts[function.name] != 1:
+                continue
+            inside = function.body[0]
+            whole = statement.value
+            assert isinstance(inside, Return)
+            assert isinstance(whole, Call)
+            given = Lambda(function.parameters, inside.value)
+            value = Call(whole.function, tuple(given if i is item else i for i in whole.items))
+            if len(indent + _start(statement) + flat(value)) <= WIDTH:
+                del before[place]
+                equations = [*inside.equations, *statement.equations]
+                statement = dataclasses.replace(statement, value=value, equations=equations)
+            break
+    return statement
+
+
+def _is_small(statement: Statement) -> TypeGuard[Function]:
+    """Whether it is a function of names that gives one short expression."""
+    return (
+        isinstance(statement, Function)
+        and not statement.decorators
+        and not statement.docstring
+        and all(map(is_identifier, statement.parameters))
+        and len(statement.body) == 1
+        and isinstance(statement.body[0], Return)
+        and _steps(statement.body[0].value) <= MOST_STEPS
+    )
 
 
 def _without_readings(body: Sequence[Statement]) -> list[Statement]:
@@ -173,7 +213,7 @@ def _taking(
     statement: Assign | Effect | Return,
     counts: Counter[str],
     indent: str,
-) -> Statement:
+) -> Assign | Effect | Return:
     """`statement` with what the ones before it give it, as far as that reads well; those are taken from `before`."""
     while (place := _last_value(before)) is not None:
         given = before[place]
@@ -217,18 +257,21 @@ def _last_value(before: Sequence[Statement]) -> int | None:
 
 
 def _reads_well(statement: Assign | Effect | Return, moved: Expr, indent: str) -> bool:
-    before = "return "
-    if isinstance(statement, Assign):
-        before = (
-            statement.targets if isinstance(statement.targets, str) else flat(statement.targets)
-        ) + " = "
     value = statement.value
     return (
-        len(indent + before + flat(value)) <= WIDTH
+        len(indent + _start(statement) + flat(value)) <= WIDTH
         and _steps(value) <= MOST_STEPS
         and _depth(value) <= DEEPEST
         and not isinstance(moved, (Lambda, Sequence_))
     )
+
+
+def _start(statement: Assign | Effect | Return) -> str:
+    """What stands before its value, or would if it were returned."""
+    if not isinstance(statement, Assign):
+        return "return "
+    targets = statement.targets
+    return f"{targets if isinstance(targets, str) else flat(targets)} = "
 
 
 _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {

@@ -34,7 +34,8 @@ _RESERVED = frozenset(keyword.kwlist) | frozenset(dir(builtins)) | frozenset(IMP
 
 _BY_PRIMITIVE = {
     "abs": "magnitude", "add_any": "add", "and": "both", "argmax": "argmax", "argmin": "argmin",
-    "bitcast_convert_type": "bits", "broadcast_in_dim": "broadcast", "concatenate": "joined",
+    "bitcast_convert_type": "bits", "broadcast_in_dim": "broadcast", "closed_call": "known",
+    "concatenate": "joined", "eval_jaxpr": "known",
     "cond": "branch", "conv_general_dilated": "conv", "convert_element_type": "cast",
     "cumsum": "running_sum", "custom_jvp_call": "out", "custom_vjp_call": "out",
     "dot_general": "dot", "dynamic_slice": "part", "dynamic_update_slice": "updated",
@@ -95,6 +96,8 @@ def after_expression(expr: Expr) -> str | None:
             return "part"
         case Call(Atom(name)) if name.startswith(STAND_IN):
             return "out"
+        case Call(Atom("closed_call"), (Atom(name), *_)) if is_identifier(name):
+            return f"{name}_out"
         case Call(Atom(name)) if is_identifier(name):
             return f"{name.strip('_')}_out"
         case _:

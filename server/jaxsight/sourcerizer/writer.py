@@ -11,6 +11,7 @@ import functools
 import itertools
 import logging
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -838,14 +839,38 @@ def _shape(aval: Any) -> str:
     return str(short(short_dtypes=True)) if short is not None else str(aval)
 
 
-def argument_bases(program: Program, fallback: str = "x") -> list[str]:
-    """Base names of a program's inputs: what the user called them, where JAX knows."""
+def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> list[str]:
+    """Base names of a program's inputs: what the user called them, where JAX knows. `fallback` is for the others, for each or for all."""
     info = getattr(program.jaxpr, "debug_info", None)
     names = getattr(info, "arg_names", None) if info is not None else None
     count = len(program.jaxpr.invars)
+    others = [fallback] * count if isinstance(fallback, str) else list(fallback)
     if names is None or len(names) != count:
-        return [fallback] * count
-    return [identifier(str(name or ""), fallback) if name else fallback for name in names]
+        return others
+    pairs = zip(names, others, strict=True)
+    return [identifier(str(name or ""), other) if name else other for name, other in pairs]
+
+
+def passed_as(operands: Sequence[Expr]) -> list[str]:
+    """Base names for parameters that JAX has no names for: those of what is passed."""
+    return [_NUMBERED.sub("", e.text) if _is_name(e) else "x" for e in operands]  # type: ignore[union-attr]
+
+
+def slices_of(operands: Sequence[Expr]) -> list[str]:
+    """Base names for slices of what a loop goes over."""
+    counted = {"iota": "i", "numbers": "i"}
+    bases = [
+        base if _is_name(e) else "" for e, base in zip(operands, passed_as(operands), strict=True)
+    ]
+    return [counted.get(base, f"{base}_i") if base else "x" for base in bases]
+
+
+def _is_name(expr: Expr) -> bool:
+    return isinstance(expr, Atom) and is_identifier(expr.text) and not expr.text.startswith("_")
+
+
+_NUMBERED = re.compile(r"(?<=[A-Za-z])_\d+$")
+"""What `fresh` appends."""
 
 
 def sequence(results: list[Expr]) -> Expr:
@@ -872,6 +897,8 @@ __all__ = [
     "argument_bases",
     "nested_results",
     "opened",
+    "passed_as",
     "scalar",
     "sequence",
+    "slices_of",
 ]

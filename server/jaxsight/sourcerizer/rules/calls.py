@@ -26,14 +26,17 @@ from jaxsight.sourcerizer.writer import (
     Unsourceable,
     argument_bases,
     nested_results,
+    passed_as,
     sequence,
 )
 
 
-def closed_function(scope: Scope, name: str, program: Program) -> Function:
+def closed_function(
+    scope: Scope, name: str, program: Program, unnamed: str | Sequence[str] = "x"
+) -> Function:
     """A program that captures nothing, as a function of its inputs. It must be put at the top of the module."""
     inner = scope.writer.scope()
-    parameters = inner.parameters(program.jaxpr.invars, argument_bases(program))
+    parameters = inner.parameters(program.jaxpr.invars, argument_bases(program, unnamed))
     results = inner.program(program)
     return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
 
@@ -128,15 +131,16 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
     if policy != NONE:
         options["policy"] = policy
 
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+
     def build(name: str) -> list[Statement]:
-        function = closed_function(scope, name, program)
+        function = closed_function(scope, name, program, passed_as(operands))
         if differentiated:
             return [function]
         return decorated(function, jax.checkpoint, "jax.checkpoint", options)
 
     key = ("remat", id(params["jaxpr"]), differentiated, str(options))
     function = scope.writer.shared(key, params["jaxpr"], base, build)
-    operands = scope.operands(equation.invars, program.jaxpr.invars)
     count = len(equation.outvars)
     if not differentiated:
         return Proved(call(function, *operands), nested_results(count))

@@ -26,6 +26,7 @@ from jaxsight.sourcerizer.writer import (
     argument_bases,
     nested_results,
     sequence,
+    slices_of,
 )
 
 
@@ -58,7 +59,10 @@ def scan(scope: Scope, equation: Any) -> Proved:
     if scan_hands_on(found):
         return bound_scan(scope, equation, found)
     consts, carried = found.consts, found.consts + found.carry
-    bases = argument_bases(found.body)
+    operands = scope.operands(equation.invars[consts:], found.body.jaxpr.invars[consts:])
+    init, xs = operands[: found.carry], operands[found.carry :]
+    unnamed = ["x"] * consts + ["carry"] * found.carry + slices_of(xs)
+    bases = argument_bases(found.body, unnamed)
 
     def parameters(inner: Scope) -> tuple[str, ...]:
         binders = found.body.jaxpr.invars
@@ -70,8 +74,6 @@ def scan(scope: Scope, equation: Any) -> Proved:
         return tuple_([_optional(outputs[: found.carry]), _optional(outputs[found.carry :])])
 
     body = scope.function("body", found.body, equation.invars[:consts], parameters, results)
-    operands = scope.operands(equation.invars[consts:], found.body.jaxpr.invars[consts:])
-    init, xs = operands[: found.carry], operands[found.carry :]
     options: dict[str, Expr] = {}
     if not xs:
         options["length"] = value(found.length)

@@ -1,19 +1,21 @@
 """Equations that derivatives leave behind: sums of cotangents, and calls that are no function of the user's: what a checkpoint knows before it
-is differentiated. No public function makes such a call, so the text defines one for it.
+is differentiated. From JAX 0.12 on such a call is what calling a traced function is; before, no public function makes it, so the text
+defines one for it.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 
 from jaxsight.interpreters.compat.staging import opened
-from jaxsight.sourcerizer.exprs import Atom, Expr, Star, call, dict_, list_, tuple_
+from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, Star, call, dict_, list_, tuple_
 from jaxsight.sourcerizer.module import Assign, Function, Return, Statement
 from jaxsight.sourcerizer.view import LAX, View
-from jaxsight.sourcerizer.writer import STRUCTURES, Proved, Scope, Writer, argument_bases
+from jaxsight.sourcerizer.writer import STRUCTURES, Proved, Scope, Writer, argument_bases, passed_as
 
 _BY_JAXPR = (0, 11)
 """From this version on such a call takes a jaxpr; from the one below on, functions by name."""
@@ -30,38 +32,54 @@ def closed_call(scope: Scope, equation: Any) -> Proved | None:
     if set(equation.params) != {"call_jaxpr"}:
         return None
     program = opened(equation.params["call_jaxpr"])
-    maker = _maker(scope.writer)
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+    bases = argument_bases(program, passed_as(operands))
 
     def build(name: str) -> list[Statement]:
         inner = scope.writer.scope()
-        parameters = inner.parameters(program.jaxpr.invars, argument_bases(program))
+        parameters = inner.parameters(program.jaxpr.invars, bases)
         results = inner.program(program)
-        function = Function(name, tuple(parameters), [*inner.body, Return(list_(results))])
-        function.decorators.append(Atom(maker))
-        return [function]
+        return [Function(name, tuple(parameters), [*inner.body, Return(list_(results))])]
 
+    maker = _maker(scope.writer, _is_traced_call(equation))
     key = ("closed_call", id(equation.params["call_jaxpr"]))
     function = scope.writer.shared(key, equation.params["call_jaxpr"], "known", build)
-    scope.writer.bound.append(equation.primitive.name)
-    operands = scope.operands(equation.invars, program.jaxpr.invars)
-    return Proved(call(function, *operands), tuple(range(len(equation.outvars))))
+    scope.writer.bound.extend([] if _is_traced_call(equation) else [equation.primitive.name])
+    expr = call(maker, function, *operands)
+    return Proved(expr, tuple(range(len(equation.outvars))))
 
 
-def _maker(writer: Writer) -> str:
+def _is_traced_call(equation: Any) -> bool:
+    """Whether it is what calling a traced function binds: so from JAX 0.12 on."""
+    return _bound_by_traced_calls() is equation.primitive
+
+
+@functools.cache
+def _bound_by_traced_calls() -> Any:
+    inside = jax.jit(lambda x: x)
+    try:
+        made: Any = jax.make_jaxpr(lambda x: inside.trace(x)(x))(1.0)
+    except TypeError:
+        return None  # such functions cannot be called
+    return made.eqns[0].primitive if made.eqns else None
+
+
+def _maker(writer: Writer, traced: bool) -> str:
     """The function of the module that makes such calls."""
     name = "closed_call"
     if any(isinstance(found, Function) and found.name == name for found in writer.functions):
         return name
     writer.names.keep(name)
-    args = Star(Atom("args"))
+    function, args = Atom("function"), Star(Atom("args"))
     bind = "primitives.closed_call_p.bind"
     body: list[Statement] = []
     bound: Expr
-    if jax.__version_info__ >= _BY_JAXPR:
-        jaxpr = call(call("jax.make_jaxpr", Atom("function")), args)
+    if traced:
+        bound = call(call(Attribute(call("jax.jit", function), "trace"), args), args)
+    elif jax.__version_info__ >= _BY_JAXPR:
+        jaxpr = call(call("jax.make_jaxpr", function), args)
         bound = call(bind, args, call_jaxpr=jaxpr)
     else:
-        function = Atom("function")
         info = call("api_util.debug_info", Atom(f'"{name}"'), function, Atom("args"), dict_([]))
         body.append(Assign("info", info))
         wrapped = call("linear_util.wrap_init", function, debug_info=Atom("info"))
@@ -71,6 +89,5 @@ def _maker(writer: Writer) -> str:
             if jax.__version_info__ >= _BY_NAME
             else call(bind, Atom("wrapped"), args)
         )
-    inner = Function("called", ("*args",), [*body, Return(bound)])
-    writer.functions.append(Function(name, ("function",), [inner, Return(Atom("called"))]))
+    writer.functions.append(Function(name, ("function", "*args"), [*body, Return(bound)]))
     return name

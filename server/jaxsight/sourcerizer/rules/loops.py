@@ -24,6 +24,7 @@ from jaxsight.sourcerizer.writer import (
     nested_results,
     scalar,
     sequence,
+    slices_of,
 )
 
 
@@ -51,8 +52,10 @@ def _map(scope: Scope, equation: Any, found: Any) -> Proved | None:
     xs = equation.invars[found.consts :]
     if not xs or not count:
         return None
-    bases = argument_bases(found.body)[found.consts :]
     binders = found.body.jaxpr.invars[found.consts :]
+    operands = scope.operands(xs, binders)
+    unnamed = ["x"] * found.consts + slices_of(operands)
+    bases = argument_bases(found.body, unnamed)[found.consts :]
     body = scope.function(
         "body",
         found.body,
@@ -60,7 +63,6 @@ def _map(scope: Scope, equation: Any, found: Any) -> Proved | None:
         lambda inner: (grouped(inner, binders, bases, "xs"),),
         sequence,
     )
-    operands = scope.operands(xs, binders)
     return Proved(call("lax.map", body, sequence(operands)), nested_results(count))
 
 

@@ -1,0 +1,49 @@
+"""The page on the sourcerizer: what it shows is what the tool writes, and the gradient is shorter than the other tool's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import jax
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "sourcerize.md").read_text(encoding="utf-8")
+SHOWN = {
+    found["command"]: textwrap.dedent(found["text"])
+    for found in re.finditer(
+        r"^ *```console\n *\$ (?P<command>jaxsight sourcerize examples/\S+ --style pretty)\n"
+        r"(?P<text>.*?)^ *```$",
+        TEXT,
+        re.MULTILINE | re.DOTALL,
+    )
+}
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_text_on_the_page_is_what_is_written(command: str) -> None:
+    ran = [sys.executable, "-m", *command.split()]
+    done = subprocess.run(ran, cwd=ROOT, capture_output=True, text=True, check=True)
+    shown = SHOWN[command]
+    if f"for JAX {jax.__version__}." in shown:
+        assert shown == done.stdout
+    else:  # on another JAX the calls that a checkpoint leaves are defined in two lines more
+        lines = shown.splitlines()
+        assert 0 <= len(done.stdout.splitlines()) - len(lines) <= len(lines) // 10
+
+
+def test_gradient_is_shorter_than_the_other_tools() -> None:
+    ours = SHOWN["jaxsight sourcerize examples/sliding_window.py:grad_fn --style pretty"]
+    found = re.search(
+        r'^=== "jax_sourceror"\n.*?```python\n(.*?)^ *```$', TEXT, re.MULTILINE | re.DOTALL
+    )
+    assert found is not None
+    theirs = textwrap.dedent(found[1])
+    assert len(ours.splitlines()) < len(theirs.splitlines())
+    assert len(ours) < len(theirs)
+    told = f"Ours has {len(ours.splitlines())} lines of at most {max(map(len, ours.splitlines()))}"
+    assert told in TEXT
