@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MODULES = (
     "arrays", "calls", "devices", "effects", "kernels", "linear_algebra", "loops", "primitives",
-    "randomness", "signatures", "transforms", "values",
+    "randomness", "rare", "signatures", "transforms", "values",
 )  # fmt: skip
 
 

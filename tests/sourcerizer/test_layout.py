@@ -14,6 +14,8 @@ import pytest
 from jax import lax
 
 from jaxsight.sourcerizer.api import write
+from jaxsight.sourcerizer.exprs import Atom, call
+from jaxsight.sourcerizer.layout import assign
 from jaxsight.sourcerizer.options import Options
 
 RUFF = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))
@@ -59,3 +61,15 @@ def test_text_is_formatted_already(tmp_path, style, shapes):
         check=False,
     )
     assert linted.returncode == 0, linted.stdout
+
+
+def test_a_call_whose_name_does_not_fit_beside_its_target_stands_in_parentheses():
+    target, function = (
+        "result_of_quite_a_long_name",
+        "jax.experimental.multihost_utils.of_all_the_hosts_there_are",
+    )
+    assert assign(target, call(function, Atom("x")), "    ") == [
+        f"    {target} = (",
+        f"        {function}(x)",
+        "    )",
+    ]

@@ -238,10 +238,14 @@ def returned(value: Expr, indent: str) -> list[str]:
 
 
 def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
-    """`before` + value; what has no bracket to open gets parentheses."""
+    """`before` + value; what has no bracket to open on the line gets parentheses."""
     if isinstance(value, (Binary, Unary)) and len(f"{indent}{before}{flat(value)}") > WIDTH:
         inner = indent + STEP
         return [f"{indent}{before}(", *_operands(value, inner), f"{indent})"]
+    if isinstance(value, (Call, Index)) and len(f"{indent}{before}{_head(value)}") > WIDTH:
+        inner = indent + STEP
+        if len(f"{inner}{_head(value)}") <= WIDTH:
+            return [f"{indent}{before}(", *broken(value, inner, "", ""), f"{indent})"]
     return broken(value, indent, before, "")
 
 

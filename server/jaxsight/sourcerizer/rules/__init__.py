@@ -10,8 +10,8 @@ import importlib
 
 _MODULES = (
     "calls", "contractions", "control", "derivatives", "effects", "elementwise", "foreign", "functional", "high",
-    "indexing", "indices", "library", "linalg", "loops", "operators", "parallel", "random", "refs",
-    "reductions", "shapes", "shaping", "statistics",
+    "indexing", "indices", "library", "linalg", "loops", "operators", "parallel", "random", "rare",
+    "refs", "reductions", "shapes", "shaping", "statistics",
 )  # fmt: skip
 
 
