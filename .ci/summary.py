@@ -1,4 +1,4 @@
-"""Merge pytest's JUnit reports into one summary line, pytest's own words, and one exit status.
+"""Merge JUnit reports, pytest's and node's, into one summary line, in pytest's words, and one exit status.
 
 Usage: summary.py REPORT.xml... ; a report that is missing or empty means that its run died, and fails.
 """
@@ -19,13 +19,12 @@ def main(reports: list[Path]) -> int:
     died = []
     for report in reports:
         try:
-            suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+            root = ElementTree.parse(report).getroot()
         except (OSError, ElementTree.ParseError) as error:
             print(f"{report.stem}: no report ({error})")
             died.append(report.stem)
             continue
-        counts = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in COUNTED}
-        took = sum(float(suite.get("time", 0)) for suite in suites)
+        counts, took = counted(root)
         print(f"{report.stem}: {line(counts, took)}")
         seconds += took
         for name in COUNTED:
@@ -34,6 +33,18 @@ def main(reports: list[Path]) -> int:
         print(f"did not finish: {', '.join(died)}")
     print(f"===== {line(total, seconds)} =====")
     return 1 if died or total["failures"] or total["errors"] or not total["tests"] else 0
+
+
+def counted(root: ElementTree.Element) -> tuple[dict[str, int], float]:
+    """What a report counts, and its seconds. Node's has no suites, so there the tests themselves are counted."""
+    suites = list(root.iter("testsuite"))
+    if suites:
+        counts = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in COUNTED}
+        return counts, sum(float(suite.get("time", 0)) for suite in suites)
+    tests = list(root.iter("testcase"))
+    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {name: sum(t.find(kind) is not None for t in tests) for name, kind in kinds.items()}
+    return {"tests": len(tests), **counts}, sum(float(test.get("time", 0)) for test in tests)
 
 
 def line(counts: dict[str, int], seconds: float) -> str:
