@@ -16,7 +16,7 @@ from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.session import Session
 from jaxsight.engine.text import Position, Range
 from tests.engine.rendering import without_hints
-from tests.fixes.programs import CASES, LEFT, Case
+from tests.fixes.programs import CASES, LEFT, ON_AN_H100, Case
 from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -47,6 +47,7 @@ async def fixes(session: Session, name: str, text: str, code: str) -> list[Fix]:
 def without_seconds(title: str) -> str:
     """A title without what depends on this machine's speed and on what a CPU launches."""
     title = re.sub(r"(kernels|launches|temp|memory traffic|compile) [^,)]*(, )?", "", title)
+    title = title.replace(" on cpu", "")
     return title.replace(" ()", "").replace(", )", ")")
 
 
@@ -92,6 +93,26 @@ async def test_a_fix_is_a_code_action_once_it_is_proved(session: Session) -> Non
     session.change(path, ROOT_OF.replace("x > 0", "x > 1"))
     assert [a for a in await session.actions(path, ANYWHERE) if a.kind == "quickfix"] == []
     session.close(path)
+
+
+PAGES = Path(__file__).parents[2] / "docs" / "diagnostics"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+@pytest.mark.skipif(jax.__version_info__[:2] != (0, 12), reason="the figures are of JAX 0.12")
+async def test_examples_of_pages_are_fixed_for_a_gpu() -> None:
+    session = Session()
+    settings = {"python": sys.executable, "target": "cuda:h100", "select": ["JX"], **QUIET}
+    session.configure([str(ROOT)], settings)
+    titles = {}
+    for code in ON_AN_H100:
+        page = (PAGES / f"{code}.md").read_text(encoding="utf-8")
+        text = page.partition("## Example")[2].partition("```python\n")[2].partition("```")[0]
+        found = await fixes(session, "page", text, code)
+        titles[code] = re.sub(r", compile [^,)]* s(?= on)", "", found[0].title) if found else ""
+    await session.aclose()
+    assert titles == ON_AN_H100
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,18 @@ class Asked:
         for chunk in self.module.chunks:
             if chunk.broken is None:
                 yield self if chunk is self.chunk else Asked(self.view, self.finding, chunk)
+
+    def of_subject(self) -> Asked:
+        """The same asked about where the traced function stands: a finding may be in a helper that it calls."""
+        chunk = self.module.chunk_at(self.view.subject.range.start)
+        if chunk is None or chunk is self.chunk or chunk.broken is not None:
+            return self
+        return Asked(self.view, self.finding, chunk)
+
+    def on_its_own(self, node: ast.expr) -> str:
+        """A node's text as it can stand outside of the brackets around it."""
+        text = self.text(node)
+        return f"({text})" if "\n" in text and not isinstance(node, _BOUND) else text
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -197,6 +210,18 @@ class Asked:
         place = self.range(statement)
         return Range(Position(place.start.line, 0), Position(place.end.line + 1, 0))
 
+    def hoisted(self, node: ast.expr, name: str, title: str) -> Iterator[Candidate]:
+        """An expression inside a function as a name of the module's, bound before the function; nothing where it needs what functions bind."""
+        around = [each for each in self.around(node) if isinstance(each, ast.stmt)]
+        if not around or not isinstance(top := around[-1], FunctionNode | ast.ClassDef):
+            return
+        if _free(node) & _bound([*self.around(node)]):
+            return
+        first = min([top.lineno, *(each.lineno for each in top.decorator_list)])
+        start = Position(self.chunk.first_line + first - 1, 0)
+        text = f"{name} = {self.text(node)}\n\n\n"
+        yield Candidate(title, (Edit(Range(start, start), text), self.replace(node, name)))
+
     @cached_property
     def names(self) -> frozenset[str]:
         """All names of the chunk."""
@@ -275,6 +300,30 @@ def _dotted(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+
+
+def _free(node: ast.AST) -> set[str]:
+    """The names that an expression reads and does not bind."""
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+    bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    bound |= {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    return {each.id for each in names} - bound - set(dir(builtins))
+
+
+def _bound(scopes: Sequence[ast.AST]) -> set[str]:
+    """The names that functions and classes bind in themselves."""
+    found: set[str] = set()
+    for scope in scopes:
+        if not isinstance(scope, FunctionNode | ast.Lambda | ast.ClassDef):
+            continue
+        for each in ast.walk(scope):
+            if isinstance(each, ast.arg):
+                found.add(each.arg)
+            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                found.add(each.id)
+            elif isinstance(each, FunctionNode) and each is not scope:
+                found.add(each.name)
+    return found
 
 
 def keyword(call: ast.Call, name: str) -> ast.keyword | None:

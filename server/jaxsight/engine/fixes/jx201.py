@@ -40,7 +40,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
         yield Candidate(
             title,
             (
-                asked.before(statement, f"{terms} = {asked.text(operand)}"),
+                asked.before(statement, f"{terms} = {asked.on_its_own(operand)}"),
                 asked.replace(call, asked.bracketed(call, text)),
             ),
         )

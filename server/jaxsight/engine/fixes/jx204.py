@@ -15,6 +15,7 @@ _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
     """The assignments of the names that a loop's body takes from around it, copied into the body: those it reads, then all that these need."""
+    asked = asked.of_subject()
     function = asked.subject
     if function is None:
         return

@@ -13,12 +13,14 @@ _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`unroll=True` for the loop, in place of what it has."""
+    """`unroll=True` for the loop, in place of the number that it has."""
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         if asked.called(call.func) not in _LOOPS or not call.args:
             continue
         given = keyword(call, "unroll")
+        if given is not None and not isinstance(given.value, ast.Constant):
+            return  # what the caller says
         if given is not None:
             edit = asked.replace(given.value, "True")
         else:

@@ -38,9 +38,11 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
         return
     text = _written(asked, loop, state, *bounds)
     place = Range(asked.range(loop).start, asked.range(loop).end)
+    head = Range(place.start, asked.range(loop.body[0]).start)
     yield Candidate(
         f"Loop over `{loop.target.id}` by `{asked.lax}.fori_loop`",
         (*asked.jax_import(), Edit(place, text)),
+        safe="#" not in asked.module.slice_text(head),
     )
 
 

@@ -23,7 +23,9 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
             edit = _rewritten(asked, found, write)
             if edit is not None:
                 imports = asked.jax_import() if isinstance(write, _Cond) else ()
-                yield Candidate(title, (*imports, edit))
+                # A comment would be lost: a person may do that, nobody else.
+                safe = "#" not in asked.module.slice_text(edit.range)
+                yield Candidate(title, (*imports, edit), safe)
         return
     yield from jx101.by_jnp(asked)
 

@@ -13,7 +13,10 @@ CODE = "JX403"
 def candidates(asked: Asked) -> Iterator[Candidate]:
     """One `split` before the first use, and a key for each. The numbers drawn are other ones: that is what it is for."""
     node = next(iter(asked.nodes), None)
-    function = (asked.function(node) if node is not None else None) or asked.subject
+    function = asked.function(node) if node is not None else None
+    if function is None:
+        asked = asked.of_subject()
+        function = asked.subject
     if function is None:
         return
     calls = [

@@ -205,7 +205,7 @@ class Verifying:
             helps = gone
         if not helps:
             return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
-        if code in OF_KERNELS and target is not None and words:
+        if second.figures.compiled is not None and target is not None and words:
             words[-1] += f" on {target.short}"
         was, now = compared.nonfinite
         if was != now:
