@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.findings.noticed import Noticed
-from jaxsight.findings.reading import (
-    ELEMENTWISE,
-    MIB,
-    SHAPED,
-    Reading,
-    is_known,
-    numbers,
-    parameter,
-    size,
-)
-from jaxsight.tracer.program import Step
+from jaxsight.findings.reading import ELEMENTWISE, MIB, SHAPED, Reading, captured, is_known, size
 
 CODE = "JX204"
 LARGE = MIB // 2
@@ -26,7 +16,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
     """Each array that a loop captures, of half a mebibyte or more, made from counters and small things alone."""
     flow = reading.flow
     for step in flow.steps.values():
-        for number in _captured(step):
+        for number in captured(step):
             value = flow.value(number)
             maker = flow.made_by(number)
             if value.bytes < LARGE or maker is None:
@@ -47,20 +37,6 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 maker.path,
                 related=((step.path, "the loop"),),
             )
-
-
-def _captured(step: Step) -> tuple[int, ...]:
-    """What a loop reads without changing it."""
-    if step.primitive == "scan":
-        given = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
-        if isinstance(given, tuple) and given and isinstance(given[0], tuple):
-            return step.operands[: len(given[0])]
-        return step.operands[: sum(numbers(step, "num_consts"))]
-    if step.primitive == "while":
-        return step.operands[
-            : sum((*numbers(step, "cond_nconsts"), *numbers(step, "body_nconsts")))
-        ]
-    return ()
 
 
 def _kept(reading: Reading, shape: tuple[int, ...]) -> bool:

@@ -224,3 +224,17 @@ def size(count: float) -> str:
 def is_known(value: Value) -> bool:
     """Whether a value is known while compiling."""
     return value.origin in (CONSTANT, LITERAL)
+
+
+def captured(step: Step) -> tuple[int, ...]:
+    """What a loop reads without changing it."""
+    if step.primitive == "scan":
+        given = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
+        if isinstance(given, tuple) and given and isinstance(given[0], tuple):
+            return step.operands[: len(given[0])]
+        return step.operands[: sum(numbers(step, "num_consts"))]
+    if step.primitive == "while":
+        return step.operands[
+            : sum((*numbers(step, "cond_nconsts"), *numbers(step, "body_nconsts")))
+        ]
+    return ()
