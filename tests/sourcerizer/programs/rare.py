@@ -153,3 +153,14 @@ def bits_of_other_generators() -> Call:
         ]
 
     return called(run)
+
+
+@program(gradient=False)
+def sharding_told_while_compiling() -> Call:
+    shardings: list[Any] = []
+
+    def run(x: Any) -> Any:
+        jax.debug.inspect_array_sharding(x, callback=shardings.append)
+        return x * 2
+
+    return called(run, floats(3))

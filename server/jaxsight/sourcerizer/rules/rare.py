@@ -78,3 +78,10 @@ def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
     return Proved(
         call(call(name, function, **named), *operands), nested_results(len(equation.outvars))
     )
+
+
+@STRUCTURES("inspect_sharding")
+def inspect_sharding(scope: Scope, equation: Any) -> Proved:
+    told = scope.writer.placeholder(equation.params["callback"], "told", "runs on the host")
+    operands = [scope.operand(atom) for atom in equation.invars]
+    return Proved(call("jax.debug.inspect_array_sharding", *operands, callback=told), ())
