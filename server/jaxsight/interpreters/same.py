@@ -413,6 +413,9 @@ class Comparison:
         if isinstance(left, jax.lax.Tolerance):
             self._values(what, vars(left), vars(right))
             return
+        if (held := read.held_by_high(left)) is not None:
+            self._values(what, held, read.held_by_high(right))
+            return
         if read.is_wrapped_function(left):
             self._values(what, left.f, right.f)
             self._values(what, left.params, right.params)

@@ -256,3 +256,9 @@ def high(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     found = params["_prim"]
     given = {**vars(found), **dict(getattr(found, "params", {}))}
     return type(found).__name__, given
+
+
+def held_by_high(value: Any) -> dict[str, Any] | None:
+    """The parameters of such an object; None for anything else."""
+    held = getattr(value, "params", None)
+    return dict(held) if hasattr(value, "expand") and isinstance(held, dict) else None
