@@ -114,15 +114,18 @@ class Neovim:
 
 
 @contextmanager
-def neovim(folder: Path, scratch: Path) -> Iterator[Neovim]:
-    """A Neovim in `folder` whose `jaxsight` is the one under test; it ends with the block."""
+def neovim(folder: Path, scratch: Path, setup: str | None = None) -> Iterator[Neovim]:
+    """A Neovim in `folder` whose `jaxsight` is the one under test; it ends with the block.
+
+    It is set up by Lua of one's own, or as the documentation says.
+    """
     commands = scratch / "bin"
     commands.mkdir()
     command = commands / "jaxsight"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m jaxsight "$@"\n')
     command.chmod(0o755)
-    setup = scratch / "init.lua"
-    setup.write_text(documented_setup(), encoding="utf-8")
+    init = scratch / "init.lua"
+    init.write_text(documented_setup() if setup is None else setup, encoding="utf-8")
     socket = str(scratch / "nvim.sock")
     environment = {
         **os.environ,
@@ -134,7 +137,7 @@ def neovim(folder: Path, scratch: Path) -> Iterator[Neovim]:
         },
     }
     process = subprocess.Popen(
-        ["nvim", "--headless", "--clean", "--listen", socket, "-u", setup, "-S", _LIBRARY],
+        ["nvim", "--headless", "--clean", "--listen", socket, "-u", init, "-S", _LIBRARY],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,

@@ -1,0 +1,200 @@
+-- `:Jaxsight` and what the server tells unasked.
+
+local documents = require('jaxsight.documents')
+local functions = require('jaxsight.functions')
+
+local M = {}
+
+local TRANSFORMATIONS = { 'grad', 'value_and_grad', 'vmap', 'jvp', 'jit', 'inverse' }
+-- Milliseconds that the cursor rests before a split follows it to another function.
+local REST = 150
+
+-- The last status of each root, and what user code has printed.
+local statuses = {}
+local prints = {}
+
+local function client()
+  local found = vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' })[1]
+  if not found then vim.notify('No jaxsight serves this buffer; :checkhealth jaxsight tells more.', vim.log.levels.WARN) end
+  return found
+end
+
+-- The server, this buffer's URI and the function at the cursor; nothing where one of them is missing.
+local function here()
+  local server = client()
+  local name = functions.at(0, vim.api.nvim_win_get_cursor(0)[1])
+  if server and not name then
+    vim.notify('Put the cursor into a function that has example inputs.', vim.log.levels.INFO)
+  end
+  if server and name then return server, vim.uri_from_bufnr(0), name end
+end
+
+local function show(...)
+  local server, uri, name = here()
+  if server then documents.show(server, { uri, name, ... }) end
+end
+
+local function execute(command, ...)
+  local server = client()
+  if server then server:exec_cmd({ title = command, command = command, arguments = { ... } }) end
+end
+
+-- What may be said after `:Jaxsight`: each with its function and its words.
+local commands = {
+  jaxpr = {
+    run = function()
+      show('jaxpr')
+    end,
+  },
+  stablehlo = {
+    run = function()
+      show('stablehlo')
+    end,
+  },
+  hlo = {
+    run = function()
+      show('hlo')
+    end,
+  },
+  sourcerize = {
+    run = function(transformation)
+      show('pretty', transformation)
+    end,
+    words = TRANSFORMATIONS,
+  },
+  lax = {
+    run = function(transformation)
+      show('lax', transformation)
+    end,
+    words = TRANSFORMATIONS,
+  },
+  kernels = {
+    run = function()
+      local server, uri, name = here()
+      if not server then return end
+      local command = { command = 'jaxsight.show', arguments = { uri, name, 'kernels' } }
+      server:request('workspace/executeCommand', command, function(problem, shown)
+        if problem then return vim.notify(problem.message, vim.log.levels.WARN) end
+        if not shown or shown == vim.NIL then return end
+        local lines = vim.split(vim.trim(shown.text), '\n')
+        vim.lsp.util.open_floating_preview(lines, '', { border = 'rounded', focus_id = 'jaxsight.kernels', wrap = false })
+      end)
+    end,
+  },
+  target = {
+    run = function(target)
+      execute('jaxsight.chooseTarget', target)
+    end,
+  },
+  set = {
+    run = function(set)
+      local server, uri, name = here()
+      if server then execute('jaxsight.chooseSet', uri, name, set) end
+    end,
+  },
+  restart = {
+    run = function()
+      execute('jaxsight.restart')
+    end,
+  },
+  prints = {
+    run = function()
+      vim.cmd('botright new')
+      vim.bo.buftype, vim.bo.bufhidden, vim.bo.swapfile = 'nofile', 'wipe', false
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.split(table.concat(prints), '\n'))
+    end,
+  },
+}
+
+function M.run(words)
+  local command = commands[words[1]]
+  if not command then return vim.notify(':Jaxsight knows no ' .. words[1], vim.log.levels.ERROR) end
+  command.run(unpack(words, 2))
+end
+
+function M.complete(lead, line)
+  local words = vim.split(line:gsub('^.-Jaxsight%s+', ''), '%s+')
+  local known = vim.tbl_keys(commands)
+  if #words > 1 then known = commands[words[1]] and commands[words[1]].words or {} end
+  table.sort(known)
+  return vim.tbl_filter(function(word)
+    return vim.startswith(word, lead)
+  end, known)
+end
+
+-- The names of the functions that the server knows example inputs of, as lenses tell them.
+local function with_examples(server, buffer, found)
+  local params = { textDocument = { uri = vim.uri_from_bufnr(buffer) } }
+  server:request('textDocument/codeLens', params, function(_, lenses)
+    local names = {}
+    for _, lens in ipairs(lenses or {}) do
+      local arguments = lens.command and lens.command.arguments
+      if arguments and arguments[2] then names[arguments[2]] = true end
+    end
+    found(names)
+  end, buffer)
+end
+
+-- A server has begun to serve a buffer.
+function M.attached(server, buffer)
+  if vim.g.jaxsight_hints ~= false then vim.lsp.inlay_hint.enable(true, { bufnr = buffer }) end
+  local group = vim.api.nvim_create_augroup('jaxsight.' .. buffer, {})
+  local timer = assert(vim.uv.new_timer())
+  local last
+  vim.api.nvim_create_autocmd('CursorMoved', {
+    group = group,
+    buffer = buffer,
+    callback = function()
+      documents.light()
+      local name = functions.at(buffer, vim.api.nvim_win_get_cursor(0)[1])
+      if name == nil or name == last then return end
+      last = name
+      timer:start(REST, 0, vim.schedule_wrap(function()
+        if not vim.api.nvim_buf_is_valid(buffer) or vim.api.nvim_get_current_buf() ~= buffer then return end
+        with_examples(server, buffer, function(names)
+          if names[name] then documents.follow(buffer, name) end
+        end)
+      end))
+    end,
+  })
+  vim.api.nvim_create_autocmd('CursorMoved', {
+    group = group,
+    pattern = 'jaxsight://*',
+    callback = documents.light,
+  })
+  vim.api.nvim_create_autocmd('BufUnload', {
+    group = group,
+    buffer = buffer,
+    callback = function()
+      timer:stop()
+    end,
+  })
+end
+
+-- `jaxsight/status`
+function M.told(status)
+  statuses[status.root] = status
+end
+
+-- `jaxsight/output`
+function M.printed(output)
+  table.insert(prints, ('--- %s\n%s'):format(vim.uri_to_fname(output.uri), output.text))
+end
+
+-- For a status line: which JAX traces the buffer's root, or what is the matter.
+function M.status()
+  local name = vim.uri_from_bufnr(0)
+  local best
+  for root, status in pairs(statuses) do
+    if vim.startswith(name, root) and (not best or #root > #best.root) then best = status end
+  end
+  if not best then return '' end
+  return best.jax ~= '' and 'JAX ' .. best.jax or 'jaxsight: ' .. best.state
+end
+
+-- All that is known of roots, for `:checkhealth`.
+function M.statuses()
+  return vim.tbl_values(statuses)
+end
+
+return M
