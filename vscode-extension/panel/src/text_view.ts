@@ -15,13 +15,12 @@ const MORE = 20;
 export class TextView {
   readonly element: HTMLElement;
   private readonly spacer = h("div", { class: "spacer" });
-  private readonly window = h("div", { class: "lines" });
   private lines: readonly string[] = [];
   private linked: ReadonlySet<number> = new Set();
   private lit: ReadonlySet<number> = new Set();
   private chosen: ReadonlySet<number> = new Set();
   private active = 0;
-  private shown = "";
+  private readonly drawn = new Map<number, HTMLElement>();
 
   constructor(
     label: string,
@@ -29,7 +28,6 @@ export class TextView {
     private readonly events: TextEvents,
   ) {
     this.element = h("div", { class: "text-area", tabindex: 0, role: "listbox", "aria-label": label });
-    this.spacer.append(this.window);
     this.element.append(this.spacer);
     on(this.element, "scroll", () => {
       this.draw();
@@ -61,7 +59,10 @@ export class TextView {
     const widest = this.lines.reduce((most, line) => Math.max(most, line.length), 0);
     this.spacer.style.height = `${this.lines.length * this.height}px`;
     this.spacer.style.minWidth = `${widest + 8}ch`;
-    this.shown = "";
+    this.drawn.forEach((element) => {
+      element.remove();
+    });
+    this.drawn.clear();
     this.draw();
   }
 
@@ -85,8 +86,8 @@ export class TextView {
         this.element.scrollTop = Math.max(0, top - clientHeight / 3);
       }
     }
-    this.shown = "";
     this.draw();
+    this.mark();
   }
 
   private activate(line: number): void {
@@ -121,39 +122,49 @@ export class TextView {
     const { scrollTop, clientHeight } = this.element;
     const first = Math.max(0, Math.floor(scrollTop / this.height) - MORE);
     const last = Math.min(this.lines.length, Math.ceil((scrollTop + clientHeight) / this.height) + MORE);
-    const shown = `${first} ${last}`;
-    if (shown === this.shown) {
-      return;
+    for (const [number, element] of this.drawn) {
+      if (number < first || number >= last) {
+        element.remove();
+        this.drawn.delete(number);
+      }
     }
-    this.shown = shown;
-    this.window.style.top = `${first * this.height}px`;
-    const digits = String(this.lines.length).length;
-    this.window.replaceChildren(
-      ...this.lines.slice(first, last).map((text, index) => this.line(first + index, text, digits)),
-    );
+    for (let number = first; number < last; number++) {
+      if (!this.drawn.has(number)) {
+        const element = this.line(number, this.lines[number] ?? "");
+        this.drawn.set(number, element);
+        this.spacer.append(element);
+      }
+    }
+  }
+
+  private mark(): void {
+    for (const [number, element] of this.drawn) {
+      this.markOne(element, number);
+    }
     this.element.setAttribute("aria-activedescendant", `line-${this.active}`);
   }
 
-  private line(number: number, text: string, digits: number): HTMLElement {
-    const names = ["line"];
-    const sets: [string, boolean][] = [
-      ["linked", this.linked.has(number)],
-      ["lit", this.lit.has(number)],
-      ["chosen", this.chosen.has(number)],
-      ["active", this.active === number],
-    ];
-    names.push(...sets.flatMap(([name, holds]) => (holds ? [name] : [])));
+  private markOne(element: HTMLElement, number: number): void {
+    element.classList.toggle("lit", this.lit.has(number));
+    element.classList.toggle("chosen", this.chosen.has(number));
+    element.classList.toggle("active", this.active === number);
+    element.setAttribute("aria-selected", String(this.chosen.has(number)));
+  }
+
+  private line(number: number, text: string): HTMLElement {
+    const digits = String(this.lines.length).length;
     const line = h("div", {
-      class: names.join(" "),
+      class: this.linked.has(number) ? "line linked" : "line",
       id: `line-${number}`,
       role: "option",
       "data-line": number,
-      "aria-selected": String(this.chosen.has(number)),
     });
+    line.style.top = `${number * this.height}px`;
     line.append(
       h("span", { class: "number", "aria-hidden": "true" }, String(number + 1).padStart(digits)),
       ...tokens(text).map((token) => (token.kind === "" ? token.text : h("span", { class: `token-${token.kind}` }, token.text))),
     );
+    this.markOne(line, number);
     return line;
   }
 }
