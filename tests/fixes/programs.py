@@ -357,6 +357,52 @@ CASES = [
         "Compute it by `jnp` in place of `np` (it can be traced)",
     ),
     case(
+        "JX401",
+        '''
+        def sized(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            if x > 1:  # large
+                return {"size": x}
+            if x > 0:
+                return {"size": x * 2}
+            else:
+                return {"size": -x}
+        ''',
+        '''
+        def sized(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            return jax.lax.cond(x > 1, lambda: {"size": x}, lambda: jax.lax.cond(x > 0, lambda: {"size": x * 2}, lambda: {"size": -x}))
+        ''',
+        "Choose by `jax.lax.cond` (it can be traced)",
+        safe=False,
+    ),
+    case(
+        "JX401",
+        '''
+        def sizes(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            return [v if v > 0 else -v for v in (x, x + 1)]
+        ''',
+        '''
+        def sizes(x):
+            """
+            Example inputs:
+                x: f32[]
+            """
+            return [jnp.where(v > 0, v, -v) for v in (x, x + 1)]
+        ''',
+        "Choose by `jnp.where` (it can be traced)",
+    ),
+    case(
         "JX404",
         '''
         def last(x):

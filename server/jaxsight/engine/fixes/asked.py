@@ -20,6 +20,16 @@ _AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 _APART = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
 """What is evaluated later, more than once, or perhaps never: nothing is taken out of it."""
+_METHODS = frozenset(
+    {
+        "all", "any", "argmax", "argmin", "astype", "conj", "cumsum", "dot", "flatten", "max", "mean", "min", "prod", "ravel", "repeat",
+        "reshape", "round", "squeeze", "std", "sum", "swapaxes", "take", "transpose", "var", "view", "set", "add", "multiply", "get",
+    }
+)  # fmt: skip
+"""Of arrays. `add` is one of sets too, but what it gives there is nothing."""
+_BUILTINS = frozenset(
+    {"abs", "len", "max", "min", "range", "round", "sum", "float", "int", "tuple"}
+)
 _BOUND = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
 """Expressions that need no brackets anywhere."""
 
@@ -282,6 +292,20 @@ class Asked:
                     start = Position(chunk.first_line + node.lineno - 1, 0)
                     return (Edit(Range(start, start), "import jax\n"),)
         return ()
+
+    def is_pure(self, node: ast.AST) -> bool:
+        """Whether an expression calls nothing but functions of JAX and NumPy and methods of arrays: it may run more often, or never."""
+        for call in ast.walk(node):
+            if isinstance(call, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
+                return False
+            if not isinstance(call, ast.Call):
+                continue
+            name = self.called(call.func)
+            known = name.startswith(("jax.", "numpy.")) and "debug" not in name
+            method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+            if not known and not method and name not in _BUILTINS:
+                return False
+        return True
 
     def called(self, node: ast.expr) -> str:
         """The full name of what a call calls, `jax.numpy.sum`, as far as imports tell; empty otherwise."""

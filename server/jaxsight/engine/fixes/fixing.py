@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.compiler.targets import Target
 from jaxsight.engine.answers import Finding
@@ -16,7 +16,7 @@ from jaxsight.engine.fixes.verifying import Fix, Verifying
 from jaxsight.engine.fixes.workshop import Workshop
 from jaxsight.engine.module import Module
 from jaxsight.engine.projects import Project
-from jaxsight.engine.text import Range
+from jaxsight.engine.text import Edit, Range
 from jaxsight.engine.views import View
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,12 @@ class Fixing:
         if waiting:
             await asyncio.wait(waiting, timeout=patience)
         done = [work.done.result() for work in works if work.done.done()]
-        return list(dict.fromkeys(fix for fix in done if fix is not None))
+        found: dict[tuple[Edit, ...], Fix] = {}
+        for fix in done:
+            if fix is not None:  # functions that share a helper have the same fix
+                first = found.setdefault(fix.edits, fix)
+                found[fix.edits] = replace(first, safe=first.safe and fix.safe)
+        return list(found.values())
 
     async def aclose(self) -> None:
         """End all."""

@@ -31,7 +31,8 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     bounds = _bounds(asked, loop)
     if bounds is None or not isinstance(loop.target, ast.Name):
         return
-    if any(isinstance(node, _REFUSED) for each in loop.body for node in ast.walk(each)):
+    inside = [node for each in loop.body for node in ast.walk(each)]
+    if any(isinstance(node, _REFUSED) or _is_stored(node) for node in inside):
         return
     state = _state(function, loop)
     if not state or loop.target.id in state:
@@ -42,8 +43,13 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     yield Candidate(
         f"Loop over `{loop.target.id}` by `{asked.lax}.fori_loop`",
         (*asked.jax_import(), Edit(place, text)),
-        safe="#" not in asked.module.slice_text(head),
+        safe="#" not in asked.module.slice_text(head) and all(map(asked.is_pure, loop.body)),
     )
+
+
+def _is_stored(node: ast.AST) -> bool:
+    """Whether something is changed that has no name of its own: `self.x = …`, `table[i] = …`."""
+    return isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
 
 
 def _bounds(asked: Asked, loop: ast.For) -> tuple[str, str] | None:

@@ -54,8 +54,11 @@ def _conditional(asked: Asked) -> ast.If | ast.IfExp | None:
             if isinstance(each, ast.If | ast.IfExp):
                 test = asked.range(each.test)
                 place = asked.finding.range
-                return each if test.start <= place.start and place.end <= test.end else None
-    return None
+                if test.start <= place.start and place.end <= test.end:
+                    return each
+    # Of a comprehension's parts Python knows no place of their own.
+    inside = list(asked.find(ast.IfExp))
+    return inside[0] if len(inside) == 1 and isinstance(inside[0], ast.IfExp) else None
 
 
 def _rewritten(asked: Asked, found: ast.If | ast.IfExp, write: _Where) -> Edit | None:
@@ -69,7 +72,7 @@ def _rewritten(asked: Asked, found: ast.If | ast.IfExp, write: _Where) -> Edit |
     if value is not None:
         last: ast.stmt = found
         if not _ends([found]):
-            last = next(each for each in behind if isinstance(each, ast.Return))
+            last = next((each for each in behind if _ends([each])), found)
         return Edit(Range(asked.range(found).start, asked.range(last).end), f"return {value}")
     assigned = _assigned(asked, found, write)
     return asked.replace(found, assigned) if assigned is not None else None

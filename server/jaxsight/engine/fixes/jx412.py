@@ -23,10 +23,12 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     title = f"Delete `{_short(asked.text(statement))}`"
     parent = asked.parents[statement]
     alone = any(getattr(parent, block, None) == [statement] for block in ("body", "orelse"))
+    # What calls other functions may do more than compute.
+    safe = asked.is_pure(statement)
     if alone:
-        yield Candidate(title, (asked.replace(statement, "pass"),))
+        yield Candidate(title, (asked.replace(statement, "pass"),), safe)
     elif asked.begins_line(statement) and asked.ends_line(statement):
-        yield Candidate(title, (Edit(asked.lines(statement), ""),))
+        yield Candidate(title, (Edit(asked.lines(statement), ""),), safe)
 
 
 def _is_unread(statement: ast.stmt, function: ast.AST) -> bool:

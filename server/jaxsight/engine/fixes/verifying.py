@@ -181,6 +181,8 @@ class Verifying:
             return _Verdict(f"it cannot be traced any more: {why}")
         if not isinstance(before.reply, Traced):
             return await self._repaired(workshop, before, after, same=candidate.same)
+        if before.reply.outputs != after.reply.outputs:
+            return _Verdict(f"it gives {after.reply.outputs} instead of {before.reply.outputs}")
         compared = await workshop.compare(before, after)
         if compared is None:
             return _Verdict("it could not be compared", untold=True)
