@@ -78,6 +78,7 @@ _LIT = """
 """
 
 ACTIVE = ".editor-group-container.active"
+ANY = ".editor-group-container"
 BESIDE = ".editor-group-container:not(.active)"
 
 
