@@ -318,7 +318,9 @@ def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
         return jnp.asarray(generator.integers(low, 8, size=shape), dtype)
     numbers = draw(generator, shape)
     if jnp.issubdtype(dtype, jnp.complexfloating):
-        return jnp.asarray(numbers + 1j * draw(generator, shape), dtype)
+        whole = np.empty(shape, np.complex128)
+        whole.real, whole.imag = numbers, draw(generator, shape)
+        return jnp.asarray(whole, dtype)
     return jnp.asarray(numbers, dtype)
 
 
