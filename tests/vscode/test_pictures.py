@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 
 from tests.vscode.code_server import REPOSITORY, CodeServer
 from tests.vscode.project import ATTENTION, FUSION, SHAPES, make
-from tests.vscode.window import BESIDE, Window, window
+from tests.vscode.window import ANY, BESIDE, Window, window
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +49,18 @@ def editor(
 def test_kernels(editor: Window, update_fixtures: bool) -> None:
     editor.sees("2 kernels · 2 launches", "1 kernel · 1 launch")
     take(editor, "kernels.png", update=update_fixtures)
+
+
+def test_panel(editor: Window, update_fixtures: bool) -> None:
+    editor.click("|def| f_sum_jax")
+    editor.command("jaxsight: Show Kernels in a Panel")
+    panel = editor.page.frame_locator("iframe.webview").frame_locator("iframe#active-frame")
+    panel.get_by_role("option").filter(has_text="reduction").first.click()
+    editor.until(lambda: editor.lit(ANY), "nothing is lit")
+    take(editor, "panel.png", update=update_fixtures)
+    editor.page.keyboard.press("Control+1")
+    editor.command("Close Editors in Other Groups")
+    editor.page.locator("iframe.webview").wait_for(state="detached")
 
 
 def test_hover(editor: Window, update_fixtures: bool) -> None:
