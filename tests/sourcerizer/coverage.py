@@ -183,7 +183,7 @@ def observed() -> Spellings:
     found: Spellings = collections.defaultdict(collections.Counter)
     for name, function, args, kwargs in programs():
         try:
-            written = write(function, args, kwargs)
+            written = write(function, args, kwargs, name="written")
         except Exception as error:  # noqa: BLE001 - the tests tell of those
             print(f"not written: {name}: {error!s:.200}", file=sys.stderr)
             continue
@@ -203,10 +203,12 @@ def by_rule(primitive: Any, home: str) -> str:
         return ""
 
 
-def why_bound(name: str, also: bool) -> str:
-    """Why an equation is bound, where a public function writes others (`also`) or none."""
-    if also:
+def why_bound(name: str, ways: list[str]) -> str:
+    """Why equations are bound, where public functions write others or none."""
+    if any(kind(shown) == "public" for shown in ways):
         return "where that gives another equation"
+    if any(shown.startswith("jax.experimental.sparse.") for shown in ways):
+        return "the public functions take matrices as objects"
     public = bound._public(name)
     if public is None:
         return "no public function is this primitive"
@@ -247,7 +249,7 @@ def recorded_now() -> dict[str, Any]:
     return {
         "written": written,
         "bound": {
-            name: why_bound(name, any(kind(shown) == "public" for shown in ways))
+            name: why_bound(name, ways)
             for name, ways in written.items()
             if any(kind(shown) == "bind" for shown in ways)
         },
