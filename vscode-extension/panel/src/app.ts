@@ -64,6 +64,9 @@ export class App {
       differenceAsked: (shown) => {
         this.comparing = shown;
         this.tellDetails();
+        if (shown) {
+          this.tabs.open("graph");
+        }
       },
       copy: () => {
         this.copy();

@@ -202,7 +202,9 @@ test("what changed since the last save is listed and marked", async () => {
   const { drawn } = SHOWN;
   const before = { launches: 9, launchesKnown: true, memory: drawn.memory, kernels: drawn.kernels.slice(0, 18) };
   await hear(show({ drawn: { ...drawn, before, change: "kernels 18 → 19" } }));
+  found("#tab-hlo").click();
   found("[title^=Compare]").click();
+  assert.ok(!found("#page-graph").hidden, "that is where it is told");
   assert.match(found("aside").textContent, /kernels18→19/);
   assert.match(found("li.new").textContent, /19 {2}Triton reduction/);
   assert.deepEqual(marked("added"), ["k18"]);
