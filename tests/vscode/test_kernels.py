@@ -38,12 +38,26 @@ def test_totals_stand_at_the_head_and_barriers_at_their_lines(editor: Window) ->
 
 
 def test_hover_names_the_kernel_of_an_expression(editor: Window) -> None:
-    assert "reduction" in editor.hover("jnp.|sum|(kvec", "kernel 1")
+    said = editor.hover("jnp.|sum|(kvec", "fused into kernel 1 of 2")
+    assert "reduction ends it" in said
 
 
 def test_what_an_edit_changes_is_told(editor: Window) -> None:
     editor.replace("axis=1, keepdims=|True|)", "True) - x[:, :1] * jnp.max(x")
     editor.sees("kernels 2 → 4")
+    editor.command("File: Revert File")
+    editor.sees("def f_sum_jax(x):▣ 2 kernels · 2 launches · temp 512 KiB · h100")
+
+
+def test_a_fix_says_what_it_saves_and_saves_it(editor: Window) -> None:
+    def fix() -> str:
+        editor.leave()
+        editor.click("jnp.|sum|(kvec")
+        return next((title for title in editor.actions() if "kernels 2 → 1" in title), "")
+
+    # Fixes are verified in the background, and offered once they are.
+    editor.act(str(editor.until(fix, "no fix is offered")))
+    editor.sees("def f_sum_jax(x):▣ 1 kernel · 1 launch")
     editor.command("File: Revert File")
     editor.sees("def f_sum_jax(x):▣ 2 kernels · 2 launches · temp 512 KiB · h100")
 
