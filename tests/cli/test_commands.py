@@ -206,6 +206,33 @@ def test_sourcerize_takes_a_set_a_style_and_a_transformation(project: Path) -> N
     assert "*" in shown["source"].splitlines()[link["row"] - 1] or "mul" in shown["source"]
 
 
+SCOPED = """\
+import jax
+import jax.numpy as jnp
+
+
+def model(x):
+    \"\"\"Normal.
+
+    Example inputs:
+        x: f32[3]
+    \"\"\"
+    with jax.named_scope("norm"):
+        return jnp.where(x > 0, x, 0.5)
+"""
+
+
+def test_sourcerize_keeps_scopes_and_writes_jitted_functions_in_place(tmp_path: Path) -> None:
+    (tmp_path / "scoped.py").write_text(SCOPED, encoding="utf-8")
+    done = jaxsight("sourcerize", "scoped.py:model", "--inline", "--scopes", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 'with jax.named_scope("norm"):' in done.stdout
+    assert "jax.jit" not in done.stdout
+    done = jaxsight("sourcerize", "scoped.py:model", cwd=tmp_path)
+    assert "named_scope" not in done.stdout
+    assert "jax.jit" in done.stdout
+
+
 def test_sourcerize_writes_into_a_file(project: Path) -> None:
     done = jaxsight("sourcerize", "model.py:double", "--output", "out.py", cwd=project)
     assert (done.returncode, done.stdout) == (0, "")

@@ -150,6 +150,13 @@ def sourcerize_command(
         bool,
         typer.Option("--sources", help="Your source as a comment wherever it changes."),
     ] = False,
+    inline: Annotated[
+        bool, typer.Option("--inline", help="Write jitted functions out where they are called.")
+    ] = False,
+    scopes: Annotated[
+        bool,
+        typer.Option("--scopes", help="Named scopes around what was computed under them."),
+    ] = False,
     check: Annotated[
         bool,
         typer.Option(
@@ -179,6 +186,8 @@ def sourcerize_command(
         constants=constants.value if constants is not None else "",
         shapes=shapes,
         sources=sources,
+        inline=inline,
+        scopes=scopes,
     )
     _run(_sourcerize(function, set_name, wanted, check, output, python, as_json))
 

@@ -17,7 +17,14 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import parameters as read
-from jaxsight.interpreters.compat.staging import Program, is_jaxpr, is_literal, is_ref, opened
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    folded,
+    is_jaxpr,
+    is_literal,
+    is_ref,
+    opened,
+)
 from jaxsight.interpreters.depth import room_for_nesting
 
 Token = Hashable
@@ -48,10 +55,14 @@ class Difference:
         return f"{where}: {self.what}: {self.left} against {self.right}"
 
 
-def same_jaxpr(left: Any, right: Any) -> Difference | None:
-    """None when two jaxprs (as `jax.make_jaxpr` gives them) are the same program."""
+def same_jaxpr(left: Any, right: Any, *, through_jits: bool = False) -> Difference | None:
+    """None when two jaxprs (as `jax.make_jaxpr` gives them) are the same program.
+
+    Args:
+        through_jits: takes what jitted functions compute for the equations of those that call them.
+    """
     with room_for_nesting():
-        return Comparison().programs(opened(left), opened(right))
+        return Comparison(through_jits).programs(opened(left), opened(right))
 
 
 def live(program_outputs: Iterable[Any], equations: Sequence[Any]) -> list[Any]:
@@ -73,6 +84,48 @@ class Block:
     inputs: Sequence[tuple[Any, Token]]
     equations: Sequence[Any]
     outputs: Sequence[Any]
+
+
+@dataclass(eq=False, slots=True)
+class _Variable:
+    """Stands for a variable of a jitted function in one of its calls."""
+
+    aval: Any
+
+
+def unjitted(block: Block) -> Block:
+    """The equations with those of jitted functions where these are called."""
+    inputs, equations = list(block.inputs), []
+
+    def walk(inside: Sequence[Any], known: dict[int, Any]) -> None:
+        for equation in inside:
+            invars = [_known(atom, known) for atom in equation.invars]
+            if equation.primitive.name not in ("jit", "pjit"):
+                if known and (number := folded(equation, invars)) is not None:
+                    known[id(equation.outvars[0])] = number
+                    continue
+                if known:
+                    known |= {id(var): _Variable(var.aval) for var in equation.outvars}
+                    outvars = [known[id(var)] for var in equation.outvars]
+                    equation = equation.replace(invars=invars, outvars=outvars)
+                equations.append(equation)
+                continue
+            program = opened(equation.params["jaxpr"])
+            held = [_Variable(var.aval) for var in program.jaxpr.constvars]
+            inputs.extend(zip(held, map(value_token, program.consts), strict=True))
+            binders = [*program.jaxpr.constvars, *program.jaxpr.invars]
+            own = {id(var): atom for var, atom in zip(binders, [*held, *invars], strict=True)}
+            walk(program.jaxpr.eqns, own)
+            results = [_known(atom, own) for atom in program.jaxpr.outvars]
+            known |= {id(var): atom for var, atom in zip(equation.outvars, results, strict=True)}
+
+    outer: dict[int, Any] = {}
+    walk(block.equations, outer)
+    return Block(inputs, equations, [_known(atom, outer) for atom in block.outputs])
+
+
+def _known(atom: Any, known: dict[int, Any]) -> Any:
+    return atom if is_literal(atom) else known.get(id(atom), atom)
 
 
 class Parted(Exception):
@@ -112,7 +165,8 @@ def _literal_token(atom: Any) -> Token:
 class Comparison:
     """Compares programs; remembers which inner ones were found the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, through_jits: bool = False) -> None:
+        self._through_jits = through_jits
         self._next = 0
         self._order = 0
         """How many rules of derivatives are around: what was found the same among many was not looked into as far."""
@@ -171,6 +225,8 @@ class Comparison:
         return [self.fresh() for _ in left]
 
     def _blocks(self, left: Block, right: Block) -> None:
+        if self._through_jits:
+            left, right = unjitted(left), unjitted(right)
         first: dict[int, Token] = {id(var): token for var, token in left.inputs}
         second: dict[int, Token] = {id(var): token for var, token in right.inputs}
         ours = live(left.outputs, left.equations)

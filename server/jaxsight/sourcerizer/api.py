@@ -88,6 +88,7 @@ def sourcerize(
     shapes: bool = False,
     sources: bool = False,
     inline: bool = False,
+    scopes: bool = False,
 ) -> Callable[..., Source]:
     """A function that takes `function`'s arguments (arrays or `jax.ShapeDtypeStruct`s) and gives the text of a Python module (a `Source`, which is a string).
 
@@ -102,13 +103,14 @@ def sourcerize(
             which `Source.passed` holds.
         shapes: a comment with dtype and shape on each line.
         sources: the user's source as a comment wherever it changes.
-        inline: writes the inside of jitted functions in place of calls.
+        inline: writes the inside of jitted functions in place of calls. That is another jaxpr; it is the same one but for these calls.
+        scopes: `jax.named_scope` around what was computed under one, by transformations too.
 
     Raises:
         Unsourceable: for an equation that cannot be written, naming it and the user's line.
         TooLarge: for an array that the text cannot hold.
     """
-    options = Options(style, constants, shapes, sources, inline)
+    options = Options(style, constants, shapes, sources, inline, scopes)
 
     def of(*args: Any, **kwargs: Any) -> Source:
         return write(function, args, kwargs, options, name).source
@@ -161,15 +163,14 @@ def write(
 
 
 def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | Exception | None:
-    """Where a written module is not the program that it was written for; None too where it was not to be."""
-    if written.inlines:
-        return None
+    """Where a written module is not the program that it was written for."""
     values = [argument.value for argument in call.arguments]
     try:
         made = signature.Call(
             load(written), call.parameters, call.arguments, call.fixed, call.rebuild
         )
-        return same_jaxpr(jaxpr, jax.make_jaxpr(made.flat)(*values))
+        made_jaxpr = jax.make_jaxpr(made.flat)(*values)
+        return same_jaxpr(jaxpr, made_jaxpr, through_jits=written.inlines)
     except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program either
         return error
 
@@ -387,7 +388,7 @@ def check(
         ours = jax.make_jaxpr(call.flat)(*values)
         again = signature.Call(made, call.parameters, call.arguments, call.fixed, call.rebuild)
         theirs = jax.make_jaxpr(again.flat)(*values)
-        return same_jaxpr(ours, theirs)
+        return same_jaxpr(ours, theirs, through_jits=written.inlines)
 
 
 def load(written: Written) -> Callable[..., Any]:

@@ -115,6 +115,8 @@ def lines(
                 yield from (Line(f"{indent}{line}".rstrip()) for line in given)
             case With(context, inside):
                 yield from (Line(text) for text in broken(context, indent, "with ", ":"))
+                if isinstance(inside[0], Function):
+                    yield Line("")
                 yield from lines(inside, indent + STEP)
             case Function(name, parameters, inside, decorators, docstring):
                 for decorator in decorators:

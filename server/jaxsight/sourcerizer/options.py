@@ -18,6 +18,7 @@ class Options:
     shapes: bool = False
     sources: bool = False
     inline: bool = False
+    scopes: bool = False
     user_names: bool = True
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 from jaxsight.interpreters.base import Environment, Rules
 from jaxsight.interpreters.compat import parameters as read
 from jaxsight.interpreters.compat.equations import call as as_it_was
+from jaxsight.interpreters.compat.locations import scope as scope_of
 from jaxsight.interpreters.compat.staging import (
     Program,
     is_dropped,
@@ -598,6 +599,9 @@ class Scope:
             managers = contexts(equation.ctx)
         except spelling.Unwritable as error:
             raise Unsourceable(equation.primitive.name, str(error), place(equation)) from error
+        names = scope_of(equation) if self.writer.options.scopes else ""
+        if _TRANSFORMATIONS.sub("", names):
+            managers.insert(0, call("jax.named_scope", spelling.text(names)))
         under(self.body, start, managers)
 
     def _windows(self, kept: Sequence[Any], uses: dict[int, int]) -> dict[int, Found]:
@@ -868,6 +872,9 @@ def slices_of(operands: Sequence[Expr]) -> list[str]:
 def _is_name(expr: Expr) -> bool:
     return isinstance(expr, Atom) and is_identifier(expr.text) and not expr.text.startswith("_")
 
+
+_TRANSFORMATIONS = re.compile(r"\w+\(|[)/]")
+"""What a scope's text has besides the names that people gave."""
 
 _NUMBERED = re.compile(r"(?<=[A-Za-z])_\d+$")
 """What `fresh` appends."""

@@ -120,6 +120,10 @@ class Sourcerize:
     """A comment with the type on each line."""
     sources: bool = False
     """The user's source as a comment wherever it changes."""
+    inline: bool = False
+    """Jitted functions written out where they are called."""
+    scopes: bool = False
+    """`jax.named_scope` around what was computed under one."""
 
 
 MAPPED_SIZE = 8

@@ -57,7 +57,7 @@ def written(
         try:
             function = api.load(made)
             again = _program(function, call)
-            difference = same_jaxpr(original, again)
+            difference = same_jaxpr(original, again, through_jits=made.inlines)
         except CancelledByServer:
             raise
         except Exception as error:
@@ -69,7 +69,8 @@ def written(
         if difference is not None:
             words = f"what was written for {call.about} is not the same program, so it is not shown: {difference}"
             raise refusal("sourcerize", words, type="NotTheSame")
-        links = tuple(dict.fromkeys(_links(original, again, file)))
+        # Written in place of their calls, equations have no counterpart of their own.
+        links = () if made.inlines else tuple(dict.fromkeys(_links(original, again, file)))
     count = jaxprs.count(original)
     return protocol.Shown(request.id, clean(made.text), links, count, companion=_companion(made))
 
@@ -115,7 +116,7 @@ def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
             fits=naming.fits,
         )
 
-    options = Options(style, constants, wanted.shapes, wanted.sources)
+    options = Options(style, constants, wanted.shapes, wanted.sources, wanted.inline, wanted.scopes)
     try:
         return made(options)
     except TooLarge:

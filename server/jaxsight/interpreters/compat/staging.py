@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 from jax._src import api_util, core
 from jax._src import linear_util as lu
 from jax._src.interpreters import partial_eval as pe
@@ -64,6 +65,14 @@ def closed(jaxpr: Any, consts: Sequence[Any]) -> Program:
 
 def is_literal(atom: Any) -> bool:
     return isinstance(atom, core.Literal)
+
+
+def folded(equation: Any, invars: Sequence[Any]) -> Any:
+    """The number that JAX makes of an equation for these operands when it traces it; None where it keeps the equation."""
+    if equation.primitive.name != "convert_element_type" or not is_literal(invars[0]):
+        return None
+    (made,) = equation.outvars
+    return Literal(np.asarray(invars[0].val).astype(made.aval.dtype), made.aval)
 
 
 def is_ref(value: Any) -> bool:

@@ -6,12 +6,13 @@ import dataclasses
 import enum
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 
 from jaxsight.interpreters.compat import parameters as read
-from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+from jaxsight.interpreters.compat.staging import Program, folded, is_literal, opened
 from jaxsight.interpreters.same import Comparison
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
@@ -112,9 +113,29 @@ def jit(scope: Scope, equation: Any) -> Proved:
 
 def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
     """A program's equations where the call was."""
+    literals: dict[int, Any] = {}
     for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True):
-        scope.alias(var, atom)
-    results = scope.program(program)
+        if is_literal(atom):
+            literals[id(var)] = atom
+        else:
+            scope.alias(var, atom)
+
+    def with_literals(atoms: Sequence[Any]) -> list[Any]:
+        return [literals.get(id(atom), atom) for atom in atoms]
+
+    kept: list[Any] = []
+    for each in program.jaxpr.eqns:
+        invars = with_literals(each.invars)
+        if (number := folded(each, invars)) is not None:
+            literals[id(each.outvars[0])] = number
+        else:
+            kept.append(each.replace(invars=invars))
+    inside = SimpleNamespace(
+        constvars=program.jaxpr.constvars,
+        eqns=kept,
+        outvars=with_literals(program.jaxpr.outvars),
+    )
+    results = scope.program(Program(inside, program.consts))
     return Proved(sequence(results), nested_results(len(results)))
 
 
