@@ -37,7 +37,41 @@ function key({ what, inputs, outputs, launches }: KernelBefore): string {
   return JSON.stringify([what, launches, types(inputs), types(outputs)]);
 }
 
-function common(old: readonly string[], fresh: readonly string[]): { old: Set<number>; fresh: Set<number> } {
+/** More pairs than that would take too much memory: then order does not count. */
+const MOST = 16_000_000;
+
+interface Kept {
+  readonly old: Set<number>;
+  readonly fresh: Set<number>;
+}
+
+function common(old: readonly string[], fresh: readonly string[]): Kept {
+  return old.length * fresh.length > MOST ? equal(old, fresh) : inOrder(old, fresh);
+}
+
+/** Those that there are equals of, wherever they stand. */
+function equal(old: readonly string[], fresh: readonly string[]): Kept {
+  const places = new Map<string, number[]>();
+  for (const [index, each] of old.entries()) {
+    const known = places.get(each);
+    if (known === undefined) {
+      places.set(each, [index]);
+    } else {
+      known.push(index);
+    }
+  }
+  const found: Kept = { old: new Set(), fresh: new Set() };
+  for (const [index, each] of fresh.entries()) {
+    const place = places.get(each)?.shift();
+    if (place !== undefined) {
+      found.old.add(place);
+      found.fresh.add(index);
+    }
+  }
+  return found;
+}
+
+function inOrder(old: readonly string[], fresh: readonly string[]): Kept {
   const width = fresh.length + 1;
   const lengths = new Uint16Array((old.length + 1) * width);
   const at = (i: number, j: number): number => lengths[i * width + j] ?? 0;
@@ -46,7 +80,7 @@ function common(old: readonly string[], fresh: readonly string[]): { old: Set<nu
       lengths[i * width + j] = old[i] === fresh[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
     }
   }
-  const found = { old: new Set<number>(), fresh: new Set<number>() };
+  const found: Kept = { old: new Set(), fresh: new Set() };
   let i = 0;
   let j = 0;
   while (i < old.length && j < fresh.length) {

@@ -37,6 +37,15 @@ test("a kernel of another type or another count of launches is another one", () 
   assert.deepEqual([[...added], gone], [[0], [first]]);
 });
 
+test("very many kernels are compared too", () => {
+  const [first, second] = kernels;
+  assert.ok(first && second);
+  const before = [first, ...Array.from({ length: 5000 }, () => second), first];
+  const now = [second, ...Array.from({ length: 5001 }, () => second), second];
+  const { added, gone } = difference(before, now);
+  assert.deepEqual([added.size, gone.length], [3, 2]);
+});
+
 test("a line is coloured without losing a character", () => {
   for (const line of SHOWN.drawn.kernels.map((kernel) => kernel.name).concat(['%a = f32[8]{0} fusion(%p.1), metadata={op_name="x"} // why'])) {
     assert.equal(tokens(line).map((token) => token.text).join(""), line);
