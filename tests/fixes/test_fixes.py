@@ -16,7 +16,7 @@ from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.session import Session
 from jaxsight.engine.text import Position, Range
 from tests.engine.rendering import without_hints
-from tests.fixes.programs import CASES, LEFT, ON_AN_H100, Case
+from tests.fixes.programs import CASES, LEFT, ON_A_CPU, ON_AN_H100, Case
 from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -101,18 +101,23 @@ PAGES = Path(__file__).parents[2] / "docs" / "diagnostics"
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 @pytest.mark.skipif(jax.__version_info__[:2] != (0, 12), reason="the figures are of JAX 0.12")
-async def test_examples_of_pages_are_fixed_for_a_gpu() -> None:
+@pytest.mark.parametrize(
+    ("target", "expected"), [("cuda:h100", ON_AN_H100), ("cpu", ON_A_CPU)], ids=["h100", "cpu"]
+)
+async def test_examples_of_pages_are_fixed_for_a_target(
+    target: str, expected: dict[str, str]
+) -> None:
     session = Session()
-    settings = {"python": sys.executable, "target": "cuda:h100", "select": ["JX"], **QUIET}
+    settings = {"python": sys.executable, "target": target, "select": ["JX"], **QUIET}
     session.configure([str(ROOT)], settings)
     titles = {}
-    for code in ON_AN_H100:
+    for code in expected:
         page = (PAGES / f"{code}.md").read_text(encoding="utf-8")
         text = page.partition("## Example")[2].partition("```python\n")[2].partition("```")[0]
         found = await fixes(session, "page", text, code)
         titles[code] = re.sub(r", compile [^,)]* s(?= on)", "", found[0].title) if found else ""
     await session.aclose()
-    assert titles == ON_AN_H100
+    assert titles == expected
 
 
 @pytest.mark.slow

@@ -251,7 +251,7 @@ async def test_quick_fix_is_offered_with_what_it_is_good_for(vscode: tuple[Clien
         if actions:
             break
     (action,) = actions
-    assert action["kind"] == "quickfix"
+    assert (action["kind"], action["isPreferred"]) == ("quickfix", True)
     assert action["title"].endswith("(NaN or infinite gradients 6 → 0)")
     (fixed,) = action["diagnostics"]
     assert (fixed["code"], fixed["range"]) == ("JX405", report["items"][0]["range"])

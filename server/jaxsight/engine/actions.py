@@ -44,7 +44,7 @@ def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> I
 def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
     """What was proved to fix findings."""
     for fix in fixes:
-        yield Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding)
+        yield Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding, preferred=fix.safe)
 
 
 def sourcerize(

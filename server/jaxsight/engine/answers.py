@@ -82,6 +82,8 @@ class Action:
     pending: str = ""
     finding: Finding | None = None
     """What a quick fix fixes."""
+    preferred: bool = False
+    """Whether it is the fix to choose without looking."""
 
 
 @dataclass(frozen=True, slots=True)

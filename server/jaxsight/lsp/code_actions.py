@@ -87,6 +87,7 @@ def _action(server: JaxsightServer, view: View, action: Action) -> types.CodeAct
     made = types.CodeAction(title=action.title, kind=action.kind)
     if action.finding is not None:
         made.diagnostics = [diagnostic(server, view, action.finding, {})]
+        made.is_preferred = action.preferred
     if action.pending:
         made.data = {"uri": view.uri, "pending": action.pending}
     elif action.command:

@@ -64,6 +64,11 @@ def fewer(before: Figures, after: Figures) -> bool:
     return launches_less or _grown(stored_now, stored) or _grown(moved_now, moved)
 
 
+def smaller(before: Figures, after: Figures) -> bool:
+    """Whether less is stored at once."""
+    return _grown(after.memory[0], before.memory[0])
+
+
 def _grown(before: int, after: int) -> bool:
     """Whether bytes are more by an amount that counts."""
     return after > before * _COUNTS + _FEW

@@ -198,13 +198,14 @@ class Verifying:
             return _Verdict("it could not be compiled", untold=True)
         timed = code in _COMPILED - _LAUNCHES
         words = list(effects.words(first.figures, second.figures, timed=timed))
-        gone = second.findings < first.findings
-        if code in _LAUNCHES:
+        if code == "JX206":
+            helps = effects.smaller(first.figures, second.figures)
+        elif code in _LAUNCHES:
             helps = second.findings <= first.findings and effects.fewer(
                 first.figures, second.figures
             )
         else:
-            helps = gone
+            helps = second.findings < first.findings
         if not helps:
             return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
         if second.figures.compiled is not None and target is not None and words:
