@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -89,14 +90,27 @@ def test_rule_for_too_many_symbolic_zeros_is_refused() -> None:
         sourcerize(lambda x: f(x, x, x, x, x))(X)
 
 
-def test_vjp_rules_that_ask_for_symbolic_zeros_are_refused() -> None:
+def test_function_whose_vjp_rules_ask_for_symbolic_zeros_is_passed_in() -> None:
     @jax.custom_vjp
-    def f(x: Any) -> Any:
-        return x
+    def f(x: Any, y: Any) -> Any:
+        return x * y
 
-    f.defvjp(lambda x: (x.value, None), lambda _, ct: (ct,), symbolic_zeros=True)
-    with pytest.raises(Unsourceable, match=r"custom_vjp_call.*symbolic zeros"):
-        sourcerize(f)(X)
+    def backward(kept: Any, ct: Any) -> Any:
+        return (None, None) if is_zero(ct) else (ct * kept[1] * 3, ct * kept[0])
+
+    f.defvjp(lambda x, y: (f(x.value, y.value), (x.value, y.value)), backward, symbolic_zeros=True)
+
+    def loss(x: Any) -> Any:
+        return f(x, x + 1).sum()
+
+    source = sourcerize(loss)(X)
+    assert set(source.passed) == {"f"}
+    assert "ask for symbolic zeros" in source
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    made = functools.partial(namespace["loss"], **source.passed)
+    assert same_jaxpr(jax.make_jaxpr(loss)(X), jax.make_jaxpr(made)(X)) is None
+    np.testing.assert_array_equal(jax.grad(loss)(X), jax.grad(made)(X))
 
 
 doubled = jax.jit(lambda x: jax.lax.sin(x) * 2)

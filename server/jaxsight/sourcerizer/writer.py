@@ -680,7 +680,7 @@ class Scope:
                 with on_its_mesh(equation.ctx):
                     proved = self.writer.prove(*_claimed(equation), key)
             except Unsourceable as error:
-                return self._passed(equation, error)
+                return self.passed_in(equation, error.why)
         if proved.bound:
             self.writer.bound.append(equation.primitive.name)
         return self._filled(proved, equation)
@@ -700,15 +700,15 @@ class Scope:
         proved = self.writer.prove_whole(*_claimed(equation), _key(equation))
         return self._filled(proved, equation) if proved else None
 
-    def _passed(self, equation: Any, error: Unsourceable) -> Proved:
-        """What no text can say, the caller passes in: a function that does what the equation does."""
+    def passed_in(self, equation: Any, reason: str, base: str = "") -> Proved:
+        """What no text can say, the caller passes in: a function, called `base`, that does what the equation does."""
         name, operands = _primitive(equation), [self.operand(atom) for atom in equation.invars]
         given = ", ".join(str(_shape(atom.aval)) for atom in equation.invars)
         gives = ", ".join(str(_shape(var.aval)) for var in equation.outvars)
-        where = f" {at}" if (at := place(equation)) else ""
-        why = f"does what `{name}` does{where}, from {given or 'nothing'} to {gives or 'nothing'} ({error.why})"
+        where = f" at {at}" if (at := place(equation)) else ""
+        why = f"does what `{name}` does{where}, from {given or 'nothing'} to {gives or 'nothing'} ({reason})"
         function = self.writer.function_of(equation)
-        passed = self.writer.placeholder(function, suggested(name), " ".join(why.split()))
+        passed = self.writer.placeholder(function, base or suggested(name), " ".join(why.split()))
         return Proved(call(passed, *operands), nested_results(len(equation.outvars)))
 
     def _filled(self, proved: Proved, equation: Any) -> Proved:

@@ -354,10 +354,8 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
     if params["symbolic_zeros"]:
-        raise Unsourceable(
-            "custom_vjp_call",
-            "its rules ask for symbolic zeros, which are written for custom_jvp alone",
-        )
+        why = "its rules ask for symbolic zeros, which are written for custom_jvp alone"
+        return scope.passed_in(equation, why, _named(program, "function"))
     base = _named(program, "function")
     count = len(equation.outvars)
 
