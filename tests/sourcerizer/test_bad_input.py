@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from jaxsight import sourcerize
+from jaxsight.sourcerizer.api import load
 
 X = jnp.ones(3)
 
@@ -82,3 +83,15 @@ def test_words_that_are_no_choice_are_refused(option: str) -> None:
     chosen: dict[str, Any] = {option: "no such"}
     with pytest.raises(ValueError, match="no such"):
         sourcerize(lambda x: x, **chosen)(X)
+
+
+def test_a_default_that_no_text_can_hold_may_be_left_out(round_trip):
+    nothing = object()
+
+    def shifted(x, by=(1, 2), state=nothing):
+        return x + by[0] if state is nothing else x
+
+    made = load(round_trip(shifted, jnp.ones(3)))
+    assert made(jnp.ones(3)).tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="written for by"):
+        made(jnp.ones(3), (3, 4))

@@ -171,7 +171,7 @@ class Comparison:
         self._order = 0
         """How many rules of derivatives are around: what was found the same among many was not looked into as far."""
         self._known: dict[tuple[int, int], tuple[Program, Program, int]] = {}
-        self._assumed: dict[tuple[int, int, tuple[str, ...]], int] = {}
+        self._assumed: dict[tuple[Token, Token, tuple[str, ...]], int] = {}
 
     def programs(self, left: Program, right: Program) -> Difference | None:
         try:

@@ -53,6 +53,9 @@ DEEPEST = 3
 FEW = 3
 """Times that a short part of an argument is read without a name of its own."""
 
+FAR = 16
+"""Statements between a function and its use, at most, for it to become a lambda there."""
+
 _HARMLESS = frozenset({"at"})
 """Attributes that make no equation."""
 
@@ -60,7 +63,7 @@ _HARMLESS = frozenset({"at"})
 def inlined(body: Sequence[Statement], indent: str = "") -> list[Statement]:
     """The statements of a module or function, and of the functions in it, with values moved to where they are used."""
     inside = _without_readings([_within(statement, indent) for statement in body])
-    inside = _passed_whole(inside)
+    inside = _returned_whole(_passed_whole(inside))
     counts = Counter(_names(inside))
     done: list[Statement] = []
     for statement in inside:
@@ -81,21 +84,32 @@ def _with_lambdas(
     """`statement` with small functions that only it uses, to loop over say, as lambdas; those are taken from `before`."""
     items = statement.value.items if isinstance(statement.value, Call) else ()
     for item in items:
-        for place, function in enumerate(before):
-            if not _is_small(function) or item != Atom(function.name) or counts[function.name] != 1:
-                continue
-            inside = function.body[0]
-            whole = statement.value
-            assert isinstance(inside, Return)
-            assert isinstance(whole, Call)
-            given = Lambda(function.parameters, inside.value)
-            value = Call(whole.function, tuple(given if i is item else i for i in whole.items))
-            if len(indent + _start(statement) + flat(value)) <= WIDTH:
-                del before[place]
-                equations = [*inside.equations, *statement.equations]
-                statement = dataclasses.replace(statement, value=value, equations=equations)
-            break
+        place = _defined(before, item.text) if isinstance(item, Atom) else None
+        if place is None:
+            continue
+        function = before[place]
+        if not _is_small(function) or counts[function.name] != 1:
+            continue
+        inside = function.body[0]
+        whole = statement.value
+        assert isinstance(inside, Return)
+        assert isinstance(whole, Call)
+        given = Lambda(function.parameters, inside.value)
+        value = Call(whole.function, tuple(given if i is item else i for i in whole.items))
+        if len(indent + _start(statement) + flat(value)) <= WIDTH:
+            del before[place]
+            equations = [*inside.equations, *statement.equations]
+            statement = dataclasses.replace(statement, value=value, equations=equations)
     return statement
+
+
+def _defined(before: Sequence[Statement], name: str) -> int | None:
+    """Where the function of that name is; it stands not far from what it is made for."""
+    for place in range(len(before) - 1, max(len(before) - 1 - FAR, -1), -1):
+        statement = before[place]
+        if isinstance(statement, Function) and statement.name == name:
+            return place
+    return None
 
 
 def _is_small(statement: Statement) -> TypeGuard[Function]:
@@ -160,6 +174,27 @@ def _passed_whole(body: Sequence[Statement]) -> list[Statement]:
         if times and all(isinstance(part, Atom) and counts[part.text] == times for part in parts):
             kept = [made for made, _ in passed]
     return kept
+
+
+_LOOPS = frozenset({"lax.scan", "lax.while_loop", "lax.fori_loop", "lax.cond", "lax.switch"})
+"""Functions that give tuples where functions of ours do."""
+
+
+def _returned_whole(body: Sequence[Statement]) -> list[Statement]:
+    """`return lax.scan(…)`, where all parts of what it gives were named to be returned as they are."""
+    match list(body):
+        case [
+            *before,
+            Assign(Sequence_("(", targets), Call(Atom(path)) as value, equations),
+            Return(Sequence_("(", results), others),
+        ] if (
+            path in _LOOPS
+            and targets == results
+            and not any(target == Atom("_") for target in targets)
+        ):
+            return [*before, Return(value, [*equations, *others])]
+        case kept:
+            return kept
 
 
 def _starred(statement: Statement, parts: tuple[Any, ...], whole: Atom) -> tuple[Statement, int]:

@@ -91,6 +91,7 @@ class Idioms:
 
     def __init__(self) -> None:
         self._rules: dict[str, list[_Rule]] = {}
+        self._alone: set[str] = set()
         self._known: dict[tuple[tuple[str, ...], bool], tuple[Idiom, ...]] = {}
         """The rules for names that were looked up before: long programs repeat themselves."""
 
@@ -107,6 +108,8 @@ class Idioms:
             for pattern in patterns:
                 compiled = _compiled(pattern)
                 self._known.clear()
+                if pattern.isidentifier():
+                    self._alone.add(pattern)
                 for last in _lasts(pattern):
                     self._rules.setdefault(last, []).append(_Rule(compiled, idiom, plain))
             return idiom
@@ -127,6 +130,10 @@ class Idioms:
                 if (pretty or rule.plain) and rule.pattern.fullmatch(text)
             )
         return known
+
+    def is_alone(self, name: str) -> bool:
+        """Whether there are rules for a single equation, which see what rules of `view` do not: operands that are the same."""
+        return name in self._alone
 
     def ends(self, name: str, pretty: bool) -> bool:
         """Whether a window may end with this primitive."""
@@ -175,7 +182,7 @@ def found(
     windows: dict[int, Found] = {}
     names = [equation.primitive.name for equation in equations]
     position = len(equations) - 1
-    while position > 0:
+    while position >= 0:
         best = (
             _ending_at(equations, names, position, uses, prove, pretty)
             if IDIOMS.ends(names[position], pretty)
@@ -200,7 +207,8 @@ def _ending_at(
     last = equations[position]
     if last.effects or len(last.outvars) != 1:
         return None
-    starts = range(max(0, position + 1 - LONGEST), position)
+    alone = IDIOMS.is_alone(names[position])
+    starts = range(max(0, position + 1 - LONGEST), position + 1 if alone else position)
     for start in starts:
         if not IDIOMS.of(names[start : position + 1], pretty):
             continue

@@ -1,7 +1,7 @@
 """What equations of control flow and of custom rules keep in their parameters. Holds for JAX 0.8 to 0.12.
 
 Private API used: parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`), `custom_jvp_call`
-(`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`), `lu.WrappedFun`, `ad.Zero`, `HiPrim.params`.
+(`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`), `lu.WrappedFun`, `ad.Zero`, `HiPrim.params`, `util.Hashable`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax._src import core, sharding_impls
+from jax._src import core, sharding_impls, util
 from jax._src import linear_util as lu
 from jax._src.interpreters import ad as _ad
 
@@ -81,9 +81,28 @@ class Unreadable(Exception):
     """A rule that is not understood."""
 
 
-def rule_identity(params: dict[str, Any]) -> int:
-    """The user's rule of a custom derivative, by identity: rules call their own function, and so have themselves inside."""
-    return id(_innermost(params.get("jvp_jaxpr_fun") or params["bwd"]).f)
+def rule_identity(params: dict[str, Any]) -> Hashable:
+    """The user's rule of a custom derivative, by identity, with the static arguments that it is given: rules call their own function, and so have
+    themselves inside."""
+    rule = _innermost(params.get("jvp_jaxpr_fun") or params["bwd"])
+    return (id(rule.f), *(_static(arg) for _, args in rule.transforms for arg in _leaves(args)))
+
+
+def _leaves(args: Any) -> Iterator[Any]:
+    """What JAX wraps of arguments that are no arrays."""
+    for arg in args:
+        if isinstance(arg, (tuple, list)):
+            yield from _leaves(arg)
+        elif isinstance(arg, (util.Hashable, util.Unhashable)):
+            yield arg.val
+
+
+def _static(value: Any) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return (type(value), value, repr(value) if isinstance(value, float) else "")  # -0.0 is not 0.0
 
 
 def _innermost(rule: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Binary, Expr, call
+from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.view import PRETTY, View
 from jaxsight.sourcerizer.windows import IDIOMS, Window
 
@@ -73,6 +74,43 @@ def product(view: View) -> Iterator[Expr]:
             if len(left_summed) == 0:
                 yield call("jnp.tensordot", x, y, axes=Atom("0"), **named)
     yield from _einsum(view.params, x, y, ranks, None)
+
+
+@PRETTY("conv_general_dilated")
+def convolution(view: View) -> Iterator[Expr]:
+    """With letters for dimensions, `"SAME"` or `"VALID"`, and without what is usual."""
+    params = view.params
+    numbers = params["dimension_numbers"]
+    usual = all(spec == tuple(range(len(spec))) for spec in numbers)
+    rank = len(numbers.lhs_spec) - 2
+    named: dict[str, Expr] = {}
+    for key in ("lhs_dilation", "rhs_dilation"):
+        if any(step != 1 for step in params[key]):
+            named[key] = value(params[key])
+    if not usual:
+        letters = "DHW"[-rank:] if rank <= 3 else ""
+        named["dimension_numbers"] = value(
+            tuple(
+                _lettered(spec, kind + letters)
+                for spec, kind in zip(numbers, ("NC", "OI", "NC"), strict=True)
+            )
+        )
+    for key in ("feature_group_count", "batch_group_count"):
+        if params[key] != 1:
+            named[key] = value(params[key])
+    for key in ("precision", "preferred_element_type"):
+        if params[key] is not None:
+            named[key] = value(params[key])
+    strides = value(params["window_strides"])
+    for padding in (Atom('"SAME"'), Atom('"VALID"'), value(params["padding"])):
+        if usual and not named and isinstance(padding, Atom):
+            yield call("lax.conv", *view.operands, strides, padding)
+        yield call("lax.conv_general_dilated", *view.operands, strides, padding, **named)
+
+
+def _lettered(spec: tuple[int, ...], names: str) -> str:
+    """`NHWC`, of positions by name."""
+    return "".join(name for _, name in sorted(zip(spec, names, strict=True)))
 
 
 @IDIOMS("dot_general transpose")

@@ -8,7 +8,7 @@ from typing import Any
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, Index, call, tuple_
 from jaxsight.sourcerizer.rules.shapes import bounds, whole_of
-from jaxsight.sourcerizer.spelling import text, value
+from jaxsight.sourcerizer.spelling import imported, text, value
 from jaxsight.sourcerizer.view import PRETTY, View
 from jaxsight.sourcerizer.windows import IDIOMS, Window
 
@@ -78,6 +78,20 @@ _UPDATES = {
     "scatter_sub": "subtract", "scatter-mul": "multiply", "scatter_mul": "multiply",
     "scatter-min": "min", "scatter_min": "min", "scatter-max": "max", "scatter_max": "max",
 }  # fmt: skip
+
+
+@IDIOMS("broadcast_in_dim broadcast_in_dim scatter-add|scatter-max|scatter-min|scatter-mul")
+def segments(window: Window) -> Iterator[Expr]:
+    """`jax.ops.segment_sum` and the like."""
+    last = window.equations[-1]
+    word = {"add": "sum", "mul": "prod"}.get(last.primitive.name[8:], last.primitive.name[8:])
+    target, ids, data = last.invars
+    given = window.expr(window.origin(ids, "broadcast_in_dim"))
+    if len(target.aval.shape) == data.aval.ndim and target.aval.shape:
+        count = value(target.aval.shape[0])
+        path = imported("jax.ops", f"segment_{word}")
+        yield call(path, window.expr(data), given, count)
+        yield call(path, window.expr(data), given, num_segments=count)
 
 
 @IDIOMS(f"{_NORMALISED} {'|'.join(_UPDATES)}")

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
 from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.exprs import Atom, Expr, Item, Keyword, call
+from jaxsight.sourcerizer.exprs import Atom, Binary, Expr, Item, Keyword, call
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.view import PRETTY, View
 from jaxsight.sourcerizer.windows import IDIOMS, Window
@@ -116,7 +116,8 @@ def _arguments(
         shown = {
             name: expr
             for name, expr in by_name.items()
-            if literals[name] is None or not _is_default(literals[name], parameters[name].default)
+            if literals[name] is None
+            or not _is_default(literals[name], parameters[name].default, name)
         }
         if len(shown) < len(by_name):
             yield shown
@@ -130,7 +131,9 @@ def _arguments(
         yield dict(zip(positional, found.operands, strict=False))
 
 
-def _is_default(literal: Any, default: Any) -> bool:
+def _is_default(literal: Any, default: Any, name: str) -> bool:
+    if name == "correction":
+        return bool(np.asarray(literal) == 0)
     return isinstance(default, (bool, int, float)) and bool(np.asarray(literal) == default)
 
 
@@ -149,10 +152,13 @@ def _placed(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Exp
             items.append(given[name])
         else:
             items.append(Keyword(name, given[name]))
+            positional = False
     return items
 
 
-_UNNAMED = frozenset({"x", "y", "shape", "a_min", "min", "a_max", "max", "shift", "num_classes"})
+_UNNAMED = frozenset(
+    {"x", "y", "p", "shape", "a_min", "min", "a_max", "max", "shift", "num_classes"}
+)
 """Optional arguments that people give by position."""
 
 
@@ -173,6 +179,8 @@ def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator
         case "axis" | "dimension" | "axes":
             yield from _axes(found)
         case "keepdims":
+            if parameter.default is True and found.inputs and len(shape) < found.inputs[0].ndim:
+                yield Atom("False")
             if found.inputs and len(shape) == getattr(found.inputs[0], "ndim", -1):
                 yield Atom("True")
         case "num_classes":
@@ -182,6 +190,8 @@ def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator
                 yield value(shape[0])
         case "shift":
             yield from _shifts(found)
+        case "mode" if found.name == "convolve" or found.name == "correlate":
+            yield from (Atom(f'"{mode}"') for mode in ("same", "valid"))
         case "mode":
             yield from (Atom(f'"{mode}"') for mode in ("clip", "fill", "wrap"))
         case "ord":
@@ -197,8 +207,6 @@ def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator
                 yield Atom("False")
             if name == "method" and found.name == "searchsorted":
                 yield from (Atom('"sort"'), Atom('"compare_all"'), Atom('"scan_unrolled"'))
-        case "pad_width":
-            yield from _paddings(found)
         case "side":
             yield Atom('"right"')
         case "ddof" | "correction":
@@ -248,28 +256,62 @@ def _shifts(found: Called) -> Iterator[Expr]:
                     yield value(-stop)
 
 
-def _paddings(found: Called) -> Iterator[Expr]:
-    for equation in found.equations:
-        if equation.primitive.name == "pad":
-            config = equation.params["padding_config"]
-            sides = tuple((low, high) for low, high, _ in config)
-            if len(set(sides)) == 1:
-                low, high = sides[0]
-                yield value(low if low == high else (low, high))
-            yield value(sides)
-
-
 def _names(program: Any) -> tuple[str | None, ...]:
     info = getattr(opened(program).jaxpr, "debug_info", None)
     return tuple(getattr(info, "arg_names", None) or ())
 
 
+_AS_OPERATORS = {"remainder": "%", "floor_divide": "//", "true_divide": "/", "matmul": "@"}
+
+
+def _padded(view: View) -> Iterator[Expr]:
+    """`jnp.pad`, which takes what to pad with by keyword, and has it called `mode` what else it can do."""
+    found = list(_all_equations(view.params["jaxpr"]))
+    array, *rest = view.operands
+    widths = list(_widths(view.inputs[0].shape, view.outputs[0].shape, found))
+    zero = (
+        len(rest) == 1 and view.literals[1] is not None and not np.asarray(view.literals[1]).any()
+    )
+    for width in widths:
+        if zero:
+            yield call("jnp.pad", array, width)
+        elif rest:
+            yield call("jnp.pad", array, width, constant_values=rest[0])
+        for mode in ("edge", "reflect", "symmetric", "wrap"):
+            yield call("jnp.pad", array, width, mode=spelling.text(mode))
+
+
+def _widths(before: Any, after: Any, equations: Sequence[Any]) -> Iterator[Expr]:
+    """By how much an array may have been padded on each side."""
+    for equation in equations:
+        if equation.primitive.name == "pad":
+            yield from _sides([(low, high) for low, high, _ in equation.params["padding_config"]])
+            return
+    both = [new - old for old, new in zip(before, after, strict=True)]
+    if all(width % 2 == 0 for width in both):
+        yield from _sides([(width // 2, width // 2) for width in both])
+    yield from _sides([(0, width) for width in both])
+    yield from _sides([(width, 0) for width in both])
+
+
+def _sides(sides: list[tuple[int, int]]) -> Iterator[Expr]:
+    if len(set(sides)) == 1:
+        low, high = sides[0]
+        yield value(low if low == high else (low, high))
+    yield value(tuple(sides))
+
+
 @PRETTY("jit", "pjit")
 def jitted(view: View) -> Iterator[Expr]:
     program = view.params["jaxpr"]
+    name = str(view.params["name"])
+    if name in _AS_OPERATORS and len(view.operands) == 2 and None in view.literals:
+        yield Binary(_AS_OPERATORS[name], *view.operands)
+    if name == "_pad" and len(view.inputs[0].shape) == len(view.outputs[0].shape):
+        yield from _padded(view)
     yield from candidates(
         Called(
-            str(view.params["name"]),
+            name,
             view.operands,
             _names(program),
             view.inputs,

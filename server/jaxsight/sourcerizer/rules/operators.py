@@ -11,6 +11,7 @@ from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Attribute, Binary, Expr, Unary, call, list_
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.view import PRETTY, View
+from jaxsight.sourcerizer.windows import IDIOMS, Window
 
 OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "pow": "**",
@@ -39,6 +40,13 @@ def operator(view: View) -> Iterator[Expr]:
         yield Binary(symbol, *view.operands)
     if (name := _NUMPY.get(view.name)) is not None:
         yield call(f"jnp.{name}", *view.operands)
+
+
+@IDIOMS("ne")
+def is_nan(window: Window) -> Iterator[Expr]:
+    """What differs from itself."""
+    if len(window.inputs) == 1 and window.equations[0].invars[0] is window.equations[0].invars[1]:
+        yield call("jnp.isnan", window.expr(window.inputs[0]))
 
 
 @PRETTY("neg", "not")
@@ -80,6 +88,11 @@ def select(view: View) -> Iterator[Expr]:
     if len(view.operands) == 3 and view.inputs[0].dtype == np.bool_:
         which, if_false, if_true = view.operands
         yield call("lax.select", which, if_true, if_false)
+
+
+@PRETTY("top_k")
+def top_k(view: View) -> Iterator[Expr]:
+    yield call("lax.top_k", *view.operands, value(view.params["k"]))
 
 
 @PRETTY("stop_gradient")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from jaxsight.sourcerizer import spelling
@@ -181,6 +182,43 @@ def stack(view: View) -> Iterator[Expr]:
         given = view.params.get(key)
         named = {"axis": value(given)} if given else {}
         yield call("jnp.stack", list_(view.operands), **named)
+
+
+@IDIOMS("jit|pjit* concatenate")
+def joined(window: Window) -> Iterator[Expr]:
+    """`jnp.hstack` and `jnp.vstack`, which make sure of the rank of each first."""
+    parts = [
+        window.expr(window.origin(atom, "jit", "pjit")) for atom in window.equations[-1].invars
+    ]
+    for function in ("hstack", "vstack"):
+        yield call(f"jnp.{function}", list_(parts))
+
+
+@IDIOMS("broadcast_in_dim reshape")
+def repeated(window: Window) -> Iterator[Expr]:
+    """`jnp.repeat`."""
+    before, after = window.equations[0].invars[0].aval, window.output.aval
+    if before.ndim != after.ndim:
+        return
+    x = window.expr(window.equations[0].invars[0])
+    for axis, (old, new) in enumerate(zip(before.shape, after.shape, strict=True)):
+        if old and new != old and new % old == 0:
+            yield call("jnp.repeat", x, value(new // old), axis=value(axis))
+
+
+@PRETTY("tile")
+def tile(view: View) -> Iterator[Expr]:
+    yield call("jnp.tile", *view.operands, value(tuple(view.params["reps"])))
+
+
+@PRETTY("split")
+def split(view: View) -> Iterator[Expr]:
+    sizes, axis = view.params["sizes"], view.params["axis"]
+    named = {"axis": value(axis)} if axis else {}
+    if len(set(sizes)) == 1:
+        yield call("jnp.split", *view.operands, value(len(sizes)), **named)
+    ends = list(itertools.accumulate(sizes))[:-1]
+    yield call("jnp.split", *view.operands, value(ends), **named)
 
 
 @IDIOMS("broadcast_in_dim|reshape* concatenate")

@@ -90,7 +90,7 @@ def logsumexp(window: Window) -> Iterator[Expr]:
             yield call("jax.nn.logsumexp", x, **given, **kept)
 
 
-@IDIOMS("integer_pow mul add mul tanh add mul mul", "div|mul|neg|erf|erfc|add* mul")
+@IDIOMS("integer_pow mul add mul tanh add mul mul", "div|mul|neg|erf|erfc|add* mul copy|copy_p?")
 def gelu(window: Window) -> Iterator[Expr]:
     if len(window.inputs) == 1 and len(window.equations) >= 4:
         x = window.expr(window.inputs[0])
