@@ -45,6 +45,7 @@ class Fixing:
     _workshops: dict[str, Workshop] = field(default_factory=dict)
     _worker: asyncio.Task[None] | None = None
     _current: tuple[str, asyncio.Task[Fix | None]] | None = None
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     @staticmethod
     def of(
@@ -120,7 +121,7 @@ class Fixing:
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
-        await asyncio.gather(*(each.aclose() for each in self._workshops.values()))
+        await asyncio.gather(*(each.aclose() for each in self._workshops.values()), *self._closing)
         self._workshops.clear()
 
     async def _run(self, pause: float) -> None:
@@ -160,6 +161,8 @@ class Fixing:
         workshop = self._workshops.get(project.root)
         if workshop is None or workshop.project is not project:
             if workshop is not None:
-                workshop.rest()
+                closing = asyncio.create_task(workshop.aclose())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
             workshop = self._workshops[project.root] = Workshop(project, self.documents)
         return workshop

@@ -117,6 +117,9 @@ class Workshop:
 
     async def aclose(self) -> None:
         """End the process."""
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
         self._answers.clear()
         tracers, self._tracers = self._tracers, None
         if tracers is not None:
@@ -130,6 +133,7 @@ class Workshop:
 
     async def _end_later(self) -> None:
         await asyncio.sleep(IDLE)
+        self._ending = None  # from here on nobody calls it off
         await self.aclose()
 
     async def _request(self, tracers: Tracers, request: Request) -> Outcome:
