@@ -91,3 +91,13 @@ def test_every_type_keeps_its_bits(round_trip: RoundTrip, dtype: str, constants:
 def test_arrays_of_keys(round_trip: RoundTrip, constants: str) -> None:
     keys = jax.random.split(jax.random.key(3), 100)
     round_trip(lambda i: jax.random.uniform(keys[i]), 3, constants=constants)
+
+
+def test_array_of_a_weak_type_keeps_it(round_trip: Callable[..., Written]) -> None:
+    weak = jax.lax.sin(jax.lax.cumsum(jax.lax.broadcast(2.0, (100,))))
+    assert weak.weak_type
+    for constants in ("inline", "npz"):
+        written = round_trip(
+            lambda x: (weak + x, jax.lax.sin(weak)), np.ones(100, np.float16), constants=constants
+        )
+        assert "weak_type=True" in written.text

@@ -40,6 +40,7 @@ from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.contexts import contexts
 from jaxsight.sourcerizer.contexts import place as under
 from jaxsight.sourcerizer.exprs import (
+    NONE,
     Atom,
     Call,
     Expr,
@@ -247,6 +248,11 @@ class Writer:
             data = self.constant(jax.random.key_data(value))
             impl = spelling.text(read.key_impl(value.dtype))
             self.made.append(Assign(name, call("jax.random.wrap_key_data", data, impl=impl)))
+        elif getattr(value, "weak_type", False):
+            given = {"new_dtype": spelling.dtype(value.dtype), "weak_type": Atom("True")}
+            strong = self.constant(np.asarray(value))
+            weak = call("primitives.convert_element_type_p.bind", strong, **given, sharding=NONE)
+            self.made.append(Assign(name, weak))
         elif self.options.constants == "inline":
             self._inlined += value.nbytes
             if self._inlined > arrays.LARGEST_INLINE:
