@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from playwright.sync_api import Browser, Locator, Page
@@ -78,6 +79,8 @@ _LIT = """
 """
 
 ACTIVE = ".editor-group-container.active"
+Found = TypeVar("Found")
+
 ANY = ".editor-group-container"
 BESIDE = ".editor-group-container:not(.active)"
 
@@ -93,7 +96,7 @@ class Window:
         lines: list[str] = self.page.evaluate(_LINES, group)
         return lines
 
-    def until(self, look: Callable[[], object], what: str) -> object:
+    def until(self, look: Callable[[], Found], what: str) -> Found:
         """What `look` gives as soon as that is true; it is asked again as the page goes on."""
         for _ in range(PATIENCE * 5):
             if found := look():
@@ -234,6 +237,16 @@ class Window:
         return self.page.locator(f"{ACTIVE} .squiggly-{kind}").count()
 
 
+def _has_folders(page: Page) -> bool:
+    """Whether the workspace's folders come up in the explorer."""
+    rows = page.locator(".explorer-folders-view .monaco-list-row")
+    try:
+        rows.first.wait_for(timeout=20_000)
+    except Late:
+        return False
+    return True
+
+
 @contextmanager
 def window(browser: Browser, port: int, folder: Path, file: Path | None = None) -> Iterator[Window]:
     """A window with a folder or a workspace file open, and a file of it; closed with the block."""
@@ -248,6 +261,9 @@ def window(browser: Browser, port: int, folder: Path, file: Path | None = None) 
         page = context.new_page()
         page.goto(address)
         page.locator(".monaco-workbench").wait_for()
+        # On a busy machine VS Code may open a workspace before it can read its file, and leave it empty: a person reloads.
+        if kind == "workspace" and not _has_folders(page):
+            page.reload()
         if file is not None:
             page.locator(f"{ACTIVE} .view-line").first.wait_for()
         yield Window(page)
