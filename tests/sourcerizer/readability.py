@@ -1,13 +1,14 @@
-"""How long the text is: lines per equation in both styles, of functions of libraries and of gradients.
+"""How long the text is: lines per equation in both styles, of functions of libraries and of gradients, and how many equations only `bind` says.
 
-`python -m tests.sourcerizer.readability` prints the table that the documentation quotes. Equations are those that the
+`python -m tests.sourcerizer.readability` prints the table that the documentation quotes; `--libraries` that of the functions that are tested. Equations are those that the
 plain style writes, each shared function's once; lines are those of the functions, without the module's docstring, imports and blank lines.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 
 from jaxsight.sourcerizer.api import check, write
 from jaxsight.sourcerizer.options import Options
+from tests.sourcerizer.libraries import FUNCTIONS, GAPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Case:
     name: str
     function: Callable[..., Any]
     args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
 
 
 def cases() -> Iterator[Case]:
@@ -66,6 +69,14 @@ def cases() -> Iterator[Case]:
     yield Case("grad of a layer norm", jax.grad(lambda x: (jax.nn.standardize(x) ** 2).sum()), (x,))
 
 
+def libraries() -> Iterator[Case]:
+    """Those of `libraries`, without those that cannot be written yet."""
+    for name, function in FUNCTIONS.items():
+        if name not in GAPS:
+            call = function.make()
+            yield Case(name, call.function, call.args, call.kwargs)
+
+
 def code_lines(text: str) -> int:
     """Lines of a written module's functions."""
     body = text.split('"""\n', 1)[1].splitlines()
@@ -73,20 +84,30 @@ def code_lines(text: str) -> int:
 
 
 def main() -> None:
-    print("| function | equations | lines, lax | lines, pretty |\n|---|--:|--:|--:|")
-    total = [0, 0, 0]
-    for case in cases():
+    parser = argparse.ArgumentParser(prog="python -m tests.sourcerizer.readability")
+    parser.add_argument("--libraries", action="store_true")
+    given = parser.parse_args()
+    print("| function | equations | lines, lax | lines, pretty | bound |\n|---|--:|--:|--:|--:|")
+    total = [0, 0, 0, 0]
+    for case in libraries() if given.libraries else cases():
         lax, pretty = (
-            write(case.function, case.args, {}, Options(style)) for style in ("lax", "pretty")
+            write(case.function, case.args, case.kwargs, Options(style))
+            for style in ("lax", "pretty")
         )
-        difference = check(pretty, case.function, case.args, {})
+        difference = check(pretty, case.function, case.args, case.kwargs)
         if difference is not None:
             raise SystemExit(f"{case.name}: {difference}")
-        counted = [lax.equations, code_lines(lax.text), code_lines(pretty.text)]
+        counted = [
+            lax.equations,
+            code_lines(lax.text),
+            code_lines(pretty.text),
+            len(lax.bound),
+        ]
         total = [a + b for a, b in zip(total, counted, strict=True)]
-        print(f"| {case.name} | {' | '.join(map(str, counted))} |")
+        print(f"| {case.name} | {' | '.join(map(str, counted))} |", flush=True)
     print(f"| all | {' | '.join(map(str, total))} |")
     print(f"\nlines per equation: lax {total[1] / total[0]:.2f}, pretty {total[2] / total[0]:.2f}")
+    print(f"bound: {100 * total[3] / total[0]:.2f} %")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,10 @@ def _static(value: Any) -> Hashable:
     try:
         hash(value)
     except TypeError:
-        return id(value)
+        leaves, tree = jax.tree.flatten(value)
+        if len(leaves) == 1 and leaves[0] is value:
+            return id(value)
+        return (tree, *map(_static, leaves))
     return (type(value), value, repr(value) if isinstance(value, float) else "")  # -0.0 is not 0.0
 
 

@@ -257,15 +257,18 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     def build(home: Scope, name: str) -> list[Statement]:
         function = _function(home, name, program, equation.invars[:captured])
         function.decorators.append(Atom("jax.custom_jvp"))
-        if params["symbolic_zeros"]:
-            bases = argument_bases(program)[captured:]
-            with scope.writer.rule():
-                return [function, *with_symbolic_zeros(home, name, params, bases)]
         try:
             with scope.writer.rule():
+                if params["symbolic_zeros"]:
+                    bases = argument_bases(program)[captured:]
+                    return [function, *with_symbolic_zeros(home, name, params, bases)]
                 derivative = rule_of(home, name)
         except read.Refused as error:
             derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(name, error)])
+        if params["symbolic_zeros"]:
+            zeros = Atom("True")
+            registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=zeros)
+            return [function, derivative, Effect(registered)]
         derivative.decorators.append(Atom(f"{name}.defjvp"))
         return [function, derivative]
 
