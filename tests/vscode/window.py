@@ -161,6 +161,18 @@ class Window:
         self.click(text, times=2)
         self.page.keyboard.insert_text(new)
 
+    def _ask(self, key: str) -> None:
+        """Press the key that opens a list, again where a busy window has missed it."""
+        box = self.page.locator(".quick-input-widget input[type=text]").first
+        for _ in range(PATIENCE // 10):
+            self.page.keyboard.press(key)
+            try:
+                box.wait_for(timeout=10_000)
+            except Late:
+                continue
+            return
+        raise AssertionError(f"{key} opens nothing")
+
     def pick(self, text: str) -> None:
         """Choose from the list that a command has opened."""
         box = self.page.locator(".quick-input-widget input[type=text]").first
@@ -171,12 +183,12 @@ class Window:
 
     def command(self, title: str) -> None:
         """Run a command of the palette."""
-        self.page.keyboard.press("F1")
+        self._ask("F1")
         self.pick(f">{title}")
 
     def open(self, name: str) -> None:
         """Open a file by its name."""
-        self.page.keyboard.press("Control+p")
+        self._ask("Control+p")
         self.pick(name)
         self.page.locator(f"{ACTIVE} .tab.active", has_text=Path(name).name).wait_for()
 
