@@ -36,7 +36,7 @@ GAPS = frozenset(
         "optimistix_newton",
     }
 )  # fmt: skip
-"""Functions that are refused yet, most for rules that ask which of many tangents are zero."""
+"""Functions that are not held: refused yet, or passed in part by their callers, for rules that ask which of many tangents are zero."""
 
 
 def function(

@@ -80,14 +80,23 @@ def test_rules_that_differ_in_one_pattern_alone_are_not_the_same() -> None:
     assert same_jaxpr(made(2.0), made(3.0)) is not None
 
 
-def test_rule_for_too_many_symbolic_zeros_is_refused() -> None:
+def test_function_whose_rule_asks_for_many_symbolic_zeros_is_passed_in() -> None:
     @jax.custom_jvp
     def f(*xs: Any) -> Any:
         return sum(xs)
 
     f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]), symbolic_zeros=True)
-    with pytest.raises(Unsourceable, match="among 5 tangents"):
-        sourcerize(lambda x: f(x, x, x, x, x))(X)
+
+    def five(x: Any) -> Any:
+        return f(x, x, x, x, x)
+
+    source = sourcerize(five)(X)
+    assert set(source.passed) == {"f"}
+    assert "which of 5 tangents are zero" in source
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    made = functools.partial(namespace["five"], **source.passed)
+    assert same_jaxpr(jax.make_jaxpr(five)(X), jax.make_jaxpr(made)(X)) is None
 
 
 def test_function_whose_vjp_rules_ask_for_symbolic_zeros_is_passed_in() -> None:

@@ -253,6 +253,9 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
     base = _named(program, "function")
+    if params["symbolic_zeros"] and (count := read.jvp_inputs(params)) > read.MOST_PATTERNS:
+        why = f"its rule asks which of {count} tangents are zero, and more than {read.MOST_PATTERNS} have too many patterns"
+        return scope.passed_in(equation, why, base)
 
     def build(home: Scope, name: str) -> list[Statement]:
         function = _function(home, name, program, equation.invars[:captured])

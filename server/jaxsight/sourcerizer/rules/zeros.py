@@ -9,7 +9,7 @@ from jaxsight.interpreters.compat import parameters as read
 from jaxsight.sourcerizer.exprs import Atom, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Raw, Return, Statement
 from jaxsight.sourcerizer.spelling import value
-from jaxsight.sourcerizer.writer import Scope, Unsourceable, sequence
+from jaxsight.sourcerizer.writer import Scope, sequence
 
 
 def with_symbolic_zeros(
@@ -17,12 +17,8 @@ def with_symbolic_zeros(
 ) -> list[Statement]:
     """The rule of a `custom_jvp` called `name`, and its registration. Patterns that the user's rule refuses are refused.
 
-    Raises:
-        Unsourceable: there are too many patterns.
+    For at most `parameters.MOST_PATTERNS` tangents.
     """
-    if len(bases) > read.MOST_PATTERNS:
-        why = f"its rule asks for symbolic zeros among {len(bases)} tangents; more than {read.MOST_PATTERNS} have too many patterns"
-        raise Unsourceable("custom_jvp_call", why)
     jvp = home.inner()
     primals, tangents, zero = (jvp.names.fresh(name) for name in ("primals", "tangents", "zero"))
     named = [jvp.names.fresh(base) for base in bases]
