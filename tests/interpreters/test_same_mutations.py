@@ -206,7 +206,7 @@ def test_numbers_of_two_types_are_not_the_same() -> None:
     assert same_jaxpr(exported(np.float32(0)), exported(np.float32(-0.0))) is not None
 
 
-def test_sharding_over_a_mesh_without_axes_is_not_none() -> None:
+def test_sharding_over_a_mesh_without_axes_is_none() -> None:
     def converted(sharding: Any) -> Any:
         bind = jax.extend.core.primitives.convert_element_type_p.bind
         return traced(
@@ -216,4 +216,7 @@ def test_sharding_over_a_mesh_without_axes_is_not_none() -> None:
     nowhere = jax.sharding.AbstractMesh((), ())
     sharding = jax.sharding.NamedSharding(nowhere, jax.sharding.PartitionSpec(None, None))
     assert same_jaxpr(converted(None), converted(None)) is None
-    assert same_jaxpr(converted(None), converted(sharding)) is not None
+    assert same_jaxpr(converted(None), converted(sharding)) is None
+    mesh = jax.sharding.AbstractMesh((1,), ("a",))
+    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("a", None))
+    assert same_jaxpr(converted(None), converted(split)) is not None

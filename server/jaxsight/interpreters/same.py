@@ -213,7 +213,9 @@ class Comparison:
             and _same_objects(known[1].consts, right.consts)
         ):
             return
-        tokens = self._binders(left.jaxpr.invars, right.jaxpr.invars)
+        tokens = self._binders(
+            [*_free(left), *left.jaxpr.invars], [*_free(right), *right.jaxpr.invars]
+        )
         self._blocks(_block(left, tokens), _block(right, tokens))
         self._known[key] = (left, right, self._order)
 
@@ -566,8 +568,13 @@ def _block(program: Program, tokens: Sequence[Token]) -> Block:
         (var, value_token(value))
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=False)
     ]
-    inputs = list(zip(program.jaxpr.invars, tokens, strict=True))
+    inputs = list(zip([*_free(program), *program.jaxpr.invars], tokens, strict=True))
     return Block([*consts, *inputs], program.jaxpr.eqns, program.jaxpr.outvars)
+
+
+def _free(program: Program) -> list[Any]:
+    """Constants of a jaxpr that came without their values, as primitives of other packages keep them."""
+    return list(program.jaxpr.constvars[len(program.consts) :])
 
 
 def _read(atom: Any, tokens: dict[int, Token]) -> Token:
