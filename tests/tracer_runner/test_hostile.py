@@ -58,6 +58,16 @@ def test_an_exception_of_any_kind_is_an_answer(tracer: Driver, statement: str, e
     assert fits(tracer)
 
 
+def test_an_interrupt_counts_where_the_server_was_started_to_ignore_it(tmp_path: Path) -> None:
+    ignoring = ("sh", "-c", 'trap "" INT; exec "$0" "$@"', sys.executable)
+    tracer = Driver(tmp_path, python=ignoring)
+    failed = tracer.fail(
+        "import signal\nY = signal.raise_signal(signal.SIGINT)\ndef f(x):\n    return x * Y\n"
+    )
+    assert failed.failure.type == "KeyboardInterrupt"
+    assert tracer.close() == 0
+
+
 @pytest.mark.parametrize(
     "damage",
     [

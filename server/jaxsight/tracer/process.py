@@ -35,6 +35,9 @@ class Baseline:
         self._state: State = effects.capture()
         self._environ = os.environ
         self._modules = dict(sys.modules)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # As whoever started the server in the background had it. User code raises it as in its own Python.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         self._finders = tuple(sys.meta_path)
         self._handlers = _handlers()
         self._mask = _signal_mask()
