@@ -195,7 +195,7 @@ def equinox_convolutions() -> Call:
             eqx.nn.AvgPool2d(2, 2),
         ]
     )
-    return called(model, jnp.array(floats(3, 8, 8)))
+    return called(model, jnp.array(floats(3, 8, 8), float))
 
 
 @function("equinox", quick=False)
@@ -212,7 +212,7 @@ def equinox_lstm_over_a_sequence() -> Call:
         zeros = jnp.zeros(8, xs.dtype), jnp.zeros(8, xs.dtype)
         return jax.lax.scan(step, zeros, xs)
 
-    return called(run, cell, jnp.array(floats(5, 4)))
+    return called(run, cell, jnp.array(floats(5, 4), float))
 
 
 @function(quick=False)
@@ -636,7 +636,7 @@ def numpyro_nuts_step() -> Call:
     from numpyro.infer import NUTS
 
     kernel = NUTS(potential_fn=lambda z: jnp.sum(z**2) / 2, max_tree_depth=3)
-    z = jnp.array(floats(3))
+    z = jnp.array(floats(3), float)
     state = kernel.init(jax.random.PRNGKey(0), 5, z, (), {})
     return called(lambda state: kernel.sample(state, (), {}), state)
 
