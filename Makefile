@@ -37,7 +37,7 @@ test-fast: ## Run the quick tests on one Python (under three minutes)
 	@.ci/test fast
 
 .PHONY: test-vscode
-test-vscode: ## Run the tests in a real VS Code (on Linux)
+test-vscode: ## Run only the tests in a real VS Code (on Linux)
 	@.ci/test vscode
 
 .PHONY: lint

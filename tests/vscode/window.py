@@ -161,17 +161,20 @@ class Window:
         self.click(text, times=2)
         self.page.keyboard.insert_text(new)
 
-    def _ask(self, key: str) -> None:
-        """Press the key that opens a list, again where a busy window has missed it."""
-        box = self.page.locator(".quick-input-widget input[type=text]").first
+    def _press(self, key: str, opened: Locator) -> None:
+        """Press the key that opens something, again where a busy window has missed it."""
         for _ in range(PATIENCE // 10):
             self.page.keyboard.press(key)
             try:
-                box.wait_for(timeout=10_000)
+                opened.wait_for(timeout=10_000)
             except Late:
                 continue
             return
         raise AssertionError(f"{key} opens nothing")
+
+    def _ask(self, key: str) -> None:
+        """Press the key that opens a list to choose from."""
+        self._press(key, self.page.locator(".quick-input-widget input[type=text]").first)
 
     def pick(self, text: str) -> None:
         """Choose from the list that a command has opened."""
@@ -195,8 +198,7 @@ class Window:
     def actions(self) -> list[str]:
         """The titles of what Ctrl+. offers; it stays open."""
         rows = self.page.locator(".action-widget .monaco-list-row.action")
-        self.page.keyboard.press("Control+.")
-        rows.first.wait_for()
+        self._press("Control+.", rows.first)
         return rows.all_inner_texts()
 
     def act(self, title: str) -> None:
