@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, REASONS
 from jaxsight.compiler.hlo import read
+from jaxsight.compiler.hlo.text import parse
 from tests.compiler import material
 
 # Kernels of the functions of the notebook: the launches of XLA's own thunk sequences on GPUs, counted by hand on the others.
@@ -200,6 +201,21 @@ def test_trips_that_the_program_knows_count_where_the_hlo_does_not_tell() -> Non
     graph = read(LOOPS, trips={"2": 5})
     assert [loop.trips for loop in graph.loops] == [5]
     assert graph.launch_count == 3 * 5 + 1
+
+
+def test_a_scope_that_reads_as_an_attribute_is_none() -> None:
+    text = """HloModule m
+body {
+  ROOT a = f32[4]{0} parameter(0)
+}
+ENTRY main {
+  p = f32[4]{0} parameter(0)
+  ROOT s = f32[4]{0} sine(p), metadata={op_name="jit(f)/calls=body/sin"}
+}
+"""
+    instruction = parse(text).computations["main"].instructions[-1]
+    assert instruction.opcode == "sine"
+    assert instruction.called == {}
 
 
 def test_loops_may_be_nested_deeper_than_python_recurses() -> None:

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.perf import compiling, hovering, processes, starting, writing
+from tests.perf import compiling, hovering, processes, reading, starting, writing
 from tests.perf.measures import Figure, table
 
 BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
@@ -31,6 +31,7 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "findings": compiling.with_findings,
     "moved-lines": compiling.moved_lines,
     "cache": compiling.cache_hits,
+    "reading": reading.by_size,
     "writing": writing.by_size,
     "writing-pretty": writing.pretty,
     "writing-memory": writing.memory,

@@ -69,13 +69,14 @@ class Instruction:
     @property
     def called(self) -> dict[str, tuple[str, ...]]:
         """The computations that it names, by role (`calls`, `body`, `condition`, …)."""
-        if "=" not in self.attributes:
-            return {}
+        # What follows can be long, and names none.
+        ends = (self.attributes.find(word) for word in ("metadata={", "backend_config="))
+        end = min((at for at in ends if at >= 0), default=len(self.attributes))
         return {
             found["role"]: tuple(
                 name.strip().lstrip("%") for name in found["names"].strip("{}").split(",")
             )
-            for found in _CALLED.finditer(self.attributes)
+            for found in _CALLED.finditer(self.attributes, 0, end)
         }
 
 
