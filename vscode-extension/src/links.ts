@@ -4,7 +4,8 @@
 
 import * as vscode from "vscode";
 
-import { MADE, type Server } from "./server";
+import { MADE } from "./made";
+import type { Server } from "./server";
 
 interface Place {
   readonly start: { readonly line: number; readonly character: number };

@@ -1,24 +1,13 @@
 /** The server's process and the connection to it. One server serves all folders; it has a tracer for each. */
 
 import * as vscode from "vscode";
-import {
-  CloseAction,
-  type CloseHandlerResult,
-  ErrorAction,
-  LanguageClient,
-  type LanguageClientOptions,
-  RevealOutputChannelOn,
-  State,
-  TransportKind,
-} from "vscode-languageclient/node";
+import type { LanguageClient } from "vscode-languageclient/node";
 
+import type { Listener } from "./connection";
 import type { Logs } from "./logs";
-import type { ByFolder, Pythons } from "./pythons";
-import { explicitSettings, SECTION, settingKeys } from "./settings";
-import type { RootStatus, Status } from "./status";
+import type { Pythons } from "./pythons";
+import type { Status } from "./status";
 
-/** How the schemes of documents that the server makes begin. */
-export const MADE = "jaxsight-";
 const RESTARTS = 5;
 /** Milliseconds in which so many deaths mean that it is no use. */
 const RESTART_WINDOW = 180_000;
@@ -61,8 +50,11 @@ export class Server {
   /** Starts the server; resolved when it has answered `initialize`. */
   async start(): Promise<void> {
     try {
-      const python = await this.pythons.forServer();
-      this.client = this.connection(python, await this.pythons.byFolder());
+      // Loaded while the interpreters are asked.
+      const [python, { connection }] = await Promise.all([this.pythons.forServer(), library()]);
+      const interpreters = await this.pythons.byFolder();
+      const start = { context: this.context, log: this.logs.client, python, interpreters };
+      this.client = connection(start, this.listener());
       await this.client.start();
     } catch (error) {
       this.status.fail(error instanceof Error ? error.message : String(error));
@@ -100,111 +92,42 @@ export class Server {
     return this.running ? await this.client?.sendRequest<Answer>(method, parameters, ...rest) : undefined;
   }
 
-  private connection(python: string, interpreters: ByFolder): LanguageClient {
-    const start = this.context.asAbsolutePath("bundled/start.py");
-    const command = {
-      command: python,
-      // Isolated: neither the environment's variables nor its packages reach the server.
-      args: ["-I", "-S", "-X", "utf8", start, "server"],
-      transport: TransportKind.stdio,
-    };
-    const client = new LanguageClient(
-      SECTION,
-      "jaxsight",
-      { run: command, debug: command },
-      this.options(interpreters),
-    );
-    client.registerFeature({
-      fillClientCapabilities: (capabilities) => {
-        capabilities.experimental = { ...(capabilities.experimental as object), jaxsight: true };
-      },
-      initialize: () => undefined,
-      getState: () => ({ kind: "static" }),
-      clear: () => undefined,
-    });
-    client.onNotification("jaxsight/status", (status: RootStatus) => {
-      this.status.update(status);
-    });
-    client.onNotification("jaxsight/output", (output: { uri: string; text: string }) => {
-      this.logs.print(output.uri, output.text);
-    });
-    client.onNotification("jaxsight/textDocumentContentRefresh", (made: { uri: string }) => {
-      this.refreshed.fire(vscode.Uri.parse(made.uri));
-    });
-    client.onNotification("jaxsight/panelRefresh", (panel: { uri: string }) => {
-      this.news.fire(vscode.Uri.parse(panel.uri));
-    });
-    client.onDidChangeState(({ newState }) => {
-      if (newState === State.Starting) {
-        this.status.restarting();
-      } else if (newState === State.Running) {
-        this.started.fire();
-      }
-    });
-    return client;
-  }
-
-  private options(interpreters: ByFolder): LanguageClientOptions {
-    const keys = settingKeys(this.context);
+  private listener(): Listener {
     return {
-      documentSelector: [
-        { language: "python", scheme: "file" },
-        { language: "python", scheme: "untitled" },
-        { language: "python", notebook: "*" },
-      ],
-      outputChannel: this.logs.client,
-      revealOutputChannelOn: RevealOutputChannelOn.Never,
-      initializationOptions: {
-        ...explicitSettings(undefined, keys),
-        trusted: vscode.workspace.isTrusted,
-        interpreters,
+      status: (status) => {
+        this.status.update(status);
       },
-      markdown: { isTrusted: { enabledCommands: ["jaxsight.show", "jaxsight.chooseSet"] } },
-      middleware: {
-        window: {
-          showDocument: async (parameters, token, next) => {
-            const uri = vscode.Uri.parse(parameters.uri);
-            return uri.scheme.startsWith(MADE) ? showBeside(uri) : next(parameters, token);
-          },
-        },
-        workspace: {
-          // Told without values, the server asks, and gets those that people have set.
-          didChangeConfiguration: async () => {
-            await this.client?.sendNotification("workspace/didChangeConfiguration", { settings: null });
-          },
-          configuration: async (parameters, token, next) => {
-            const given = await next(parameters, token);
-            const answers: unknown[] = Array.isArray(given) ? given : [];
-            return parameters.items.map((item, index) =>
-              item.section === SECTION
-                ? explicitSettings(
-                    item.scopeUri === undefined ? undefined : vscode.Uri.parse(item.scopeUri),
-                    keys,
-                  )
-                : answers[index],
-            );
-          },
-        },
+      printed: (uri, text) => {
+        this.logs.print(uri, text);
       },
-      errorHandler: {
-        error: () => ({ action: ErrorAction.Continue }),
-        closed: () => this.died(),
+      contentChanged: (uri) => {
+        this.refreshed.fire(uri);
       },
+      panelChanged: (uri) => {
+        this.news.fire(uri);
+      },
+      starting: () => {
+        this.status.restarting();
+      },
+      running: () => {
+        this.started.fire();
+      },
+      died: () => this.died(),
     };
   }
 
   /** The process ended by itself: a new one, unless that has not helped several times. */
-  private died(): CloseHandlerResult {
+  private died(): string | undefined {
     const now = Date.now();
     this.deaths.push(now);
     const recent = this.deaths.filter((time) => now - time < RESTART_WINDOW).length;
     if (recent < RESTARTS) {
       this.logs.client.warn("The server ended; starting it again.");
-      return { action: CloseAction.Restart, handled: true };
+      return undefined;
     }
     const message = `The server ended ${recent} times in three minutes. The log tells more; “jaxsight: Restart” tries again.`;
     this.status.fail(message);
-    return { action: CloseAction.DoNotRestart, message };
+    return message;
   }
 
   private async tellInterpreters(): Promise<void> {
@@ -213,13 +136,8 @@ export class Server {
   }
 }
 
-/** Opens a made document beside the source, where a lit line can be seen; the cursor stays in the source. */
-async function showBeside(uri: vscode.Uri): Promise<{ success: boolean }> {
-  const document = await vscode.workspace.openTextDocument(uri);
-  await vscode.window.showTextDocument(document, {
-    viewColumn: vscode.ViewColumn.Beside,
-    preserveFocus: true,
-    preview: true,
-  });
-  return { success: true };
+/** The client library's bundle. It takes the extension host's thread for a while, so others that wait for this activation go first. */
+async function library(): Promise<typeof import("./connection.js")> {
+  await new Promise((resolve) => setImmediate(resolve));
+  return import("./connection.js");
 }

@@ -1,0 +1,151 @@
+/**
+ * The connection to a server's process, by VS Code's library for language clients. That library takes longer to load than all the rest, so
+ * this is a bundle of its own, which is read once the extension is active and a Python has been found.
+ */
+
+import * as vscode from "vscode";
+import {
+  CloseAction,
+  type CloseHandlerResult,
+  ErrorAction,
+  LanguageClient,
+  type LanguageClientOptions,
+  RevealOutputChannelOn,
+  State,
+  TransportKind,
+} from "vscode-languageclient/node";
+
+import { MADE } from "./made";
+import { explicitSettings, SECTION, settingKeys } from "./settings";
+import type { ByFolder } from "./pythons";
+import type { RootStatus } from "./status";
+
+/** Who is told what the server says unasked. */
+export interface Listener {
+  status(status: RootStatus): void;
+  printed(uri: string, text: string): void;
+  contentChanged(uri: vscode.Uri): void;
+  panelChanged(uri: vscode.Uri): void;
+  starting(): void;
+  running(): void;
+  /** The process ended by itself; why there is to be no other one, if there is not. */
+  died(): string | undefined;
+}
+
+/** What a server is started with. */
+export interface Start {
+  readonly context: vscode.ExtensionContext;
+  readonly log: vscode.LogOutputChannel;
+  readonly python: string;
+  readonly interpreters: ByFolder;
+}
+
+/** A client that has not been started. */
+export function connection(start: Start, listener: Listener): LanguageClient {
+  const command = {
+    command: start.python,
+    // Isolated: neither the environment's variables nor its packages reach the server.
+    args: ["-I", "-S", "-X", "utf8", start.context.asAbsolutePath("bundled/start.py"), "server"],
+    transport: TransportKind.stdio,
+  };
+  const client: LanguageClient = new LanguageClient(
+    SECTION,
+    "jaxsight",
+    { run: command, debug: command },
+    options(start, listener, () => client),
+  );
+  client.registerFeature({
+    fillClientCapabilities: (capabilities) => {
+      capabilities.experimental = { ...(capabilities.experimental as object), jaxsight: true };
+    },
+    initialize: () => undefined,
+    getState: () => ({ kind: "static" }),
+    clear: () => undefined,
+  });
+  client.onNotification("jaxsight/status", (status: RootStatus) => {
+    listener.status(status);
+  });
+  client.onNotification("jaxsight/output", (output: { uri: string; text: string }) => {
+    listener.printed(output.uri, output.text);
+  });
+  client.onNotification("jaxsight/textDocumentContentRefresh", (made: { uri: string }) => {
+    listener.contentChanged(vscode.Uri.parse(made.uri));
+  });
+  client.onNotification("jaxsight/panelRefresh", (panel: { uri: string }) => {
+    listener.panelChanged(vscode.Uri.parse(panel.uri));
+  });
+  client.onDidChangeState(({ newState }) => {
+    if (newState === State.Starting) {
+      listener.starting();
+    } else if (newState === State.Running) {
+      listener.running();
+    }
+  });
+  return client;
+}
+
+function options({ context, log, interpreters }: Start, listener: Listener, client: () => LanguageClient): LanguageClientOptions {
+  const keys = settingKeys(context);
+  return {
+    documentSelector: [
+      { language: "python", scheme: "file" },
+      { language: "python", scheme: "untitled" },
+      { language: "python", notebook: "*" },
+    ],
+    outputChannel: log,
+    revealOutputChannelOn: RevealOutputChannelOn.Never,
+    initializationOptions: {
+      ...explicitSettings(undefined, keys),
+      trusted: vscode.workspace.isTrusted,
+      interpreters,
+    },
+    markdown: { isTrusted: { enabledCommands: ["jaxsight.show", "jaxsight.chooseSet"] } },
+    middleware: {
+      window: {
+        showDocument: async (parameters, token, next) => {
+          const uri = vscode.Uri.parse(parameters.uri);
+          return uri.scheme.startsWith(MADE) ? showBeside(uri) : next(parameters, token);
+        },
+      },
+      workspace: {
+        // Told without values, the server asks, and gets those that people have set.
+        didChangeConfiguration: async () => {
+          await client().sendNotification("workspace/didChangeConfiguration", { settings: null });
+        },
+        configuration: async (parameters, token, next) => {
+          const given = await next(parameters, token);
+          const answers: unknown[] = Array.isArray(given) ? given : [];
+          return parameters.items.map((item, index) =>
+            item.section === SECTION
+              ? explicitSettings(
+                  item.scopeUri === undefined ? undefined : vscode.Uri.parse(item.scopeUri),
+                  keys,
+                )
+              : answers[index],
+          );
+        },
+      },
+    },
+    errorHandler: {
+      error: () => ({ action: ErrorAction.Continue }),
+      closed: () => closed(listener.died()),
+    },
+  };
+}
+
+function closed(why: string | undefined): CloseHandlerResult {
+  return why === undefined
+    ? { action: CloseAction.Restart, handled: true }
+    : { action: CloseAction.DoNotRestart, message: why };
+}
+
+/** Opens a made document beside the source, where a lit line can be seen; the cursor stays in the source. */
+async function showBeside(uri: vscode.Uri): Promise<{ success: boolean }> {
+  const document = await vscode.workspace.openTextDocument(uri);
+  await vscode.window.showTextDocument(document, {
+    viewColumn: vscode.ViewColumn.Beside,
+    preserveFocus: true,
+    preview: true,
+  });
+  return { success: true };
+}
