@@ -15,7 +15,7 @@ from jaxsight.engine.cache import Recent
 from jaxsight.engine.examples import Examples
 from jaxsight.engine.functions import Function
 from jaxsight.engine.module import Module, ModuleChunk
-from jaxsight.engine.outside import Outside
+from jaxsight.engine.outside import LIBRARIES, Outside
 from jaxsight.engine.shift import TextShift
 from jaxsight.engine.text import Position, Range
 
@@ -115,11 +115,17 @@ def subject_at(subjects: tuple[Subject, ...], position: Position) -> Subject | N
 
 
 def module_name(path: str) -> str:
-    """The dotted name under which Python would import the file: as deep as there are `__init__.py` files above it."""
+    """The dotted name under which Python would import the file: as deep as there are `__init__.py` files above it.
+
+    Of an installed library it is what stands below the folder of libraries: packages without `__init__.py` are among them.
+    """
     file = Path(path)
     parts = [] if file.stem == "__init__" else [file.stem]
     folder = file.parent
-    while (folder / "__init__.py").is_file() and folder.parent != folder:
+    installed = not LIBRARIES.isdisjoint(folder.parts)
+    while folder.parent != folder and folder.name not in LIBRARIES:
+        if not installed and not (folder / "__init__.py").is_file():
+            break
         parts.insert(0, folder.name)
         folder = folder.parent
     return ".".join(parts) or file.stem

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+LIBRARIES = frozenset({"site-packages", "dist-packages"})
+"""Folders that hold installed libraries."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outside:

@@ -24,7 +24,7 @@ from jaxsight.engine.interpreters import (
     has_jax,
     own_interpreter,
 )
-from jaxsight.engine.outside import Outside
+from jaxsight.engine.outside import LIBRARIES, Outside
 from jaxsight.engine.settings import ProjectSettings, Settings, merge, read_project
 from jaxsight.tracer.protocol import (
     Cancelled,
@@ -55,7 +55,6 @@ log = logging.getLogger(__name__)
 
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 SETTINGS_FILE = "pyproject.toml"
-_LIBRARIES = frozenset({"site-packages", "dist-packages"})
 LONG = 1.0
 """Seconds after which a running trace is worth a progress message."""
 
@@ -135,16 +134,18 @@ class Project:
         finally:
             progress.end()
 
-    async def show(self, answer: Answer, what: str) -> Shown | Failed | Died | None:
+    async def show(
+        self, answer: Answer, what: str, platform: str = ""
+    ) -> Shown | Failed | Died | None:
         """A whole text of what was traced, or why there is none; nothing when the tracer that traced it is gone."""
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
-        reply = await tracers.request(Show(tracers.next_id(), answer.reply.id, what))
+        reply = await tracers.request(Show(tracers.next_id(), answer.reply.id, what, platform))
         match reply:
             case Shown() | Died():
                 return reply
-            case Failed() if reply.failure.stage == "view":
+            case Failed() if reply.failure.stage in ("view", "lower"):
                 return reply
             case _:
                 return None
@@ -434,7 +435,7 @@ class _LongWork:
 
 
 def _is_library(path: str) -> bool:
-    return not _LIBRARIES.isdisjoint(PurePath(path).parts)
+    return not LIBRARIES.isdisjoint(PurePath(path).parts)
 
 
 def _holds(folder: str, path: str) -> bool:
