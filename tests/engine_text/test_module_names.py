@@ -24,7 +24,7 @@ def test_a_module_is_named_as_it_is_imported(
     packages: list[str], file: str, name: str, tmp_path: Path
 ) -> None:
     path = tmp_path / file
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     for package in packages:
         tmp_path.joinpath(package, "__init__.py").write_text("")
     path.write_text("")
