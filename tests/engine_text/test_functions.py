@@ -22,6 +22,21 @@ def cut(text: str, range: Range) -> str:
     return Module.parse(text).slice_text(range)
 
 
+def test_overloads_are_no_functions_of_their_own() -> None:
+    text = """
+import typing as t
+from typing import overload
+class A:
+    @overload
+    def __call__(self, x, state): ...
+    @t.overload
+    def __call__(self, x, state, more): ...
+    def __call__(self, x): return x
+"""
+    (call,) = Module.parse(text).functions
+    assert [parameter.name for parameter in call[1].parameters] == ["self", "x"]
+
+
 def test_functions_are_named_as_python_names_them() -> None:
     text = """
 def f():

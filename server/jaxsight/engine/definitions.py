@@ -66,7 +66,7 @@ class Source:
 
 
 def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
-    """Every `def` of the text, outer ones first, in the text's order."""
+    """Every `def` of the text but overloads, which are never called; outer ones first, in the text's order."""
     if "def" not in text:
         return ()
     source = Source(text)
@@ -86,6 +86,8 @@ class _Where:
 def _in_block(body: Sequence[ast.stmt], source: Source, where: _Where) -> Iterator[Function]:
     for statement in body:
         match statement:
+            case ast.FunctionDef(decorator_list=decorators) if any(map(_is_overload, decorators)):
+                pass
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield _function(statement, source, where)
                 inside = _Where(f"{where.prefix}{statement.name}.<locals>.", nested=True)
@@ -126,6 +128,14 @@ def _function(node: FunctionNode, source: Source, where: _Where) -> Function:
         body_indent=_body_indent(source, whole.start, body.start),
         body_start=body.start,
     )
+
+
+def _is_overload(decorator: ast.expr) -> bool:
+    match decorator:
+        case ast.Name(id="overload") | ast.Attribute(attr="overload"):
+            return True
+        case _:
+            return False
 
 
 def _at_sign(source: Source, expression: Position) -> Position:
