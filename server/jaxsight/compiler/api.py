@@ -252,10 +252,10 @@ def _kernels(
                 f"which takes about {fold.seconds:.0f} s; make what it works on an argument"
             )
     try:
-        module = lowering.lower(traced, target.platform)
+        artifact = lowering.artifact(traced, target.platform)
     except Exception as error:
         raise CannotCompile(f"{name} cannot be lowered for {target.name}: {error}") from error
-    answer = _compile(target, module.artifact)
+    answer = _compile(target, artifact.bytes)
     if isinstance(answer, NotCompiled):
         raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
     return Kernels(

@@ -370,8 +370,8 @@ def folded(compiled: Compiled) -> int:
     return sum(each.value.bytes for each in compiled.graph.constants if each.folded)
 
 
-DOCUMENTS = ("stablehlo", "hlo", "kernels")
-"""What can be shown as a document of its own."""
+DOCUMENTS = ("hlo", "kernels")
+"""What of a compiled function can be shown as a document of its own."""
 
 
 def document(view: View, result: Result, what: str) -> Shown:
@@ -381,9 +381,6 @@ def document(view: View, result: Result, what: str) -> Shown:
         LookupError: it could not be lowered or compiled; the message says why.
     """
     title = f"{view.subject.name}.{what}"
-    if what == "stablehlo" and result.lowered is not None:
-        lowered = result.lowered
-        return view.shown(title, protocol.Shown(0, lowered.text, lowered.links))
     kernels = Kernels.of(view, result)
     if kernels is None:
         assert isinstance(result.outcome, Trouble)

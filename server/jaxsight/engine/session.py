@@ -626,13 +626,18 @@ class Session:
         project = self._projects.of(path)
         if isinstance(what, Sourcerize):
             return await self._sources.get(view, what, project.sourcerize)
-        shown = await project.show(view.answer, what)
+        target = self._targets(path)[0]
+        platform = target.platform if what == protocol.STABLEHLO else ""
+        shown = await project.show(view.answer, what, platform)
         if shown is None:
             self._answering.drop(view.answer.question)
             return await self.show(path, function, what)
         if not isinstance(shown, protocol.Shown):
-            words = failures.of_interpreter(shown)
-            raise LookupError(f"{function} cannot be shown by {what}: {words}")  # noqa: TRY004
+            if platform and isinstance(shown, protocol.Failed):
+                words = f"lowered for {target.short}: {shown.failure.message}"
+            else:
+                words = f"shown by {what}: {failures.of_interpreter(shown)}"
+            raise LookupError(f"{function} cannot be {words}")  # noqa: TRY004
         return view.shown(f"{function}.{what}", shown)
 
     async def view(self, path: str, function: str, set_name: str | None = None) -> View:

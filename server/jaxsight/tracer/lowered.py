@@ -1,4 +1,4 @@
-"""What a traced function is in StableHLO: the answer to `Lower`.
+"""What a traced function is in StableHLO: the answer to `Lower`, and its text for people.
 
 The program that is sent on has no line, no file and no address in it, so its digest changes only when the program does. Where its equations are written
 is told beside it.
@@ -10,8 +10,8 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import folding, protocol, shown
@@ -27,12 +27,44 @@ _MOST = 50_000
 """Equations that are told of, at most."""
 
 
+_Lowered = TypeVar("_Lowered")
+
+
 def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
     """Lowers a traced function.
 
     Raises:
         UserError: of stage `lower`: it captures too much, or JAX cannot lower it for the platform.
     """
+    _refuse_large(traced)
+    predicted = folding.folds(traced.jaxpr)
+    if any(fold.trap for fold in predicted):
+        return protocol.Lowered(request.id, request.platform, "", "", folds=predicted)
+    artifact = _lower(lowering.artifact, traced, request.platform)
+    return protocol.Lowered(
+        id=request.id,
+        platform=request.platform,
+        key=hashlib.sha256(artifact.bytes).hexdigest(),
+        program=base64.b64encode(artifact.bytes).decode("ascii"),
+        equations=tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr))),
+        folds=predicted,
+        constants=tuple(dict.fromkeys(_types(traced.jaxpr))),
+        trips=tuple(_trips(jaxprs.open_jaxpr(traced.jaxpr))),
+        barriers=tuple(_barriers(jaxprs.open_jaxpr(traced.jaxpr))),
+        jaxlib=lowering.JAXLIB,
+        stablehlo=artifact.version,
+    )
+
+
+def stablehlo(request: protocol.Show, traced: Any) -> protocol.Shown:
+    """The text of a traced function's StableHLO for a platform, each line linked to its equation. Raises as `lowered` does."""
+    _refuse_large(traced)
+    module = _lower(lowering.text, traced, request.platform)
+    spans = {each.path: each.span for each in _equations(jaxprs.open_jaxpr(traced.jaxpr))}
+    return protocol.Shown(request.id, clean(module.text), tuple(_links(module, spans)))
+
+
+def _refuse_large(traced: Any) -> None:
     captured = sum(_bytes(constant) for constant in _constants(traced.jaxpr))
     if captured > LARGEST:
         size = f"{captured / 2**20:.0f} MiB"
@@ -41,11 +73,11 @@ def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
             f"it captures {size} of constants, which would be compiled into the program: make them arguments",
             type="CapturedConstants",
         )
-    predicted = folding.folds(traced.jaxpr)
-    if any(fold.trap for fold in predicted):
-        return protocol.Lowered(request.id, request.platform, "", "", "", folds=predicted)
+
+
+def _lower(how: Callable[[Any, str], _Lowered], traced: Any, platform: str) -> _Lowered:
     try:
-        module = lowering.lower(traced, request.platform)
+        return how(traced, platform)
     except Exception as error:
         if _CALLBACK in str(error):
             raise refusal(
@@ -54,23 +86,6 @@ def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
                 type=type(error).__name__,
             ) from error
         raise UserError(failure(error, "lower")) from error
-    equations = tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr)))
-    spans = {each.path: each.span for each in equations}
-    return protocol.Lowered(
-        id=request.id,
-        platform=request.platform,
-        key=hashlib.sha256(module.artifact).hexdigest(),
-        program=base64.b64encode(module.artifact).decode("ascii"),
-        text=clean(module.text),
-        links=tuple(_links(module, spans)),
-        equations=equations,
-        folds=predicted,
-        constants=tuple(dict.fromkeys(_types(traced.jaxpr))),
-        trips=tuple(_trips(jaxprs.open_jaxpr(traced.jaxpr))),
-        barriers=tuple(_barriers(jaxprs.open_jaxpr(traced.jaxpr))),
-        jaxlib=lowering.JAXLIB,
-        stablehlo=module.version,
-    )
 
 
 def _equations(opened: Any) -> Iterator[protocol.Equation]:
@@ -96,7 +111,7 @@ _MAIN = "main"
 
 
 def _links(
-    module: lowering.Module, spans: dict[str, protocol.Span | None]
+    module: lowering.Text, spans: dict[str, protocol.Span | None]
 ) -> Iterator[protocol.Link]:
     """Each line's equation. What a shared function does is told of by the first call that comes to it."""
     functions: list[str] = []

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from jaxsight.tracer.places import Span as Span  # noqa: PLC0414 - part of the protocol
 from jaxsight.tracer.program import Program
 
-VERSION = 8
+VERSION = 9
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
 CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
@@ -153,6 +153,7 @@ class Trace:
 
 
 JAXPR = "jaxpr"
+STABLEHLO = "stablehlo"
 
 _SCOPE = re.compile(r"eq\[([^\]]*)\]")
 
@@ -169,14 +170,15 @@ def equation_path(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Give a whole text of what was traced before: the jaxpr, or what one of `Traced.views` makes of it.
+    """Give a whole text of what was traced before: the jaxpr, its StableHLO for a platform, or what one of `Traced.views` makes of it.
 
-    `trace` is the id of a `Traced` answer.
+    `trace` is the id of a `Traced` answer, `platform` as in `Lower`.
     """
 
     id: int
     trace: int
     what: str = JAXPR
+    platform: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,16 +419,14 @@ class Fold:
 class Lowered:
     """A program in StableHLO, its operations located by the paths of their equations instead of by lines.
 
-    `program` is a portable artifact (MLIR bytecode) in base64, `text` the module for people with large constants elided, its lines linked. `key` is a digest of the program without
-    names of files: an edit that only moves lines does not change it. `program` is empty when `folds` has a trap.
+    `program` is a portable artifact (MLIR bytecode) in base64. `key` is a digest of the program without names of files: an edit that only moves lines
+    does not change it. `program` is empty when `folds` has a trap.
     """
 
     id: int
     platform: str
     key: str
     program: str
-    text: str
-    links: tuple[Link, ...] = ()
     equations: tuple[Equation, ...] = ()
     folds: tuple[Fold, ...] = ()
     constants: tuple[str, ...] = ()

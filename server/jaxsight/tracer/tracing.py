@@ -28,7 +28,7 @@ from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import Found, find
 from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
-from jaxsight.tracer.lowered import lowered
+from jaxsight.tracer.lowered import lowered, stablehlo
 from jaxsight.tracer.naming import Naming
 from jaxsight.tracer.outlined import outlined
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
@@ -168,11 +168,15 @@ class Tracing:
         return traced
 
     def show(self, request: protocol.Show) -> protocol.Shown:
-        """The whole jaxpr of an earlier trace, or what an interpreter makes of it. Raises `UserError` when it is no longer kept."""
-        jaxpr = self.stored(request.trace).jaxpr
-        if request.what == protocol.JAXPR:
-            return shown.whole(request, jaxpr)
-        return viewed(request, jaxpr)
+        """The whole jaxpr of an earlier trace, its StableHLO, or what an interpreter makes of it. Raises `UserError` when it is no longer kept."""
+        traced = self.stored(request.trace)
+        match request.what:
+            case protocol.JAXPR:
+                return shown.whole(request, traced.jaxpr)
+            case protocol.STABLEHLO:
+                return stablehlo(request, traced)
+            case _:
+                return viewed(request, traced.jaxpr)
 
     def lower(self, request: protocol.Lower) -> protocol.Lowered:
         """An earlier trace in StableHLO. Raises `UserError` when it is no longer kept, or cannot be lowered for the platform."""

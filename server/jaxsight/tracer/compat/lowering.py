@@ -35,15 +35,19 @@ _PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
-    """A lowered program: a portable artifact, and text with the name of each line's operation."""
+class Artifact:
+    """A lowered program that travels; `version` is StableHLO's."""
 
-    artifact: bytes
+    bytes: bytes
     version: str
-    """Of StableHLO."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A lowered program for people: large constants are elided. `names` are those of the operations by line, empty where there is none."""
+
     text: str
     names: tuple[str, ...]
-    """By line of the text; empty where there is no operation."""
 
 
 def located(traced: Any) -> Any:
@@ -55,28 +59,34 @@ def located(traced: Any) -> Any:
     return placed
 
 
-def lower(traced: Any, platform: str) -> Module:
-    """StableHLO of a traced function for a platform that need not be here.
+def artifact(traced: Any, platform: str) -> Artifact:
+    """StableHLO of a traced function for a platform that need not be here, to be compiled.
 
-    Raises what JAX raises for programs that it cannot lower for it.
+    What StableHLO has no stable form for (CHLO, shardings, custom calls with typed attributes) stays in its own, which a jaxlib of another version
+    may not read. Raises what JAX raises for programs that it cannot lower for the platform.
     """
+    module = _lower(traced, platform)
+    newest = stablehlo.get_current_version()
+    return Artifact(stablehlo.serialize_portable_artifact(module, newest, True), newest)
+
+
+def text(traced: Any, platform: str) -> Text:
+    """The same to be read. Raises as `artifact` does."""
+    printed = _lower(traced, platform).operation.get_asm(
+        enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
+    )
+    return _without_locations(printed)
+
+
+def _lower(traced: Any, platform: str) -> Any:
     config: Any = jax.config
     limit = config.values["jax_traceback_in_locations_limit"]
     config.update("jax_traceback_in_locations_limit", 0)
     try:
         lowered = located(traced).lower(lowering_platforms=(platform,))
-        module: Any = lowered.compiler_ir("stablehlo")
+        return lowered.compiler_ir("stablehlo")
     finally:
         config.update("jax_traceback_in_locations_limit", limit)
-    printed = module.operation.get_asm(
-        enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
-    )
-    text, names = _without_locations(printed)
-    newest = stablehlo.get_current_version()
-    # Comes last: it turns the module into another dialect. What StableHLO has no stable form for (CHLO, shardings, custom calls
-    # with typed attributes) stays in its own, which a jaxlib of another version may not read.
-    artifact = stablehlo.serialize_portable_artifact(module, newest, True)
-    return Module(artifact, newest, text, names)
 
 
 class _Placed:
@@ -122,7 +132,7 @@ class _Placed:
         return type(value)(placed) if type(value) in (tuple, list) else type(value)(*placed)
 
 
-def _without_locations(printed: str) -> tuple[str, tuple[str, ...]]:
+def _without_locations(printed: str) -> Text:
     """The text without locations, and what was located at each line."""
     lines = printed.split("\n")
     named = {found[1]: found[2] for line in lines if (found := _LOCATION.match(line)) is not None}
@@ -138,7 +148,7 @@ def _without_locations(printed: str) -> tuple[str, tuple[str, ...]]:
     while kept and not kept[-1].strip():
         kept.pop()
         names.pop()
-    return "\n".join(kept) + "\n", tuple(names)
+    return Text("\n".join(kept) + "\n", tuple(names))
 
 
 def donated(traced: Any) -> tuple[int, ...]:
