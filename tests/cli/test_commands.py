@@ -50,12 +50,12 @@ def bare(x):
 '''
 
 
-def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def jaxsight(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run the command in `cwd`."""
     return subprocess.run(
         [sys.executable, "-m", "jaxsight", *arguments],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
+        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200", **environ},
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -476,7 +476,10 @@ def test_a_wrong_target_is_told_with_the_nearest(project: Path) -> None:
 
 def test_a_target_that_is_not_installed_says_what_installs_it(project: Path) -> None:
     (project / "fused.py").write_text(FUSED)
-    done = jaxsight("kernels", "fused.py:total", "--target", "tpu:v5e", cwd=project)
+    none = str(project / "compilers")
+    done = jaxsight(
+        "kernels", "fused.py:total", "--target", "tpu:v5e", cwd=project, JAXSIGHT_COMPILERS=none
+    )
     assert done.returncode == 1
     assert "jaxsight targets install tpu" in done.stdout
 
