@@ -144,7 +144,7 @@ CASES = [
             Example inputs:
                 x, y: f32[100]
             """
-            for i in range(3, 40):
+            for i in range(3, 80):
                 half = y / 2  # the step
                 x = jnp.sin(x) * i
                 y += x + half
@@ -163,10 +163,10 @@ CASES = [
                 y += x + half
                 return x, y
 
-            x, y = jax.lax.fori_loop(3, 40, body, (x, y))
+            x, y = jax.lax.fori_loop(3, 80, body, (x, y))
             return x, y
         ''',
-        "Loop over `i` by `jax.lax.fori_loop` (equations 185 → 8)",
+        "Loop over `i` by `jax.lax.fori_loop` (equations 385 → 8)",
     ),
     case(
         "JX212",
@@ -200,20 +200,20 @@ CASES = [
     case(
         "JX301",
         '''
-        def step(n):
+        def step(x):
             """
             Example inputs:
-                n: i32[]
+                x: f32[]
             """
-            return jnp.where(n > 0, 1.0, 2.0)
+            return jnp.where(x > 0, 1.0, 2.0)
         ''',
         '''
-        def step(n):
+        def step(x):
             """
             Example inputs:
-                n: i32[]
+                x: f32[]
             """
-            return jnp.asarray(jnp.where(n > 0, 1.0, 2.0), dtype=jnp.float32)
+            return jnp.asarray(jnp.where(x > 0, 1.0, 2.0), dtype=jnp.float32)
         ''',
         "Say the dtype `float32`",
     ),
@@ -520,7 +520,7 @@ LEFT = {
                 x: f32[8]
             """
             for i in range(20):
-                x = jnp.concatenate([jnp.sin(x[:8]), x[i:]])
+                x = jnp.concatenate([jnp.cumsum(x[:8]), x[i:]])
             return x
         ''',
     ),
@@ -533,7 +533,7 @@ LEFT = {
                 x: f32[8]
             """
             for i in range(20):
-                x = jnp.sin(x) * 2
+                x = jnp.cumsum(x) / 2
                 if early:
                     break
             return x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from jaxsight.findings.noticed import Noticed
@@ -33,7 +33,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         one = flow.value(flow.steps[paths[0]].results[0])
         if len(paths) < LEAST or one.bytes < LARGE or temporaries < len(paths) * one.bytes:
             continue
-        if not _independent(reading, paths):
+        if not _independent(reading, paths) or not _in_turn(reading, paths):
             continue
         yield Noticed(
             CODE,
@@ -58,3 +58,24 @@ def _independent(reading: Reading, paths: list[str]) -> bool:
         if any(step.path in few and step.path != path for step in above):
             return False
     return True
+
+
+def _in_turn(reading: Reading, paths: list[str]) -> bool:
+    """Whether each branch meets the others in one place: what is needed in several is kept, whoever is first."""
+    flow = reading.flow
+    branches: dict[int, int] = {}
+    for index, path in enumerate(paths):
+        branches.update((number, 1 << index) for number in flow.steps[path].results)
+    meetings: Counter[int] = Counter()
+    started = set(paths)
+    for step in flow.steps.values():
+        if step.path in started:
+            continue
+        given = {branches.get(flow.of(number), 0) for number in step.operands} - {0}
+        whole = 0
+        for each in given:
+            whole |= each
+        if len(given) > 1:
+            meetings.update(each for each in given if each.bit_count() == 1)
+        branches.update((number, whole) for number in step.results if whole)
+    return all(count <= 1 for count in meetings.values())

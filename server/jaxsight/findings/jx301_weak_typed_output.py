@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from jaxsight.findings.noticed import Noticed
-from jaxsight.findings.reading import Reading
+from jaxsight.findings.reading import Flow, Reading
+from jaxsight.tracer.program import INPUT
 
 CODE = "JX301"
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each weakly typed result."""
+    """Each weakly typed result that may be given back: for an argument of its type no other result is left, or there is no argument but keys.
+
+    What is weak because an argument is was weak before, and is no other type when it is given back.
+    """
     flow = reading.flow
-    given = {
-        (flow.values[number].dtype, flow.values[number].shape)
-        for number in flow.inputs
-        if not flow.values[number].weak
-    }
+    given = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
+    free = Counter((value.dtype, value.shape) for value in given if not value.weak)
+    free -= Counter((v.dtype, v.shape) for v in map(flow.value, flow.outputs) if not v.weak)
+    makes = all(value.dtype.startswith("key") for value in given)
     for number in dict.fromkeys(flow.outputs):
         value = flow.values[number]
-        if not value.weak or not value.dtype:
+        again = free[value.dtype, value.shape] > 0
+        if not value.weak or not value.dtype or not (again or makes) or _was_weak(flow, number):
             continue
         maker = flow.made_by(number)
-        again = " as the argument of the same type that it resembles" * (
-            (value.dtype, value.shape) in given
-        )
+        resembles = " as the argument of the same type that it resembles" * again
         yield Noticed(
             CODE,
-            f"This result is a weakly typed {value.text}: its type comes from Python numbers alone. Fed back{again}, it has the "
+            f"This result is a weakly typed {value.text}: its type comes from Python numbers alone. Fed back{resembles}, it has the "
             "function traced and compiled a second time. Say the dtype "
             f"(`jnp.asarray(…, dtype=jnp.{value.dtype})`, `jnp.full(…, dtype=…)`).",
             maker.path if maker is not None else "",
         )
+
+
+def _was_weak(flow: Flow, number: int) -> bool:
+    """Whether a value comes from a weakly typed argument."""
+    sources = flow.sources(number, lambda step: bool(step.operands), most=1000)
+    return sources is not None and any(
+        flow.values[each].weak and each in flow.inputs for each in sources
+    )

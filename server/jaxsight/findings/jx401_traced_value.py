@@ -32,12 +32,18 @@ def explain(failure: Failure, expression: str) -> Explained | None:
     elif is_a(failure, "TracerArrayConversionError"):
         said = f"{what}: NumPy cannot compute with a traced array. "
         fix = "Use the function of the same name in `jax.numpy`"
+    elif is_a(failure, "ConcretizationTypeError") and "problem arose with the" not in message:
+        said = f"{what}: sizes, axes and numbers of repeats must be known while JAX traces. "
+        fix = "Take the size from another array's `.shape`"
     elif is_a(failure, "ConcretizationTypeError"):
         said = f"{what}: `float`, `int`, `.item()` and the like would have to run the function. "
         fix = "Convert with `.astype(…)` or `jnp.asarray`"
     elif message.startswith("Shapes must be 1D sequences of concrete values"):
         said = f"{quoted(expression)} makes a shape from a traced value: shapes must be known while JAX traces. "
         fix = "Take the size from another array's `.shape`"
+    elif is_a(failure, "IndexError") and "slice(" in message and "Tracer" in message:
+        said = f"{quoted(expression)} slices with a traced value: how much is taken must be known while JAX traces. "
+        fix = "Take so many from there with `jax.lax.dynamic_slice_in_dim(x, start, size)`, or keep all and choose with `jnp.where`"
     elif "unhashable type" in message and "Tracer" in message:
         said = f"{quoted(expression)} looks a traced value up in a Python `dict` or `set`. "
         fix = "Index a `jnp` array, or choose with `jax.lax.switch`"

@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from jaxsight.findings.explained import Explained, explained, first_paragraph, is_a, quoted
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import ELEMENTWISE, SHAPED, Flow, Reading, is_known
-from jaxsight.tracer.program import Step
+from jaxsight.tracer.program import LITERAL, Step
 from jaxsight.tracer.protocol import Failure
 
 CODE = "JX405"
 
-_UNSAFE: dict[str, int] = {
-    "sqrt": 0, "rsqrt": 0, "log": 0, "div": 1, "pow": 0, "acos": 0, "asin": 0, "acosh": 0, "atanh": 0, "cbrt": 0, "log1p": 0,
-}  # fmt: skip
-"""Primitives whose derivative is infinite or NaN somewhere, and which operand makes it so."""
 
-_COMPARES = frozenset({"gt", "ge", "lt", "le", "eq", "ne", "is_finite"})
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The numbers between two, these included or not."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    closed: bool = True
+
+    def meets(self, other: _Numbers) -> bool:
+        """Whether some number is in both."""
+        least, most = max(self.least, other.least), min(self.most, other.most)
+        return least < most or (least == most and self._has(least) and other._has(least))
+
+    def _has(self, number: float) -> bool:
+        return self.closed or self.least < number < self.most
+
+
+_UP_TO_0 = (_Numbers(most=0),)
+_AT_0 = (_Numbers(0, 0),)
+_FROM_1 = (_Numbers(most=-1), _Numbers(least=1))
+
+_UNSAFE: dict[str, tuple[int, tuple[_Numbers, ...]]] = {
+    "sqrt": (0, _UP_TO_0), "rsqrt": (0, _UP_TO_0), "log": (0, _UP_TO_0), "pow": (0, _UP_TO_0), "log1p": (0, (_Numbers(most=-1),)),
+    "div": (1, _AT_0), "cbrt": (0, _AT_0), "acosh": (0, (_Numbers(most=1),)), "acos": (0, _FROM_1), "asin": (0, _FROM_1), "atanh": (0, _FROM_1),
+}  # fmt: skip
+"""Primitives whose derivative is infinite or NaN somewhere: of which operand, and where."""
+
+_OPPOSITE = {"gt": "le", "le": "gt", "ge": "lt", "lt": "ge", "eq": "ne", "ne": "eq", "is_finite": "is_not_finite"}  # fmt: skip
+_TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
 _MOVES = SHAPED | {"convert_element_type", "copy", "stop_gradient"}
 _GUARDS = frozenset({"select_n", "max", "min", "clamp", "exp", "exp2", "logistic", "cosh"})
 _FAR = 4
@@ -37,18 +64,16 @@ def explain(failure: Failure, expression: str) -> Explained | None:
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each selection by a condition on `x` between values of which one is an unsafe function of the same, unguarded `x`."""
+    """Each selection by a condition on `x` between values of which one is an unsafe function of the same, unguarded `x`, hidden where it is unsafe."""
     flow = reading.flow
     for select in flow.steps.values():
         if select.primitive != "select_n" or len(select.operands) != 3 or select.backward:
             continue
         if select.path in flow.ruled or not reading.wrote(select.path, "where", "select"):
             continue
-        compared = _compared(flow, select.operands[0])
-        if not compared:
-            continue
-        for case in select.operands[1:]:
-            unsafe = next(_unsafe(flow, case, compared), None)
+        for chosen, case in zip((False, True), select.operands[1:], strict=True):
+            hidden = _Hidden.of(flow, select.operands[0], not chosen)
+            unsafe = next(_unsafe(flow, case, hidden), None)
             if unsafe is not None:
                 yield Noticed(
                     CODE,
@@ -63,16 +88,109 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 break
 
 
-def _compared(flow: Flow, predicate: int) -> set[int]:
-    """The values that a condition is about, as far as moves and conversions lead back."""
-    found: set[int] = set()
-    for step in flow.above(
-        predicate, lambda each: each.primitive in _MOVES | {"and", "or", "not"}, 20
-    ):
-        if step.primitive in _COMPARES:
-            for number in step.operands:
-                found |= _roots(flow, number)
-    return {number for number in found if _varies(flow, number)}
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Where a case is hidden, as one comparison says it: where a value is one of these numbers."""
+
+    value: frozenset[int]
+    numbers: tuple[_Numbers, ...]
+
+    def meets(self, bad: Sequence[_Numbers]) -> bool:
+        return any(one.meets(other) for one in self.numbers for other in bad)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    """Where a case of a selection is not what is selected: where any of its parts says so, or only where `all` of them do."""
+
+    parts: tuple[_Part, ...]
+    all: bool
+
+    @staticmethod
+    def of(flow: Flow, predicate: int, holds: bool) -> _Hidden:
+        """Where the predicate is `holds`."""
+        parts: list[_Part] = []
+        joined: set[str] = set()
+        waiting = [(predicate, holds)]
+        for _ in range(_MOST):
+            if not waiting:
+                break
+            number, true = waiting.pop()
+            step = flow.made_by(number)
+            if step is None:
+                continue
+            if step.primitive in _OPPOSITE:
+                parts += _parts(flow, step, true)
+            elif step.primitive == "not":
+                waiting.append((step.operands[0], not true))
+            elif step.primitive in ("and", "or"):
+                joined.add("all" if (step.primitive == "and") == true else "any")
+                waiting += [(each, true) for each in step.operands]
+            elif step.primitive in _MOVES:
+                waiting += [(each, true) for each in step.operands]
+        return _Hidden(tuple(parts), joined == {"all"})
+
+    def meets(self, value: set[int], bad: Sequence[_Numbers]) -> bool:
+        """Whether a value is among those compared, and bad numbers of it are hidden."""
+        about = [part for part in self.parts if part.value & value]
+        return bool(about) and (all if self.all else any)(part.meets(bad) for part in about)
+
+
+_MOST = 20
+"""Equations of a condition that are looked at."""
+
+
+def _parts(flow: Flow, step: Step, true: bool) -> Iterator[_Part]:
+    """What a comparison says of each of its sides that varies, and of what that is the absolute value of."""
+    comparison = step.primitive if true else _OPPOSITE[step.primitive]
+    for index, number in enumerate(step.operands):
+        if not _varies(flow, number):
+            continue
+        side = _roots(flow, number)
+        bound = _number(flow, step.operands[1 - index]) if len(step.operands) == 2 else None
+        told = comparison if index == 0 else _TURNED.get(comparison, comparison)
+        numbers = _numbers(told, bound)
+        yield _Part(frozenset(side), numbers)
+        maker = next(
+            (m for n in side if (m := flow.made_by(n)) is not None and m.primitive == "abs"), None
+        )
+        if maker is not None:
+            negative = tuple(_Numbers(-n.most, -n.least, n.closed) for n in numbers)
+            inner = _roots(flow, maker.operands[0])
+            if bound is not None and told in ("lt", "le"):
+                between = _Numbers(-bound, bound, told == "le")
+                yield _Part(frozenset(inner), (between,))
+            else:
+                yield _Part(frozenset(inner), (*numbers, *negative))
+
+
+def _numbers(comparison: str, bound: float | None) -> tuple[_Numbers, ...]:
+    """What compares so with a number; all where that is not known."""
+    if bound is None or math.isnan(bound):
+        return (_Numbers(),)
+    match comparison:
+        case "gt" | "ge":
+            return (_Numbers(least=bound, closed=comparison == "ge"),)
+        case "lt" | "le":
+            return (_Numbers(most=bound, closed=comparison == "le"),)
+        case "eq":
+            return (_Numbers(bound, bound),)
+        case "ne":
+            return (_Numbers(most=bound, closed=False), _Numbers(least=bound, closed=False))
+        case _:
+            return (_Numbers(),)
+
+
+def _number(flow: Flow, number: int) -> float | None:
+    """The number that a value is, where it is a literal that was moved."""
+    for each in _roots(flow, number):
+        value = flow.values[each]
+        if value.origin == LITERAL and value.said:
+            try:
+                return float(ast.literal_eval(value.said))
+            except (ValueError, SyntaxError, TypeError):
+                return None
+    return None
 
 
 def _varies(flow: Flow, number: int) -> bool:
@@ -91,23 +209,24 @@ def _roots(flow: Flow, number: int) -> set[int]:
     return found
 
 
-def _unsafe(flow: Flow, case: int, compared: set[int]) -> Iterator[Step]:
-    """The unsafe steps near above a case whose risky operand is one of those compared."""
+def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
+    """The unsafe steps near above a case whose risky operand is one of those compared, and bad where it is hidden."""
     waiting = [(case, 0)]
     while waiting:
         number, far = waiting.pop()
         step = flow.made_by(number)
         if step is None or far > _FAR or step.primitive in _GUARDS:
             continue
-        risky = _UNSAFE.get(step.primitive)
-        if step.primitive == "integer_pow":
-            risky = 0 if dict(step.parameters).get("y", "1").startswith("-") else None
-        if (
-            risky is not None
-            and risky < len(step.operands)
-            and _roots(flow, step.operands[risky]) & compared
-        ):
+        which, bad = _bad(step)
+        risky = _roots(flow, step.operands[which]) if bad and which < len(step.operands) else set()
+        if hidden.meets(risky, bad):
             yield step
             return
         if step.primitive in ELEMENTWISE | _MOVES:
             waiting += [(each, far + 1) for each in step.operands]
+
+
+def _bad(step: Step) -> tuple[int, tuple[_Numbers, ...]]:
+    if step.primitive == "integer_pow":
+        return 0, _AT_0 if dict(step.parameters).get("y", "1").startswith("-") else ()
+    return _UNSAFE.get(step.primitive, (0, ()))
