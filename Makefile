@@ -13,7 +13,7 @@ WITH_NODE = PATH="$(CURDIR)/.venvs/node/bin:$$PATH"
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: .venv/.installed ## Install into .venv and show functions of examples/
@@ -59,6 +59,12 @@ format: .venvs/lint/.installed ## Format the code and fix what can be fixed
 bench: .venvs/test-py311/.installed ## Measure speed and memory; a table, and reports/bench.json
 	mkdir -p reports
 	.venvs/test-py311/bin/python -m tests.perf --json reports/bench.json
+
+.PHONY: bench-vscode
+bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-server/.installed vsix ## Measure what a real VS Code adds (on Linux)
+	mkdir -p reports
+	CHROMIUM=$$(.ci/chromium) JAXSIGHT_PYTHON="$(CURDIR)/.venvs/test-py311/bin/python" \
+		.venvs/vscode/bin/python -m tests.perf.in_vscode --json reports/bench-vscode.json
 
 .PHONY: docs
 docs: .venvs/docs/.installed ## Build the documentation into site/, strictly

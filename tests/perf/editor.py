@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +30,7 @@ CAPABILITIES: dict[str, Any] = {
         "inlayHint": {},
         "diagnostic": {},
     },
+    "workspace": {"inlayHint": {"refreshSupport": True}},
 }
 
 
@@ -46,6 +48,7 @@ class Editor:
         self._versions: dict[str, int] = {}
         self._texts: dict[str, str] = {}
         self._answers: dict[int, dict[str, Any]] = {}
+        self._asked: Counter[str] = Counter()
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -74,8 +77,8 @@ class Editor:
             if pipe is not None:
                 pipe.close()
 
-    def initialize(self) -> None:
-        """Introduce the client; returns when the server has answered."""
+    def initialize(self, python: str = sys.executable) -> None:
+        """Introduce the client, with the Python that traces; returns when the server has answered."""
         uri = self._root.as_uri()
         self.request(
             "initialize",
@@ -84,7 +87,7 @@ class Editor:
                 "rootUri": uri,
                 "workspaceFolders": [{"uri": uri, "name": "bench"}],
                 "capabilities": CAPABILITIES,
-                "initializationOptions": {**QUIET, "python": sys.executable},
+                "initializationOptions": {**QUIET, "python": python},
             },
         )
         self.notify("initialized", {})
@@ -134,13 +137,7 @@ class Editor:
     def answer(self, number: int) -> Any:
         """The result of a request that was sent. What the server asks in the meantime is answered with `null`."""
         while number not in self._answers:
-            message = self._receive()
-            if "method" not in message:
-                self._answers[message["id"]] = message
-            elif "id" in message:
-                asked = message["params"]
-                nothing = [None] * len(asked["items"]) if "items" in (asked or {}) else None
-                self._post({"id": message["id"], "result": nothing})
+            self._take()
         message = self._answers.pop(number)
         if "error" in message:
             raise BenchError(f"the server answered {message['error']}")
@@ -149,6 +146,31 @@ class Editor:
     def answered(self, number: int) -> bool:
         """Whether the answer has come, among what has been read so far."""
         return number in self._answers
+
+    def hints_with(self, name: str, label: str) -> None:
+        """Ask for the hints of a document until one of them is `label`: again whenever the server says that there are new ones."""
+        refresh = "workspace/inlayHint/refresh"
+        lines = self._texts[name].count("\n")
+        everywhere = {"start": _position("", 0), "end": {"line": lines, "character": 0}}
+        params = {"textDocument": {"uri": self._uri(name)}, "range": everywhere}
+        while True:
+            known = self._asked[refresh]
+            hints = self.request("textDocument/inlayHint", params)
+            if any(label in str(hint["label"]) for hint in hints):
+                return
+            while self._asked[refresh] == known:
+                self._take()
+
+    def _take(self) -> None:
+        """Read one message."""
+        message = self._receive()
+        if "method" not in message:
+            self._answers[message["id"]] = message
+        elif "id" in message:
+            asked = message.get("params")
+            nothing = [None] * len(asked["items"]) if "items" in (asked or {}) else None
+            self._asked[message["method"]] += 1
+            self._post({"id": message["id"], "result": nothing})
 
     def _uri(self, name: str) -> str:
         return (self._root / name).as_uri()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.error import URLError
@@ -72,8 +72,12 @@ class CodeServer:
 
 
 @contextmanager
-def code_server(scratch: Path, *, asks_for_trust: bool = False) -> Iterator[CodeServer]:
-    """A server with our extension and a stand-in for the Python extension; it ends with the block, and all that it started."""
+def code_server(
+    scratch: Path, *, asks_for_trust: bool = False, extensions: Sequence[Path] = ()
+) -> Iterator[CodeServer]:
+    """A server with our extension, a stand-in for the Python extension, and those in some folders; it ends with the block, and all that it
+    started.
+    """
     for needed in (_NODE, _ENTRY, _VSIX):
         assert needed.exists(), f"{needed} is missing: `make test-vscode` makes it"
     user = scratch / "user"
@@ -87,9 +91,12 @@ def code_server(scratch: Path, *, asks_for_trust: bool = False) -> Iterator[Code
         f"--user-data-dir={user}",
         f"--extensions-dir={scratch / 'extensions'}",
     ]
-    stand_in = _packed(_STAND_IN, scratch / "python.vsix")
+    packages = [
+        _packed(folder, scratch / f"{folder.name}.vsix") for folder in (_STAND_IN, *extensions)
+    ]
+    installed = [f"--install-extension={package}" for package in (*packages, _VSIX)]
     subprocess.run(
-        [*command, "--install-extension", stand_in, "--install-extension", _VSIX],
+        [*command, *installed],
         env=environment,
         check=True,
         capture_output=True,

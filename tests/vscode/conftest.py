@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 
@@ -12,10 +11,10 @@ import pytest
 if find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]
 else:
-    from playwright.sync_api import Browser, sync_playwright
+    from playwright.sync_api import Browser
 
     from tests.vscode.code_server import CodeServer, code_server
-    from tests.vscode.window import Window
+    from tests.vscode.window import Window, chromium
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -38,15 +37,8 @@ else:
     @pytest.fixture(scope="session")
     def browser() -> Iterator[Browser]:
         """Chromium without a screen."""
-        path = os.environ.get("CHROMIUM") or shutil.which("chromium")
-        assert path, "there is no Chromium: `make test-vscode` installs one"
-        with sync_playwright() as playwright:
-            # Its own sandbox cannot be had in containers.
-            chromium = playwright.chromium.launch(
-                executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-            )
-            yield chromium
-            chromium.close()
+        with chromium() as browser:
+            yield browser
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from playwright.sync_api import TimeoutError as Late
 
 from tests.vscode.code_server import PATIENCE
@@ -259,6 +261,20 @@ def _has_folders(page: Page) -> bool:
     except Late:
         return False
     return True
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser without a screen, for windows to open in."""
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    assert path, "there is no Chromium: `make test-vscode` installs one"
+    with sync_playwright() as playwright:
+        # Its own sandbox cannot be had in containers.
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
 
 
 @contextmanager
