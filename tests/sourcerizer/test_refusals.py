@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.extend.core
 import numpy as np
 import pytest
 from jax.custom_derivatives import SymbolicZero
@@ -61,6 +62,95 @@ def test_rule_that_asks_for_symbolic_zeros_is_written_for_every_pattern(
         found = jax.make_jaxpr(jax.grad(made, argnums))(X, X + 2)
         assert same_jaxpr(expected, found) is None
         check_format(written.text)
+
+
+def test_zeros_that_a_rule_refuses_are_refused_in_its_words(round_trip: RoundTrip) -> None:
+    @jax.custom_jvp
+    def scaled(x: Any, y: Any) -> Any:
+        return x * y
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        if not is_zero(tangents[1]):
+            raise TypeError("y is fixed")
+        return scaled(*primals), tangents[0] * primals[1]
+
+    scaled.defjvp(rule, symbolic_zeros=True)
+    made = load(round_trip(scaled, X, X + 2))
+    out, _ = jax.vjp(lambda x: made(x, X + 2), X)
+    np.testing.assert_array_equal(out, X * (X + 2))
+    with pytest.raises(NotImplementedError, match="scaled with these zeros: TypeError: y is fixed"):
+        jax.jvp(made, (X, X), (X, X))
+
+
+def test_integers_are_no_pattern_of_zeros(round_trip: RoundTrip) -> None:
+    @jax.custom_jvp
+    def shifted(x: Any, *numbers: Any) -> Any:
+        return x + sum(numbers)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        assert all(map(is_zero, tangents[1:]))
+        return shifted(*primals), tangents[0] * 2
+
+    shifted.defjvp(rule, symbolic_zeros=True)
+
+    def loss(x: Any) -> Any:
+        return shifted(x, 0, 1, 2, 3, 4).sum()
+
+    written = round_trip(loss, X)
+    assert "x_dot, _, _, _, _, _ = tangents" in written.text
+    check_format(written.text)
+    expected, found = (jax.make_jaxpr(jax.grad(f))(X) for f in (loss, load(written)))
+    assert same_jaxpr(expected, found) is None
+
+
+def test_rule_of_several_arrays_and_integers_is_written(round_trip: RoundTrip) -> None:
+    @jax.custom_jvp
+    def weighed(x: Any, n: Any, y: Any) -> Any:
+        return x * n * y
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        x, n, y = primals
+        pairs = zip((y, x), tangents[::2], strict=True)
+        return weighed(*primals), sum(other * n * dot for other, dot in pairs if not is_zero(dot))
+
+    weighed.defjvp(rule, symbolic_zeros=True)
+    made = load(round_trip(weighed, X, 3, X + 1))
+    check_format(round_trip(weighed, X, 3, X + 1).text)
+    for argnums in (0, 2, (0, 2)):
+        expected, found = (
+            jax.make_jaxpr(jax.grad(lambda *args, f=f: f(*args).sum(), argnums))(X, 3, X + 1)
+            for f in (weighed, made)
+        )
+        assert same_jaxpr(expected, found) is None
+
+
+def test_comparing_leaves_what_rules_remember_as_it_was() -> None:
+    """A rule that refuses to be asked by one pattern of zeros may have been asked by another, for a gradient that JAX keeps."""
+
+    @jax.custom_vjp
+    def f(x: Any, y: Any) -> Any:
+        return x * y
+
+    def forward(x: Any, y: Any) -> Any:
+        if x.perturbed and y.perturbed:
+            raise TypeError("both")
+        return x.value * y.value, (y.value,)
+
+    f.defvjp(forward, lambda kept, ct: (ct * kept[0], None), symbolic_zeros=True)
+    inside = jax.jit(lambda x, y: f(x, y) * 2)
+
+    def loss(x: Any, y: Any) -> Any:
+        return inside(x, y).sum()
+
+    def gradient(function: Any) -> Any:
+        return jax.make_jaxpr(jax.grad(lambda x, y: function(x, y)[0]))(X, X + 2)
+
+    program = jax.make_jaxpr(loss)(X, X + 2)
+    evaluated = jax.extend.core.jaxpr_as_fun(program)
+    before = gradient(evaluated)
+    jax.clear_caches()
+    assert same_jaxpr(program, jax.make_jaxpr(loss)(X, X + 2)) is None
+    assert same_jaxpr(before, gradient(evaluated)) is None
 
 
 def test_rules_that_differ_in_one_pattern_alone_are_not_the_same() -> None:

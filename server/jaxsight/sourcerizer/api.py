@@ -21,6 +21,7 @@ from jaxsight.interpreters.same import Difference, live, same_jaxpr
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import passing, rules, shadowing, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
+from jaxsight.sourcerizer.collecting import nothing_collected
 from jaxsight.sourcerizer.exprs import Atom, Expr, Index, is_identifier
 from jaxsight.sourcerizer.exprs import call as calling
 from jaxsight.sourcerizer.fixed import checks
@@ -175,6 +176,7 @@ def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | 
         return error
 
 
+@nothing_collected()
 def _write(
     call: signature.Call,
     jaxpr: Any,

@@ -300,6 +300,8 @@ def public_path(value: Any) -> str | None:
     if module.partition(".")[0] in ("jaxlib", "__main__"):
         return None
     homes = [module, *_public_homes(module)] if _is_private(module) else [module]
+    if "._" in module:
+        homes.remove(module)  # what a package keeps to itself
     for home in sorted(homes, key=lambda home: _by_openness((home, name))):
         found: Any = sys.modules.get(home)
         for part in name.split("."):

@@ -18,6 +18,7 @@ from jax._src import core, sharding_impls, util
 from jax._src import linear_util as lu
 from jax._src.interpreters import ad as _ad
 
+from jaxsight.interpreters.compat.memos import undisturbed
 from jaxsight.interpreters.compat.staging import Program, Staged, closed, opened, stage
 
 _ZERO: Any = getattr(_ad, "Zero")  # noqa: B009 - its module says not that it exports it
@@ -131,6 +132,20 @@ def _rule_key(rule: Any) -> Hashable:
     return (rule.f, *told)
 
 
+def same_rule(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether the rule of a custom derivative is that of another one, which was evaluated once more. False where that is not known."""
+    asked, made = (
+        params.get("jvp_jaxpr_fun") or params["fwd_jaxpr_thunk"] for params in (one, other)
+    )
+    while made is not None:
+        if made is asked or made.f is asked.f:
+            return not made.transforms and not asked.transforms
+        if made.transforms:
+            return False
+        made = _wrapped_inside(made.f)
+    return False
+
+
 _MEMO_DEPTH = 3
 """Closures between a wrapped function and the one that it was made from."""
 
@@ -143,16 +158,26 @@ def _wrapped_inside(function: Any, depth: int = _MEMO_DEPTH) -> Any:
             continue  # not set yet
         if isinstance(held, lu.WrappedFun):
             return held
-        if depth and getattr(held, "__module__", "").startswith("jax._src"):
+        if depth and (getattr(held, "__module__", None) or "").startswith("jax._src"):
             found = _wrapped_inside(held, depth - 1)
             if found is not None:
                 return found
     return None
 
 
+def differentiable(params: dict[str, Any]) -> list[bool]:
+    """Which inputs of a function with rules of its own can have tangents: integers' are always zero."""
+    inputs = opened(params["call_jaxpr"]).jaxpr.invars[int(params["num_consts"]) :]
+    return [getattr(_tangent(var.aval), "dtype", None) != jax.dtypes.float0 for var in inputs]
+
+
+def _tangent(aval: Any) -> Any:
+    return aval.to_tangent_aval()
+
+
 def jvp_inputs(params: dict[str, Any]) -> int:
-    """How many tangents the rule of a `custom_jvp_call` takes."""
-    return len(opened(params["call_jaxpr"]).jaxpr.invars) - int(params["num_consts"])
+    """How many tangents that may be other than zero the rule of a `custom_jvp_call` takes."""
+    return sum(differentiable(params))
 
 
 def jvp_rule(params: dict[str, Any], absent: Sequence[bool] | None = None) -> Rule:
@@ -164,9 +189,10 @@ def jvp_rule(params: dict[str, Any], absent: Sequence[bool] | None = None) -> Ru
     Raises:
         Refused: with what the rule said.
     """
-    flags = absent if absent is not None else (False,) * jvp_inputs(params)
-    with _asking():
-        jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*flags)
+    flags = absent if absent is not None else (False,) * len(differentiable(params))
+    rule = params["jvp_jaxpr_fun"]
+    with _asking(), undisturbed(rule, always=False):
+        jaxpr, consts, zeros = rule.call_wrapped(*flags)
     return Rule(_own(jaxpr, consts), tuple(zeros))
 
 
@@ -191,14 +217,21 @@ MOST_PATTERNS = 4
 
 
 def absences(params: dict[str, Any]) -> list[tuple[bool, ...]]:
-    """Patterns of symbolic zeros that a rule is asked for: without any first; where they are too many, those of one, or of all but one."""
-    count = jvp_inputs(params)
+    """Patterns of symbolic zeros that a rule is asked for: without any first; where they are too many, those of one, or of all but one.
+
+    Tangents of integers are zero in all of them, and never are all tangents: JAX asks for no others.
+    """
+    may_be = differentiable(params)
     if not params["symbolic_zeros"]:
-        return [(False,) * count]
+        return [(False,) * len(may_be)]
+    count = sum(may_be)
     if count <= MOST_PATTERNS:
-        return list(itertools.product((False, True), repeat=count))
-    single = [tuple(i == j for i in range(count)) for j in range(count)]
-    return [(False,) * count, *single, *(tuple(not one for one in flags) for flags in single)]
+        patterns = list(itertools.product((False, True), repeat=count))[: -1 if count else None]
+    else:
+        single = [tuple(i == j for i in range(count)) for j in range(count)]
+        patterns = [(False,) * count, *single, *(tuple(not i for i in one) for one in single)]
+    flags = map(iter, patterns)
+    return [tuple(next(flag) if one else True for one in may_be) for flag in flags]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,16 +251,22 @@ class VjpRules:
 
 
 def vjp_rules(params: dict[str, Any]) -> VjpRules:
-    """Traces both rules, the way reverse differentiation with every input perturbed would.
+    """Traces both rules, the way reverse differentiation with every input perturbed that can be would.
 
     Raises:
         Refused: with what a rule said.
         Unreadable: for results that are not those of the function.
     """
+    asked = params["fwd_jaxpr_thunk"], params["bwd"], params["out_trees"]
+    with undisturbed(*asked, always=params["symbolic_zeros"]):
+        return _vjp_rules(params)
+
+
+def _vjp_rules(params: dict[str, Any]) -> VjpRules:
     call = opened(params["call_jaxpr"]).jaxpr
     inputs = call.invars[params["num_consts"] :]
     with _asking():
-        jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*(True,) * len(inputs))
+        jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*differentiable(params))
     forward = _own(jaxpr, consts)
     found = params["out_trees"]()
     out_tree, res_tree = found[0], found[1]

@@ -264,10 +264,10 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
             with scope.writer.rule():
                 if params["symbolic_zeros"]:
                     bases = argument_bases(program)[captured:]
-                    return [function, *with_symbolic_zeros(home, name, params, bases)]
+                    return [function, *with_symbolic_zeros(home, name, params, bases, base)]
                 derivative = rule_of(home, name)
         except read.Refused as error:
-            derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(name, error)])
+            derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(base, error)])
         if params["symbolic_zeros"]:
             zeros = Atom("True")
             registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=zeros)
@@ -373,7 +373,7 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
             with scope.writer.rule():
                 made = rules_of(home, *pair)
         except read.Refused as error:
-            made = [Function(rule, ("*_",), [_refusal(name, error)]) for rule in pair]
+            made = [Function(rule, ("*_",), [_refusal(base, error)]) for rule in pair]
         except read.Unreadable as error:
             raise Unsourceable("custom_vjp_call", str(error)) from error
         return [function, *made, Effect(call(f"{name}.defvjp", *map(Atom, pair)))]

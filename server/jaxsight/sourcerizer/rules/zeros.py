@@ -6,54 +6,87 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat import parameters as read
+from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Raw, Return, Statement
+from jaxsight.sourcerizer.names import LONGEST
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import Scope, sequence
 
 
 def with_symbolic_zeros(
-    home: Scope, name: str, params: dict[str, Any], bases: Sequence[str]
+    home: Scope, name: str, params: dict[str, Any], bases: Sequence[str], called: str
 ) -> list[Statement]:
     """The rule of a `custom_jvp` called `name`, and its registration. Patterns that the user's rule refuses are refused.
 
-    For at most `parameters.MOST_PATTERNS` tangents.
+    For at most `parameters.MOST_PATTERNS` tangents. `called` is what messages call it.
+
+    Raises:
+        Refused: when the user's rule refuses every pattern.
     """
     jvp = home.inner()
     primals, tangents, zero = (jvp.names.fresh(name) for name in ("primals", "tangents", "zero"))
     named = [jvp.names.fresh(base) for base in bases]
-    body: list[Statement] = [
+    derivative = Function(f"{name}_jvp", (primals, tangents), [])
+    body = derivative.body
+    body += [
         Assign(zero, Atom("jax.custom_derivatives.SymbolicZero")),
         Assign(tuple_(map(Atom, named)), Atom(primals)),
     ]
+    registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=Atom("True"))
+    patterns, may_be = read.absences(params), read.differentiable(params)
+    if len(patterns) == 1:
+        rule = read.jvp_rule(params, patterns[0])
+        dots, statements = _by(jvp.inner(), rule, patterns[0], named, zero)
+        present = iter(dots)
+        targets = [Atom("_" if is_zero else next(present)) for is_zero in patterns[0]]
+        body += [Assign(tuple_(targets), Atom(tangents)), *statements]
+        return [derivative, Effect(registered)]
     rules: list[tuple[Expr, Expr]] = []
-    for absent in read.absences(params):
+    refused: read.Refused | None = None
+    for absent in patterns:
         try:
             rule = read.jvp_rule(params, absent)
-        except read.Refused:
-            continue  # the user's rule may refuse some patterns in any way, and so does the written one
-        function = _for_pattern(jvp, rule, absent, named, zero)
+        except read.Refused as error:
+            refused = refused or error
+            continue
+        present_bases = [base for base, is_zero in zip(named, absent, strict=True) if not is_zero]
+        words = "_".join(["by", *present_bases])
+        short = words if len(words) <= LONGEST else f"by_{len(present_bases)}_tangents"
+        dots, statements = _by(jvp.inner(), rule, absent, named, zero)
+        function = Function(jvp.names.fresh(short), tuple(dots), statements)
         body.append(function)
-        rules.append((value(absent), Atom(function.name)))
-    chosen, pattern = (jvp.names.fresh(name) for name in ("rules", "zeros"))
+        told = tuple(zero_ for zero_, may in zip(absent, may_be, strict=True) if may)
+        rules.append((value(told), Atom(function.name)))
+    if refused is not None and not rules:
+        raise refused
+    chosen, pattern, given = (jvp.names.fresh(name) for name in ("rules", "zeros", "dots"))
+    by_pattern = f"{chosen}[{pattern}]"
+    if refused is not None:
+        why = spelling.text(f"no derivative of {called} with these zeros: {refused}")
+        no_rule = jvp.names.fresh("no_rule")
+        body.append(Function(no_rule, ("*_",), [Effect(call("raise NotImplementedError", why))]))
+        by_pattern = f"{chosen}.get({pattern}, {no_rule})"
+    if not all(may_be):  # integers have no tangents
+        some = [Atom(f"{tangents}[{i}]") for i, may in enumerate(may_be) if may]
+        body.append(Assign(tangents, tuple_(some)))
     body += [
         Assign(chosen, dict_(rules)),
         Raw(
             [
                 f"{pattern} = tuple(type(dot) is {zero} for dot in {tangents})",
-                f"return {chosen}[{pattern}](*(dot for dot in {tangents} if type(dot) is not {zero}))",
+                f"{given} = (dot for dot in {tangents} if type(dot) is not {zero})",
+                f"return {by_pattern}(*{given})",
             ]
         ),
     ]
-    derivative = Function(f"{name}_jvp", (primals, tangents), body)
-    registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=Atom("True"))
     return [derivative, Effect(registered)]
 
 
-def _for_pattern(
-    jvp: Scope, rule: read.Rule, absent: Sequence[bool], named: Sequence[str], zero: str
-) -> Function:
-    scope = jvp.inner()
+def _by(
+    scope: Scope, rule: read.Rule, absent: Sequence[bool], named: Sequence[str], zero: str
+) -> tuple[list[str], list[Statement]]:
+    """The rule for one pattern of zeros, given names of the primals: names of the other tangents, and what it does."""
     inputs = rule.program.jaxpr.invars
     for var, found in zip(inputs, named, strict=False):
         scope.write(var, Atom(found))
@@ -64,9 +97,5 @@ def _for_pattern(
     dots: list[Expr] = []
     for output, is_zero in zip(outputs, rule.zeros, strict=True):
         dots.append(call(f"{zero}.from_primal_value", output) if is_zero else next(results))
-    words = "_".join(present) or "nothing"
-    return Function(
-        jvp.names.fresh(f"by_{words}"),
-        tuple(parameters),
-        [*scope.body, Return(tuple_([sequence(outputs), sequence(dots)]))],
-    )
+    returned = Return(tuple_([sequence(outputs), sequence(dots)]))
+    return parameters, [*scope.body, returned]
