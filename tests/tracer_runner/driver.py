@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,6 +51,13 @@ class Driver:
     def output(self) -> str:
         """What came on the output pipe so far."""
         return self._output.decode()
+
+    def prints(self, words: str) -> bool:
+        """Whether that comes on the output pipe, which may be later than the answer."""
+        deadline = time.monotonic() + 20
+        while words not in self.output and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return words in self.output
 
     def close(self) -> int:
         """Close the pipes; the exit status of the tracer."""

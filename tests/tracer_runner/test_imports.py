@@ -156,6 +156,7 @@ def test_an_edit_does_not_import_a_package_anew_that_passes_the_file_on(tracer: 
         tracer.edit("pkg/core.py", text)
         tracer.trace(text, file="pkg/core.py", module="pkg.core")
         text = CORE.replace("return x", f"return {step}.0 * x")
+    assert tracer.prints("importing pkg")
     assert tracer.output.count("importing pkg") == 1
 
 
@@ -181,7 +182,7 @@ def test_a_broken_package_does_not_blank_the_file(tracer: Driver) -> None:
     tracer.write("pkg/one.py", "A = 3.0\n")
     text = "from .one import A\ndef f(x):\n    return x * A\n"
     assert "3.0" in tracer.trace(text, file="pkg/main.py", module="pkg.main").jaxpr
-    assert "not_installed_anywhere" in tracer.output
+    assert tracer.prints("not_installed_anywhere")
     tracer.write("pkg/__init__.py", "B = 5.0\n")
     text = "from . import B\ndef f(x):\n    return x * B\n"
     assert "5.0" in tracer.trace(text, file="pkg/main.py", module="pkg.main").jaxpr
