@@ -46,6 +46,19 @@ def test_another_order_of_a_sum_is_equal_within_rounding() -> None:
     assert found.gradients > 0
 
 
+def test_numbers_that_all_others_are_summed_for_are_as_exact_as_the_largest() -> None:
+    found = compared(
+        "jnp.fft.fft(jnp.fft.fft(x, axis=0), axis=1)",
+        "jnp.fft.fftn(x, axes=(0, 1))",
+        x="c64[256, 512]",
+    )
+    assert (found.same, found.exact) == (True, False), found.words
+    turned = compared(
+        "jnp.fft.fft(jnp.fft.fft(x, axis=0), axis=1)", "jnp.fft.fftn(x[::-1])", x="c64[64, 64]"
+    )
+    assert not turned.same
+
+
 @pytest.mark.parametrize(
     ("before", "after", "inputs", "words"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from jaxsight.findings.noticed import Noticed
@@ -11,24 +12,14 @@ from jaxsight.findings.reading import KIB, Reading, numbers, size
 CODE = "JX201"
 TINY = 8
 LEAST = 64 * KIB
-_CALLS = (
-    "sum",
-    "mean",
-    "max",
-    "min",
-    "prod",
-    "any",
-    "all",
-    "norm",
-    "einsum",
-    "dot",
-    "vdot",
-    "average",
-    "var",
-    "std",
-    "logsumexp",
-    "softmax",
-)
+_SUM = "x[0] + x[1] + …"
+_WRITTEN_OUT = {
+    "sum": _SUM, "mean": _SUM, "average": _SUM, "einsum": _SUM, "dot": _SUM, "vdot": _SUM, "var": _SUM, "std": _SUM, "prod": "x[0] * x[1] * …",
+    "any": "x[0] | x[1] | …", "all": "x[0] & x[1] & …", "max": "jnp.maximum(x[0], x[1])", "min": "jnp.minimum(x[0], x[1])",
+    "norm": "jnp.sqrt(x[0] ** 2 + x[1] ** 2 + …)", "logsumexp": "jnp.logaddexp(x[0], x[1])",
+}  # fmt: skip
+"""By the function that is called: how it is written out."""
+_CALLED = re.compile(r"[\w.]*?\b(?P<name>\w+)\(")
 _REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
 
 
@@ -42,26 +33,29 @@ def find(reading: Reading) -> Iterator[Noticed]:
         for edge in graph.edges
         if edge.source.what == "kernel" and edge.target.what == "kernel"
     }
-    told: set[str] = set()
+    told: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
         step = reading.flow.steps.get(kernel.ends_at)
         if kernel.ends_because != "reduction" or index not in awaited or step is None:
             continue
         axes = numbers(step, "axes")
+        place = step.span or step.path
         shape = reading.flow.value(step.operands[0]).shape if step.operands else ()
-        if step.primitive not in _REDUCTIONS or not axes or step.path in told:
+        if step.primitive not in _REDUCTIONS or not axes or place in told:
             continue
         length = math.prod(shape[axis] for axis in axes if axis < len(shape))
         if not 1 < length <= TINY:
             continue
-        told.add(step.path)
         stored = reading.flow.value(step.results[0])
-        if stored.bytes < LEAST or not reading.wrote(step.path, *_CALLS):
+        if stored.bytes < LEAST or not reading.wrote(step.path, *_WRITTEN_OUT):
             continue
+        called = _CALLED.match(reading.quote(step.path))
+        told.add(place)
+        form = _WRITTEN_OUT.get(called["name"] if called else "", _SUM)
         yield Noticed(
             CODE,
             f"{reading.quoted(step.path)} reduces {length} numbers at a time, and ends kernel {index + 1} of {graph.kernel_count} for "
             f"that: {size(stored.bytes)} ({stored.text}) are written and read again. Written out over the axis "
-            "(`x[0] + x[1] + …`) it fuses with what follows.",
+            f"(`{form}`) it fuses with what follows.",
             step.path,
         )

@@ -28,6 +28,8 @@ TOLERANCE = {8: 1e-11, 4: 1e-5, 2: 1e-2, 1: 2e-1}
 """Of the larger of two numbers, by the bytes of a floating-point number: what another order of operations may change."""
 _BELOW = 0.1
 """Share of the tolerance that is granted of an array's root mean square too, for numbers that cancel."""
+_BELOW_FFT = 4.0
+"""The same for programs with FFTs: each of their numbers is a sum of all, with an error as large as that of the largest."""
 
 _TIMES = 4
 """How often each kind of drawn inputs is tried where every branch is to be come to."""
@@ -84,6 +86,7 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
     _same_types(before, after)
     device = jax.local_devices(backend="cpu")[0]
     exact, nonfinite, gradients = True, [0, 0], 0
+    below = _below(before)
     with jax.default_device(device):
         run_before, run_after = jax.jit(before), jax.jit(after)
         grad_before, grad_after = jax.jit(_gradient(before)), jax.jit(_gradient(after))
@@ -96,7 +99,7 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
             others = _matched(before, after, given)
             second = run_after(after.constants, *others)
             for index, (one, other) in enumerate(zip(first, second, strict=True)):
-                exact &= _agree(f"result {index}", one, other)
+                exact &= _agree(f"result {index}", one, other, below)
             if not differentiable or draw is _unusual:
                 continue
             slopes = dict(zip(given, grad_before(before.constants, *given.values()), strict=True))
@@ -110,7 +113,7 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
                 nonfinite[1] += int((~np.isfinite(_wide(other))).sum())
                 # What was NaN may become a number; what was a number may not become another one.
                 kept = np.isfinite(_wide(one))
-                exact &= _agree(f"the gradient of {name}", one[kept], other[kept])
+                exact &= _agree(f"the gradient of {name}", one[kept], other[kept], below)
             gradients += 1
     words = "equal to the bit" if exact else "equal within rounding"
     return protocol.Compared(
@@ -157,7 +160,8 @@ def _compared_with_values(
             for index, (one, other) in enumerate(zip(found, second, strict=True)):
                 if np.shape(one) != other.shape:
                     raise Incomparable(f"result {index} has another shape")
-                exact &= _agree(f"result {index}", jnp.asarray(one).astype(other.dtype), other)
+                given_back = jnp.asarray(one).astype(other.dtype)
+                exact &= _agree(f"result {index}", given_back, other, _below(after))
     words = "equal to the bit" if exact else "equal within rounding"
     return protocol.Compared(request.id, True, words, exact)
 
@@ -266,7 +270,13 @@ def _is_float(aval: Any) -> bool:
     return bool(jnp.issubdtype(aval.dtype, jnp.floating))
 
 
-def _agree(what: str, one: Any, other: Any) -> bool:
+def _below(run: _Run) -> float:
+    """The share of the tolerance that a program's results are granted of their root mean square."""
+    has_fft = any(equation.primitive.name == "fft" for equation in _equations(run.jaxpr))
+    return _BELOW_FFT if has_fft else _BELOW
+
+
+def _agree(what: str, one: Any, other: Any, below: float) -> bool:
     """Whether two arrays are equal to the bit. Raises when they are not even equal within rounding."""
     if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
         one, other = jax.random.key_data(one), jax.random.key_data(other)
@@ -283,7 +293,7 @@ def _agree(what: str, one: Any, other: Any) -> bool:
     finite = np.isfinite(a)
     scale = math.sqrt(float(np.mean(np.abs(a[finite]) ** 2))) if finite.any() else 0.0
     with np.errstate(all="ignore"):
-        near = np.abs(a - b) <= tolerance * (np.maximum(np.abs(a), np.abs(b)) + _BELOW * scale)
+        near = np.abs(a - b) <= tolerance * (np.maximum(np.abs(a), np.abs(b)) + below * scale)
     near |= (a == b) | (np.isnan(a) & np.isnan(b))
     if not near.all():
         raise Incomparable(f"{what} is not the same: {_first(a, b, ~near)}")

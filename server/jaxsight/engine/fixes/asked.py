@@ -45,6 +45,9 @@ class Candidate:
     safe: bool = True
     same: bool = True
     """Whether the values are to be the same; where not, types and shapes are all that is compared."""
+    adapted: tuple[Edit, ...] = ()
+    """Where another form of arguments and results is what is changed: the same change with what takes and gives the old form around it.
+    It is compared in place of the change, and never offered."""
 
 
 @dataclass(frozen=True)

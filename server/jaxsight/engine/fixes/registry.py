@@ -8,6 +8,7 @@ from jaxsight.engine.fixes import (
     jx101,
     jx102,
     jx201,
+    jx203,
     jx204,
     jx205,
     jx206,
@@ -37,6 +38,7 @@ FIXES: Mapping[str, Propose] = {
         module.CODE: module.candidates
         for module in (
             jx201,
+            jx203,
             jx204,
             jx205,
             jx206,

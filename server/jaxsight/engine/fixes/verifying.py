@@ -6,7 +6,7 @@ Everything is known by content: the same change of the same function is tried on
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -101,7 +101,7 @@ class Verifying:
 
     async def _harmless(self, workshop: Workshop, view: View, candidate: Candidate) -> bool:
         """Whether the function with its other sets, and the file's others that come to the changed text, compute what they did."""
-        text = _applied(view, candidate)
+        text = applied(view.module.text, candidate.edits)
         chunks = [
             view.module.chunk_at(edit.range.start)
             for edit in candidate.edits
@@ -151,7 +151,7 @@ class Verifying:
         if asked is None:
             return
         for candidate in islice(FIXES[finding.code](asked), _TRIED):
-            question = _changed(workshop, view, candidate)
+            question = _asked(workshop, view, candidate.edits)
             if question is not None:
                 yield candidate, question
 
@@ -175,15 +175,24 @@ class Verifying:
         after = await workshop.trace(question)
         if before is None or after is None:
             return _Verdict("it could not be traced", untold=True)
+        adapted = after
+        if candidate.adapted:
+            around = _asked(workshop, view, candidate.adapted)
+            traced = await workshop.trace(around) if around is not None else None
+            if traced is None:
+                return _Verdict("it could not be traced as it was called", untold=True)
+            adapted = traced
         seen = View(after, question.module, after.question, question.subject)
         if not isinstance(after.reply, Traced):
             why = failures.summary(after.reply, seen)
             return _Verdict(f"it cannot be traced any more: {why}")
         if not isinstance(before.reply, Traced):
             return await self._repaired(workshop, before, after, same=candidate.same)
-        if before.reply.outputs != after.reply.outputs:
-            return _Verdict(f"it gives {after.reply.outputs} instead of {before.reply.outputs}")
-        compared = await workshop.compare(before, after)
+        if not isinstance(adapted.reply, Traced):
+            return _Verdict("it does not take or give another form of the same")
+        if before.reply.outputs != adapted.reply.outputs:
+            return _Verdict(f"it gives {adapted.reply.outputs} instead of {before.reply.outputs}")
+        compared = await workshop.compare(before, adapted)
         if compared is None:
             return _Verdict("it could not be compared", untold=True)
         if isinstance(compared, Died):
@@ -269,15 +278,11 @@ class _Look:
     figures: Figures
 
 
-def _applied(view: View, candidate: Candidate) -> str:
-    return applied(view.module.text, candidate.edits)
-
-
-def _changed(workshop: Workshop, view: View, candidate: Candidate) -> Question | None:
+def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | None:
     """The question that the changed text asks about the same function and set; nothing where it asks none, or the same."""
     before = view.answer.question
     try:
-        text = _applied(view, candidate)
+        text = applied(view.module.text, edits)
     except ValueError:
         return None
     scratch = Document(before.path, text)
