@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 
 from jaxsight import same_jaxpr
@@ -102,3 +106,75 @@ def test_constants_count_by_their_bits():
 
     assert compared(plus(1.0), plus(1.0), X) is None
     assert compared(plus(1.0), plus(2.0), X) is not None
+
+
+def called_back(function):
+    return lambda x: jax.pure_callback(function, X, x)
+
+
+class Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return x * self.factor
+
+    def times(self, x):
+        return x * self.factor
+
+
+class Slotted:
+    __slots__ = ("factor", "later")
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return x * self.factor
+
+
+def added(number):
+    return lambda x, n=number: x + n
+
+
+def captured(held):
+    return lambda x: x + (0 if held is None else 1)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Scaled,
+        Slotted,
+        lambda n: Scaled(n).times,
+        lambda n: functools.partial(np.add, n),
+        lambda n: functools.partial(Scaled(n), out=None),
+        added,
+        lambda n: captured(jax.tree.structure({"a": Scaled(1), f"b{n}": 0})),
+        lambda n: captured([Scaled(n), {n: n}]),
+    ],
+)
+def test_objects_that_say_nothing_of_equality_are_compared_by_what_is_in_them(made):
+    assert compared(called_back(made(1)), called_back(made(1)), X) is None
+    assert compared(called_back(made(1)), called_back(made(2)), X) is not None
+
+
+def test_marks_are_known_by_their_identity():
+    class Mark:
+        pass
+
+    for kind in (object, Mark, lambda: jax.extend.core.Primitive("p")):
+        mark = kind()
+        assert compared(called_back(captured(mark)), called_back(captured(mark)), X) is None
+        other = called_back(captured(kind()))
+        assert compared(called_back(captured(mark)), other, X) is not None
+
+
+def test_objects_that_hold_each_other_are_compared():
+    def ring(factor):
+        one, other = Scaled(factor), Scaled(factor)
+        one.next, other.next = other, one
+        return one
+
+    assert compared(called_back(ring(1)), called_back(ring(1)), X) is None
+    assert compared(called_back(ring(1)), called_back(ring(2)), X) is not None

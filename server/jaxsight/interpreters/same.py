@@ -25,6 +25,7 @@ from jaxsight.interpreters.compat.staging import (
     is_ref,
     opened,
 )
+from jaxsight.interpreters.contents import contents
 from jaxsight.interpreters.depth import room_for_nesting
 
 Token = Hashable
@@ -172,6 +173,8 @@ class Comparison:
         """How many rules of derivatives are around: what was found the same among many was not looked into as far."""
         self._known: dict[tuple[int, int], tuple[Program, Program, int]] = {}
         self._assumed: dict[tuple[Token, Token, tuple[str, ...]], int] = {}
+        self._opening: set[tuple[int, int]] = set()
+        """Objects whose contents are being compared."""
 
     def programs(self, left: Program, right: Program) -> Difference | None:
         try:
@@ -480,11 +483,21 @@ class Comparison:
             self._values(what, left.f, right.f)
             self._values(what, left.params, right.params)
             return
-        if _same_code(left, right):
-            for one, other in zip(_cells(left), _cells(right), strict=True):
-                self._values(what, one, other)
+        self._contents(what, left, right)
+
+    def _contents(self, what: str, left: Any, right: Any) -> None:
+        """Objects that are equal by identity alone, by what is in them. Those that hold each other are the same if nothing else differs."""
+        pair = id(left), id(right)
+        if pair in self._opening:
             return
-        raise Parted(what, left, right)
+        ours, theirs = contents(left), contents(right)
+        if ours is None or theirs is None or len(ours) != len(theirs):
+            raise Parted(what, left, right)
+        self._opening.add(pair)
+        try:
+            self._values(what, ours, theirs)
+        finally:
+            self._opening.discard(pair)
 
 
 def _asked(rule: Callable[..., Answer], *asked: Any) -> Answer | str:
@@ -529,20 +542,6 @@ def _plain_equal(left: Any, right: Any) -> bool:
         return bool(left == right)
     except (TypeError, ValueError, RuntimeError):
         return False
-
-
-def _same_code(left: Any, right: Any) -> bool:
-    """Two closures made by one definition."""
-    code = getattr(left, "__code__", None)
-    return (
-        code is not None
-        and code is getattr(right, "__code__", None)
-        and len(_cells(left)) == len(_cells(right))
-    )
-
-
-def _cells(function: Any) -> list[Any]:
-    return [cell.cell_contents for cell in function.__closure__ or ()]
 
 
 def _sequential(*rules: Any) -> bool:

@@ -9,9 +9,13 @@ from jaxsight.interpreters.compat import parameters as read
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Raw, Return, Statement
-from jaxsight.sourcerizer.names import LONGEST
 from jaxsight.sourcerizer.spelling import value
-from jaxsight.sourcerizer.writer import Scope, sequence
+from jaxsight.sourcerizer.writer import Scope, Writer, sequence
+
+_ZERO = "jax.custom_derivatives.SymbolicZero"
+
+_LONGEST = 20
+"""Characters of a rule's name that says all of its tangents."""
 
 
 def with_symbolic_zeros(
@@ -29,10 +33,8 @@ def with_symbolic_zeros(
     named = [jvp.names.fresh(base) for base in bases]
     derivative = Function(f"{name}_jvp", (primals, tangents), [])
     body = derivative.body
-    body += [
-        Assign(zero, Atom("jax.custom_derivatives.SymbolicZero")),
-        Assign(tuple_(map(Atom, named)), Atom(primals)),
-    ]
+    short_name: Statement = Assign(zero, Atom(_ZERO))
+    body.append(Assign(tuple_(map(Atom, named)), Atom(primals)))
     registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=Atom("True"))
     patterns, may_be = read.absences(params), read.differentiable(params)
     if len(patterns) == 1:
@@ -41,46 +43,62 @@ def with_symbolic_zeros(
         present = iter(dots)
         targets = [Atom("_" if is_zero else next(present)) for is_zero in patterns[0]]
         body += [Assign(tuple_(targets), Atom(tangents)), *statements]
+        body[:0] = [short_name] if any(rule.zeros) else []
         return [derivative, Effect(registered)]
+    chooser = _chooser(home.writer)
     rules: list[tuple[Expr, Expr]] = []
-    refused: read.Refused | None = None
+    refused: list[Expr] = []
+    whys: list[read.Refused] = []
+    answers_zeros = False
     for absent in patterns:
+        told = value(tuple(is_zero for is_zero, may in zip(absent, may_be, strict=True) if may))
         try:
             rule = read.jvp_rule(params, absent)
         except read.Refused as error:
-            refused = refused or error
+            refused.append(told)
+            whys.append(error)
             continue
+        answers_zeros |= any(rule.zeros)
         present_bases = [base for base, is_zero in zip(named, absent, strict=True) if not is_zero]
         words = "_".join(["by", *present_bases])
-        short = words if len(words) <= LONGEST else f"by_{len(present_bases)}_tangents"
+        short = words if len(words) <= _LONGEST else f"by_{len(present_bases)}_tangents"
         dots, statements = _by(jvp.inner(), rule, absent, named, zero)
         function = Function(jvp.names.fresh(short), tuple(dots), statements)
         body.append(function)
-        told = tuple(zero_ for zero_, may in zip(absent, may_be, strict=True) if may)
-        rules.append((value(told), Atom(function.name)))
-    if refused is not None and not rules:
-        raise refused
-    chosen, pattern, given = (jvp.names.fresh(name) for name in ("rules", "zeros", "dots"))
-    by_pattern = f"{chosen}[{pattern}]"
-    if refused is not None:
-        why = spelling.text(f"no derivative of {called} with these zeros: {refused}")
+        rules.append((told, Atom(function.name)))
+    if not rules:
+        raise whys[0]
+    if refused:
+        why = spelling.text(f"no derivative of {called} with these zeros: {whys[0]}")
         no_rule = jvp.names.fresh("no_rule")
         body.append(Function(no_rule, ("*_",), [Effect(call("raise NotImplementedError", why))]))
-        by_pattern = f"{chosen}.get({pattern}, {no_rule})"
+        rules += [(told, Atom(no_rule)) for told in refused]
+    dots_of: Expr = Atom(tangents)
     if not all(may_be):  # integers have no tangents
-        some = [Atom(f"{tangents}[{i}]") for i, may in enumerate(may_be) if may]
-        body.append(Assign(tangents, tuple_(some)))
-    body += [
-        Assign(chosen, dict_(rules)),
+        dots_of = tuple_(Atom(f"{tangents}[{i}]") for i, may in enumerate(may_be) if may)
+    body[:0] = [short_name] if answers_zeros else []
+    chosen = jvp.names.fresh("rules")
+    body += [Assign(chosen, dict_(rules)), Return(call(chooser, Atom(chosen), dots_of))]
+    return [derivative, Effect(registered)]
+
+
+def _chooser(writer: Writer) -> str:
+    """The function of the module that calls the rule for the tangents that are zero."""
+    name = "by_zeros"
+    if any(isinstance(found, Function) and found.name == name for found in writer.functions):
+        return name
+    writer.names.keep(name)
+    body: list[Statement] = [
         Raw(
             [
-                f"{pattern} = tuple(type(dot) is {zero} for dot in {tangents})",
-                f"{given} = (dot for dot in {tangents} if type(dot) is not {zero})",
-                f"return {by_pattern}(*{given})",
+                f"zero = {_ZERO}",
+                "zeros = tuple(type(dot) is zero for dot in tangents)",
+                "return rules[zeros](*(dot for dot in tangents if type(dot) is not zero))",
             ]
-        ),
+        )
     ]
-    return [derivative, Effect(registered)]
+    writer.functions.append(Function(name, ("rules", "tangents"), body))
+    return name
 
 
 def _by(

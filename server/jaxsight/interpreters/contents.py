@@ -1,0 +1,105 @@
+"""What an object consists of, for comparing two that are equal by identity alone: closures, methods, partial functions, structures of pytrees,
+objects of classes written in Python.
+
+It must hold all that may make the object behave in another way, or be refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import jax
+import jax.extend.core
+
+_POINTER = 8
+"""Bytes that an object has for each slot of its class."""
+
+_KNOWN_BY_IDENTITY = (type, jax.core.Tracer, jax.extend.core.Primitive)
+"""Others keep for these what they do."""
+
+
+def contents(value: Any) -> tuple[Any, ...] | None:
+    """The parts of an object; None for one that may have more than can be seen, or nothing but its identity."""
+    match value:
+        case types.FunctionType():
+            return _function(value)
+        case types.MethodType():
+            return (value.__func__, value.__self__)
+        case functools.partial():
+            return (value.func, value.args, value.keywords, vars(value))
+        case jax.tree_util.PyTreeDef():
+            return (value.num_leaves, value.node_data(), value.children())
+        case _:
+            return _attributes(value)
+
+
+def _function(function: types.FunctionType) -> tuple[Any, ...]:
+    cells = tuple(_held(cell) for cell in function.__closure__ or ())
+    return (
+        Identity(function.__code__),
+        Identity(function.__globals__),
+        function.__defaults__,
+        function.__kwdefaults__,
+        vars(function),
+        cells,
+    )
+
+
+def _held(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _NOTHING
+
+
+class Identity:
+    """A part that has to be the very same object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+_NOTHING = Identity(None)
+"""In a cell that is not set, or in place of an attribute."""
+
+
+def _attributes(value: Any) -> tuple[Any, ...] | None:
+    cls = type(value)
+    if isinstance(value, _KNOWN_BY_IDENTITY) or not all(
+        _is_transparent(base) for base in cls.__mro__
+    ):
+        return None
+    slots = [name for base in cls.__mro__ for name in _slots(base)]
+    held = dict(getattr(value, "__dict__", {}))
+    if not slots and not held:
+        return None  # a mark, that is known by its identity
+    return (held, *(getattr(value, name, _NOTHING) for name in slots))
+
+
+def _is_transparent(base: type) -> bool:
+    """Whether a class adds no state but attributes: it is written in Python, and finds them as usual."""
+    if base is object:
+        return True
+    bookkeeping = sum(name in vars(base) for name in ("__dict__", "__weakref__"))
+    own = base.__basicsize__ - (base.__base__ or object).__basicsize__
+    return (
+        own <= _POINTER * (len(_slots(base)) + bookkeeping)
+        and base.__base__ is not None
+        and not {"__getattribute__", "__getattr__"} & vars(base).keys()
+    )
+
+
+def _slots(base: type) -> list[str]:
+    """Attributes that a class has room for itself, by the names that they are read by."""
+    found = vars(base).items()
+    return [name for name, made in found if isinstance(made, types.MemberDescriptorType)]
