@@ -171,6 +171,16 @@ def test_what_cannot_be_shown_is_one_clear_line_and_exit_status_2(
     assert done.stderr.startswith(f"error: {said}\n")
 
 
+def test_example_inputs_that_are_not_understood_are_told_where_they_stand(project: Path) -> None:
+    text = 'def {}(x):\n    """\n    Example inputs:\n        x: f31[8]\n    """\n    return x\n'
+    (project / "typos.py").write_text(text.format("one") + text.format("two"))
+    done = jaxsight("kernels", "typos.py:two", cwd=project)
+    assert done.returncode == 2
+    assert done.stderr.endswith("error: the example inputs of two are not understood\n")
+    assert "typos.py:10:12" in done.stdout
+    assert "typos.py:4:12" not in done.stdout
+
+
 def test_an_interpreter_without_jax_is_named_with_the_way_out(
     project: Path, tmp_path: Path
 ) -> None:

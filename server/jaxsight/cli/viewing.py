@@ -11,6 +11,7 @@ from jaxsight.cli.running import Running
 from jaxsight.cli.sources import Address
 from jaxsight.engine import failures
 from jaxsight.engine.module import Module
+from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 
 
@@ -28,12 +29,21 @@ async def viewed(
     try:
         view = await run.get(run.session.view(path, address.function, set_name))
     except LookupError as error:
+        own = _range(address.function, source)
         for finding in await run.get(run.session.findings(path, patience=0)):
-            console.print(report(Reported(path, source, finding)))
+            if own is not None and own.start <= finding.range.start < own.end:
+                console.print(report(Reported(path, source, finding)))
         raise CommandError(str(error.args[0])) from error
     for finding in failures.findings(view):
         console.print(report(Reported(path, source, finding)))
     return view
+
+
+def _range(name: str, source: str) -> Range | None:
+    for chunk, function in Module.parse(source).functions:
+        if function.qualname == name:
+            return function.range.shifted(chunk.first_line)
+    return None
 
 
 def _check_function(run: Running, address: Address, source: str) -> None:

@@ -134,10 +134,14 @@ def answer(request: Compile) -> Compiled | NotCompiled:
         bytes_accessed=compiled.bytes_accessed,
         jaxlib=xla.JAXLIB,
         platform=device.device.platform_version,
-        notes=device.notes if _has_choices(graph) else (),
+        notes=_notes(device.notes, graph),
     )
 
 
-def _has_choices(graph: Graph) -> bool:
-    """Whether there is anything that autotuning would choose."""
-    return any(kernel.ends_because in ("matmul", "convolution") for kernel in graph.kernels)
+def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
+    """Those of a device's notes that say something of these kernels."""
+    from jaxsight.compiler import devices
+
+    ends = {kernel.ends_because for kernel in graph.kernels}
+    about = {devices.GUESSED: {"matmul", "convolution"}, devices.SORTS: {"sort"}}
+    return tuple(note for note in notes if about[note] & ends)

@@ -723,8 +723,10 @@ class Session:
         if document is None:
             raise LookupError(f"{path} is not open")
         for subject in self._subjects(document):
-            if subject.name == function and subject.examples.sets:
-                return document, subject
+            if subject.name == function:
+                if subject.examples.sets:
+                    return document, subject
+                raise LookupError(f"the example inputs of {function} are not understood")
         known = {f.qualname for _, f in document.module.functions}
         if function in known:
             raise LookupError(
