@@ -128,6 +128,19 @@ async def test_going_back_to_an_earlier_text_costs_no_trace(editing: Session, fi
     editing.close(file)
 
 
+async def test_half_a_name_keeps_the_hints_below_it_marked(editing: Session, file: str) -> None:
+    editing.open(file, SOURCE)
+    await trace_id(editing, file)
+    typing = SOURCE.replace("    y = helper(x)\n", "    z = helper(x)\n    m\n    y = helper(x)\n")
+    editing.change(file, typing)
+    shown = with_hints(typing, await editing.hints(file, wait=True))
+    assert "    z⟦: f32[3]⟧ = helper(x)\n    m\n    y⟦?: f32[3]⟧ = helper(x)\n" in shown
+    changed = typing.replace("    m\n    y = helper(x)", "    m\n    y = 3")
+    editing.change(file, changed)
+    assert "y = 3\n" in with_hints(changed, await editing.hints(file, wait=True))
+    editing.close(file)
+
+
 async def test_a_syntax_error_keeps_the_last_good_answers_shifted_and_marked(
     editing: Session, file: str
 ) -> None:

@@ -42,6 +42,7 @@ class Answering:
         self._documents = documents
         self._answers: Recent[str, Answer] = Recent(ANSWERS_KEPT)
         self._latest: dict[tuple[str, str, str], Answer] = {}
+        self._traced: dict[tuple[str, str, str], Answer] = {}
         self._running: dict[tuple[str, str, str], _Running] = {}
         self._seconds: dict[str, float] = {}
 
@@ -52,12 +53,16 @@ class Answering:
             self._version(path) != version for path, version in answer.versions.items()
         ):
             return None
-        self._latest[_unit(question)] = answer
+        self._keep(answer)
         return answer
 
     def latest(self, path: str, function: str, set_name: str) -> Answer | None:
         """The last answer about this function, whatever its text was then."""
         return self._latest.get((path, function, set_name))
+
+    def traced(self, path: str, function: str, set_name: str) -> Answer | None:
+        """The last answer about this function that is a trace, not an error."""
+        return self._traced.get((path, function, set_name))
 
     def seconds(self, path: str) -> float:
         """How long the last trace for this file took; 0 before the first."""
@@ -93,8 +98,9 @@ class Answering:
 
     def forget(self, path: str) -> None:
         """The file was closed: nobody will ask what it last looked like."""
-        for unit in [unit for unit in self._latest if unit[0] == path]:
-            del self._latest[unit]
+        for kept in (self._latest, self._traced):
+            for unit in [unit for unit in kept if unit[0] == path]:
+                del kept[unit]
         self.cancel(path)
 
     def cancel(self, path: str) -> None:
@@ -119,8 +125,14 @@ class Answering:
         answer = Answer(question, reply, {path: self._version(path) for path in modules})
         if not (isinstance(reply, Died) and reply.external):
             self._answers.put(question.key, answer)
-        self._latest[_unit(question)] = answer
+        self._keep(answer)
         return answer
+
+    def _keep(self, answer: Answer) -> None:
+        unit = _unit(answer.question)
+        self._latest[unit] = answer
+        if isinstance(answer.reply, Traced):
+            self._traced[unit] = answer
 
     def _ended(self, unit: tuple[str, str, str], task: asyncio.Task[Answer]) -> None:
         if not task.cancelled():

@@ -92,7 +92,7 @@ class Session:
         self._answering = Answering(self._documents)
         self._chosen: dict[tuple[str, str], str] = {}
         self._background: dict[str, asyncio.Task[None]] = {}
-        self._made: dict[tuple[str, str], View] = {}
+        self._made: dict[tuple[str, str, bool], View] = {}
         self._sources = Sources(self._projects.locate)
         self._compiling: Compiling | None = None
         self._fixing = Fixing.of(self._documents, self._projects.of, self._compile)
@@ -163,8 +163,8 @@ class Session:
             task.cancel()
         self._answering.forget(path)
         self._fixing.stop(path)
-        for key in [key for key in self._made if key[0] == path]:
-            del self._made[key]
+        for unit in [unit for unit in self._made if unit[0] == path]:
+            del self._made[unit]
         for key in [key for key in self._compiled if key[0] == path]:
             del self._compiled[key]
             self._saved.pop(key, None)
@@ -234,6 +234,8 @@ class Session:
             for view in views:
                 await self._result(view)
             views = await self._views(document, None)
+        # Half of a name that someone is typing is an error: what stands around it keeps its hints.
+        views += [last for view in views if (last := self._last_traced(document, view)) is not None]
         shapes = self._shape_hints(document, views, range) if wanted.shapes else []
         kernels = [
             hint
@@ -246,11 +248,16 @@ class Session:
         self, document: Document, views: Sequence[View], range: Range | None
     ) -> list[Hint]:
         hints: dict[Range, Hint] = {}
+        fresh: set[Range] = set()
         for view in sorted(views, key=lambda view: view.stale):
             own = view.subject_range
             targets: list[tuple[Range, Observation]] = []
             for place, observation in view.observed.items():
                 if observation.kind != "target" or (range is not None and not range.touches(place)):
+                    continue
+                if not view.stale:
+                    fresh.add(place)
+                elif place in fresh:
                     continue
                 if place in hints and (view.stale or place.start not in own):
                     continue
@@ -879,12 +886,21 @@ class Session:
                 views.append(self._seen(answer, module, now, subject))
         return views
 
+    def _last_traced(self, document: Document, view: View) -> View | None:
+        """The last trace of a function that can now not be traced, seen in the text of now."""
+        if isinstance(view.answer.reply, Traced):
+            return None
+        question = view.answer.question
+        last = self._answering.traced(question.path, view.subject.name, question.set.name)
+        return None if last is None else self._seen(last, document.module, None, view.subject)
+
     def _seen(self, answer: Answer, module: Module, now: Question | None, subject: Subject) -> View:
         """The answer in the module; the view of a moment ago where nothing changed, for moving spans takes time."""
-        made = self._made.get((answer.question.path, subject.name))
+        unit = answer.question.path, subject.name, now is None
+        made = self._made.get(unit)
         if made is None or not made.still(answer, module, now):
             made = View(answer, module, now, subject)
-            self._made[answer.question.path, subject.name] = made
+            self._made[unit] = made
         return made
 
     async def _ask(self, question: Question, *, waiting: bool) -> Answer:
