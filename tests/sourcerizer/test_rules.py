@@ -89,6 +89,37 @@ def test_function_that_was_cut_within_rules_is_whole_outside_of_them(
     np.testing.assert_array_equal(np.asarray(expected), np.asarray(found))
 
 
+def test_function_that_calls_one_that_was_cut_is_whole_outside_of_rules(
+    round_trip: RoundTrip,
+) -> None:
+    def calling(*others: Any) -> Any:
+        @jax.custom_jvp
+        def f(x: Any) -> Any:
+            return x * len(others)
+
+        @f.defjvp
+        def rule(primals: Any, tangents: Any) -> Any:
+            (dot,) = tangents
+            for other in others:
+                dot = dot + other(dot)
+            return f(*primals), dot
+
+        return f
+
+    inner = calling()
+    shared = calling(inner)
+    outer = calling(calling(calling(inner), shared))
+
+    def both(x: Any) -> Any:
+        return outer(x) + shared(x)
+
+    made = load(round_trip(both, X))
+    expected, found = (
+        jax.make_jaxpr(_derivative(_derivative(function)))(X) for function in (both, made)
+    )
+    assert same_jaxpr(expected, found) is None
+
+
 def test_order_of_what_a_function_with_rules_captures_does_not_count() -> None:
     def made(first: str) -> Any:
         def outer(a: Any, b: Any, x: Any) -> Any:

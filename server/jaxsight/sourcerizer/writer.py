@@ -309,6 +309,7 @@ class Writer:
         """
         known = self._shared.get(key)
         if known is not None and known[2] <= self._rules:
+            self._cut += known[2] > 0
             return Atom(known[1])
         cut = self._cut
         stand_in = f"{STAND_IN}{len(self._building)}__"
@@ -335,6 +336,7 @@ class Writer:
         """As `shared`, for a function whose rules may call itself; known by its rule and its program."""
         for known, name, rules in self._customs.get(identity, ()):
             if rules <= self._rules and Comparison().programs(known, program) is None:
+                self._cut += rules > 0
                 return Atom(name)
         entries = self._customs.setdefault(identity, [])
 
