@@ -127,3 +127,39 @@ async def test_codes_are_ignored_by_target(
     codes = {finding.code for finding in await session.findings(path, kernels=True)}
     session.close(path)
     assert ("JX201" in codes) == told
+
+
+DEAD = '''\
+import jax.numpy as jnp
+from jax import nn
+
+
+def normalized(x):
+    """
+    Example inputs:
+        x: f32[8, 4]
+    """
+    total = nn.logsumexp(x, axis=-1, keepdims=True)
+    return x - total
+
+
+def forgets(x):
+    """
+    Example inputs:
+        x: f32[8, 4]
+    """
+    total = nn.logsumexp(x, axis=-1)
+    return x
+'''
+
+
+async def test_what_a_library_makes_for_nothing_is_its_own_business(
+    tmp_path: Path, session: Session
+) -> None:
+    settings = {"python": sys.executable, "target": "cpu", "select": ["JX412"], **QUIET}
+    session.configure([str(tmp_path)], settings)
+    path = str(tmp_path / "dead.py")
+    session.open(path, DEAD)
+    found = await session.findings(path, kernels=False)
+    session.close(path)
+    assert {finding.range.start.line + 1 for finding in found} == {19}

@@ -497,6 +497,50 @@ CASES = [
         "Make `x` safe where the condition does not hold (NaN or infinite gradients 6 → 0)",
     ),
     case(
+        "JX405",
+        '''
+        def sinc(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            small = jnp.abs(x) < 1e-3
+            return jax.lax.select(small, 1 - x**2 / 6, jnp.sin(x) / x)
+        ''',
+        '''
+        def sinc(x):
+            """
+            Example inputs:
+                x: f32[8]
+            """
+            small = jnp.abs(x) < 1e-3
+            safe = jnp.where(small, 1.0, x)
+            return jax.lax.select(small, 1 - x**2 / 6, jnp.sin(safe) / safe)
+        ''',
+        "Make `x` safe where the condition does not hold (NaN or infinite gradients 2 → 0)",
+    ),
+    case(
+        "JX404",
+        '''
+        def last(x):
+            """
+            Example inputs:
+                x: f32[4, 3]
+            """
+            return x.at[4].set(0.0)
+        ''',
+        '''
+        def last(x):
+            """
+            Example inputs:
+                x: f32[4, 3]
+            """
+            return x.at[3].set(0.0)
+        ''',
+        "Take the last index, 3",
+        safe=False,
+    ),
+    case(
         "JX407",
         '''
         from functools import partial

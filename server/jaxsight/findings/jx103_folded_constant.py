@@ -20,10 +20,10 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if not constant.folded or constant.value.bytes < LARGE:
             continue
         at = next((path for path in constant.equations if path in reading.flow.steps), "")
-        what = reading.quoted(at) if at else "this function"
+        what = f"{reading.quoted(at)} was folded into" if at else "XLA made"
         yield Noticed(
             CODE,
-            f"{what} was folded into a constant of {size(constant.value.bytes)} ({constant.value.text}) that lies in the executable "
+            f"{what} a constant of {size(constant.value.bytes)} ({constant.value.text}) that lies in the executable "
             f"and in device memory (compiled in {took:.1f} s). Compute it from `jnp.arange` or `jax.lax.iota` where it is used "
             "(`jnp.where(i == k, …)`), or make it an argument.",
             at,

@@ -24,14 +24,15 @@ _REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each such reduction whose kernel another kernel waits for."""
+    """Each such reduction whose kernel another one waits for that could have it in itself: a fusion, not a product or a sort."""
     if reading.compiled is None:
         return
     graph = reading.compiled.graph
     awaited = {
         edge.source.index
         for edge in graph.edges
-        if edge.source.what == "kernel" and edge.target.what == "kernel"
+        if edge.source.what == edge.target.what == "kernel"
+        and graph.kernels[edge.target.index].kind == "fusion"
     }
     told: set[object] = set()
     for index, kernel in enumerate(graph.kernels):

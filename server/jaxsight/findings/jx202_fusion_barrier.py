@@ -16,14 +16,16 @@ _WORDS = {"fft": "an FFT", "optimization_barrier": "an `optimization_barrier`"}
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each such operation, once."""
+    """Each such operation, once for each place."""
     if reading.compiled is None:
         return
     graph = reading.compiled.graph
-    told: set[str] = set()
+    told: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
-        if kernel.ends_because in BARRIERS and kernel.ends_at and kernel.ends_at not in told:
-            told.add(kernel.ends_at)
+        step = reading.flow.steps.get(kernel.ends_at)
+        place = step.span if step is not None and step.span is not None else kernel.ends_at
+        if kernel.ends_because in BARRIERS and place and place not in told:
+            told.add(place)
             yield Noticed(
                 CODE,
                 f"{reading.quoted(kernel.ends_at)} ends kernel {index + 1} of {graph.kernel_count} ({kernel.what}): nothing fuses "

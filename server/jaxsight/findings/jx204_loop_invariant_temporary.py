@@ -9,13 +9,16 @@ from jaxsight.findings.reading import ELEMENTWISE, MIB, SHAPED, Reading, capture
 
 CODE = "JX204"
 LARGE = MIB // 2
+_LOOPS = ("scan", "fori_loop", "while_loop", "map")
 _CHEAP = ELEMENTWISE | SHAPED | {"iota", "concatenate"}
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each array that a loop captures, of half a mebibyte or more, made from counters and small things alone."""
+    """Each array that a loop of the user's captures, of half a mebibyte or more, made from counters and small things alone."""
     flow = reading.flow
     for step in flow.steps.values():
+        if not reading.wrote(step.path, *_LOOPS):
+            continue
         for number in captured(step):
             value = flow.value(number)
             maker = flow.made_by(number)

@@ -24,6 +24,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if (
             step.primitive in _HEAVY
             and step.span is not None
+            and not step.backward
             and "/" not in path.replace("/body/", ".")
         ):
             kind = step.primitive, step.span, step.parameters, flow.value(step.results[0]).text
@@ -54,9 +55,10 @@ def _independent(reading: Reading, paths: list[str]) -> bool:
     flow = reading.flow
     few = set(paths[:4])
     for path in paths[:4]:
-        above = flow.above(flow.steps[path].operands[0], lambda step: True, most=2000)
-        if any(step.path in few and step.path != path for step in above):
-            return False
+        for number in flow.steps[path].operands:
+            above = flow.above(number, lambda step: True, most=2000)
+            if any(step.path in few and step.path != path for step in above):
+                return False
     return True
 
 

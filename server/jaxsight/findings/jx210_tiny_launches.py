@@ -35,11 +35,11 @@ def find(reading: Reading) -> Iterator[Noticed]:
         small = sum(kernel.launches for kernel in tiny)
         if small < MANY or small * 2 < launches:
             continue
-        touched = sum((k.bytes_in + k.bytes_out) * k.launches for k in tiny) / small
+        of_them = "all" if small == launches else f"{small:,}"
         rounds = f" in {loop.trips:,} rounds" if loop.trips is not None else ""
         yield Noticed(
             CODE,
-            f"{reading.quoted(loop.equation)} launches {launches:,} kernels{rounds}, {small:,} of which touch {size(touched)} on average: "
+            f"{reading.quoted(loop.equation)} launches {launches:,} kernels{rounds}, {of_them} of them for {size(TINY)} or less: "
             f"launching alone takes about {launches * _LAUNCH * 1000:.0f} ms. Do more in each round "
             "(`unroll=`, `jax.vmap` over independent problems), or let an associative scan take the loop's place.",
             loop.equation,

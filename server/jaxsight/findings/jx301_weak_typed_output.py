@@ -13,7 +13,7 @@ CODE = "JX301"
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each weakly typed result that may be given back: for an argument of its type no other result is left, or there is no argument but keys.
+    """Each weakly typed result that may be given back: for an argument of its type no other result is left, or there are no arguments but keys.
 
     What is weak because an argument is was weak before, and is no other type when it is given back.
     """
@@ -21,7 +21,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
     given = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
     free = Counter((value.dtype, value.shape) for value in given if not value.weak)
     free -= Counter((v.dtype, v.shape) for v in map(flow.value, flow.outputs) if not v.weak)
-    makes = all(value.dtype.startswith("key") for value in given)
+    makes = bool(given) and all(value.dtype.startswith("key") for value in given)
     for number in dict.fromkeys(flow.outputs):
         value = flow.values[number]
         again = free[value.dtype, value.shape] > 0

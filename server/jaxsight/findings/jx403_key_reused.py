@@ -6,6 +6,7 @@ recognised by its error. As there, drawing and splitting consume a key, `fold_in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,6 +23,13 @@ _MOVES = frozenset(
     {"slice", "squeeze", "reshape", "unstack", "random_wrap", "random_unwrap", "dynamic_slice", "expand_dims"}
 )  # fmt: skip
 _LOOPS = frozenset({"scan", "while"})
+
+_DRAWS = re.compile(
+    r"random\.\w+\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|dirichlet|double_sided_maxwell|exponential|gamma|geometric|"
+    r"gumbel|laplace|loggamma|logistic|lognormal|maxwell|multinomial|multivariate_normal|normal|orthogonal|pareto|permutation|poisson|rademacher|randint|rayleigh|"
+    r"split|triangular|truncated_normal|uniform|wald|weibull_min)\("
+)
+"""Calls of functions of `jax.random`, whatever that is called here."""
 
 Token = object
 
@@ -85,8 +93,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
 
 def _drawn(reading: Reading, step: Step) -> bool:
     """Whether the user's own expression draws: what a library does with a key inside of one call is its own business."""
-    text = reading.quote(step.path)
-    return "random." in text and text.count("(") >= 1
+    return _DRAWS.search(reading.quote(step.path)) is not None
 
 
 def _excluded(flow: Flow, one: Step, other: Step) -> bool:

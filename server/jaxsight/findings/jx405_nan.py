@@ -151,17 +151,36 @@ def _parts(flow: Flow, step: Step, true: bool) -> Iterator[_Part]:
         told = comparison if index == 0 else _TURNED.get(comparison, comparison)
         numbers = _numbers(told, bound)
         yield _Part(frozenset(side), numbers)
-        maker = next(
-            (m for n in side if (m := flow.made_by(n)) is not None and m.primitive == "abs"), None
-        )
-        if maker is not None:
-            negative = tuple(_Numbers(-n.most, -n.least, n.closed) for n in numbers)
-            inner = _roots(flow, maker.operands[0])
-            if bound is not None and told in ("lt", "le"):
-                between = _Numbers(-bound, bound, told == "le")
-                yield _Part(frozenset(inner), (between,))
-            else:
-                yield _Part(frozenset(inner), (*numbers, *negative))
+        for maker in filter(None, map(flow.made_by, side)):
+            inner = _inner(maker, numbers)
+            if inner:
+                yield _Part(frozenset(_roots(flow, maker.operands[0])), inner)
+
+
+def _inner(step: Step, numbers: Sequence[_Numbers]) -> tuple[_Numbers, ...]:
+    """For which numbers an absolute value or a root is one of these."""
+    match step.primitive:
+        case "abs":
+            positive = [_Numbers(max(n.least, 0), n.most, n.closed) for n in numbers if n.most >= 0]
+            return tuple(
+                each
+                for n in positive
+                for each in (
+                    [_Numbers(-n.most, n.most, n.closed)]
+                    if n.least == 0
+                    else [n, _Numbers(-n.most, -n.least, n.closed)]
+                )
+            )
+        case "sqrt":
+            return tuple(
+                _Numbers(n.least**2 if n.least > 0 else -math.inf, n.most**2, n.closed)
+                if n.least < n.most or n.least > 0
+                else _Numbers(0, 0)
+                for n in numbers
+                if n.most >= 0
+            )
+        case _:
+            return ()
 
 
 def _numbers(comparison: str, bound: float | None) -> tuple[_Numbers, ...]:

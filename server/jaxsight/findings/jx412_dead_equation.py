@@ -11,13 +11,24 @@ CODE = "JX412"
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each equation of the function itself whose results neither it nor its caller reads; of a chain of them the last."""
+    """Each expression of the function itself that neither it nor its caller reads anything of; of a chain of them the last.
+
+    What a library's function makes for nothing in a call that gives something is its own business.
+    """
     flow = reading.flow
     wanted = set(flow.outputs)
     if any(step.backward for step in flow.steps.values()):
         return  # a derivative drops what it does not need
+    useful = {
+        step.span
+        for step in flow.steps.values()
+        if any(
+            number in wanted or any(user.span != step.span for user in flow.used_by(number))
+            for number in step.results
+        )
+    }
     for path, step in flow.steps.items():
-        if "/" in path or not step.results or step.bodies:
+        if step.span in useful or "/" in path or not step.results or step.bodies:
             continue
         if any(number in wanted or flow.used_by(number) for number in step.results):
             continue

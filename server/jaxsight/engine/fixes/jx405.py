@@ -23,19 +23,38 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
             continue
         condition, *cases = call.args
         for case in (0, 1):
-            for compared in _compared(condition):
+            for compared in _compared(asked, _named(asked, condition)):
                 uses = [node for node in ast.walk(cases[case]) if same(node, compared)]
                 if uses:
                     yield from _guarded(asked, call, compared, uses, case)
         return
 
 
-def _compared(condition: ast.expr) -> Iterator[ast.expr]:
-    """What a condition is about: the sides of comparisons, and the names in them."""
+def _named(asked: Asked, condition: ast.expr) -> ast.expr:
+    """What a condition that is a name was assigned, where it was assigned once."""
+    function = asked.function(condition)
+    if not isinstance(condition, ast.Name) or function is None:
+        return condition
+    values = [
+        node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id == condition.id
+    ]
+    return values[0] if len(values) == 1 else condition
+
+
+def _compared(asked: Asked, condition: ast.expr) -> Iterator[ast.expr]:
+    """What a condition is about: the sides of comparisons, and the names in them but those of modules."""
     told: set[str] = set()
+    modules = set(asked.imports.values())
     for node in ast.walk(condition):
         sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
-        for side in (*sides, *([node] if isinstance(node, ast.Name) else [])):
+        for side in (
+            *sides,
+            *([node] if isinstance(node, ast.Name) and node.id not in modules else []),
+        ):
             if not isinstance(side, ast.Constant) and ast.dump(side) not in told:
                 told.add(ast.dump(side))
                 yield side
@@ -49,7 +68,9 @@ def _guarded(
     title = f"Make `{value}` safe where the condition does not hold"
     for safe in _SAFE:
         pair = f"{value}, {safe}" if case == 0 else f"{safe}, {value}"
-        guarded = f"{asked.text(call.func)}({condition}, {pair})"
+        # `lax.select` wants arrays of one shape, so a number is chosen by `where`.
+        where = f"{asked.jnp}.where" if asked.jnp else asked.text(call.func)
+        guarded = f"{where}({condition}, {pair})"
         if statement is None:
             name = guarded
             edits = []
