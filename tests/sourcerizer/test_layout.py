@@ -14,9 +14,10 @@ import pytest
 from jax import lax
 
 from jaxsight.sourcerizer.api import write
-from jaxsight.sourcerizer.exprs import Atom, call
+from jaxsight.sourcerizer.exprs import Atom, Attribute, Index, call
 from jaxsight.sourcerizer.layout import assign
 from jaxsight.sourcerizer.options import Options
+from tests.sourcerizer.gate import check_format
 
 RUFF = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))
 X = np.ones((3, 4), np.float32)
@@ -73,3 +74,15 @@ def test_a_call_whose_name_does_not_fit_beside_its_target_stands_in_parentheses(
         f"        {function}(x)",
         "    )",
     ]
+
+
+def test_an_attribute_that_does_not_fit_beside_its_target_stands_in_parentheses(tmp_path):
+    held = Index(Attribute(Atom("state"), "inner_states"), (Atom('"momentum_of_the_muon"'),))
+    chain = Attribute(Index(Attribute(held, "inner_state"), (Atom("0"),)), "coefficients")
+    lines = assign("state_inner_states_muon_inner", chain, "")
+    assert lines == [
+        "state_inner_states_muon_inner = (",
+        '    state.inner_states["momentum_of_the_muon"].inner_state[0].coefficients',
+        ")",
+    ]
+    check_format("\n".join(lines) + "\n")

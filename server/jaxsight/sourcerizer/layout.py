@@ -242,11 +242,25 @@ def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
     if isinstance(value, (Binary, Unary)) and len(f"{indent}{before}{flat(value)}") > WIDTH:
         inner = indent + STEP
         return [f"{indent}{before}(", *_operands(value, inner), f"{indent})"]
+    if _is_chain(value) and len(f"{indent}{before}{flat(value)}") > WIDTH:
+        inner = indent + STEP
+        if len(f"{inner}{flat(value)}") <= WIDTH:
+            return [f"{indent}{before}(", f"{inner}{flat(value)}", f"{indent})"]
     if isinstance(value, (Call, Index)) and len(f"{indent}{before}{_head(value)}") > WIDTH:
         inner = indent + STEP
         if len(f"{inner}{_head(value)}") <= WIDTH:
             return [f"{indent}{before}(", *broken(value, inner, "", ""), f"{indent})"]
     return broken(value, indent, before, "")
+
+
+def _is_chain(value: Expr) -> bool:
+    """Whether it is the attribute of something, without a call in it that could be broken."""
+    if not isinstance(value, Attribute):
+        return False
+    inside: Expr = value
+    while isinstance(inside, (Attribute, Index)):
+        inside = inside.value
+    return isinstance(inside, Atom)
 
 
 def _operands(value: Expr, indent: str) -> list[str]:
