@@ -101,6 +101,16 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
     },
     markdown: { isTrusted: { enabledCommands: ["jaxsight.show", "jaxsight.chooseSet"] } },
     middleware: {
+      provideInlayHints: async (document, range, token, next) => {
+        // VS Code would draw hints of a text that has changed on the way, at the lines of before.
+        for (;;) {
+          const { version } = document;
+          const hints = await next(document, range, token);
+          if (document.version === version || token.isCancellationRequested) {
+            return hints;
+          }
+        }
+      },
       window: {
         showDocument: async (parameters, token, next) => {
           const uri = vscode.Uri.parse(parameters.uri);
