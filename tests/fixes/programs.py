@@ -596,6 +596,25 @@ CASES = [
 ]
 
 LEFT = {
+    "a decorator would make it anew under any name": (
+        "JX303",
+        '''
+        import functools
+
+
+        def sloped(x):
+            """
+            Example inputs:
+                x: f32[3]
+            """
+
+            @functools.partial(jax.jit, static_argnums=1)
+            def loss(v, power):
+                return jnp.sum(v**power)
+
+            return jax.grad(loss)(x, 2)
+        ''',
+    ),
     "in 32 bits the numbers would be others": (
         "JX101",
         '''

@@ -23,7 +23,10 @@ _JITS = frozenset(
         "equinox.filter_jit",
     }
 )
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ONCE = frozenset({"main", "init", "setup", "post_init"})
+"""Functions that run once, so what they compile is compiled once; without underscores."""
 _LOOPS = (
     ast.For,
     ast.While,
@@ -44,7 +47,10 @@ class Again:
 
 
 def find(tree: ast.Module) -> Iterator[Again]:
-    """Each `jax.jit(…)` in a loop of what is not the same function each time, and each that is made and called in one expression in a function."""
+    """Each `jax.jit(…)` in a loop of what is a new function each time; each that is made of one in a function and called there once, at once or by its name.
+
+    What stands in a jitted function is traced with it, once, and not spoken of.
+    """
     yield from _within(tree, (), set())
 
 
@@ -53,6 +59,11 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
         inside = (*around, node)
         names = local
         if isinstance(child, _FUNCTIONS):
+            again = _decorated(child, inside)
+            if again is not None:
+                yield again
+            if any(map(_is_jit, child.decorator_list)):
+                continue
             names = {
                 each.name
                 for each in ast.walk(child)
@@ -65,35 +76,120 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
         yield from _within(child, inside, names)
 
 
+def _is_jit(decorator: ast.expr) -> bool:
+    """`@jax.jit`, `@jax.jit(…)`, `@partial(jax.jit, …)`."""
+    if not isinstance(decorator, ast.Call):
+        return _dotted(decorator) in _JITS
+    if _last(decorator.func) == "partial" and decorator.args:
+        return _dotted(decorator.args[0]) in _JITS
+    return _dotted(decorator.func) in _JITS
+
+
+def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> Again | None:
+    """A function that is jitted by a decorator in another one and called there once."""
+    scope = _scope(around)
+    decorator = next(filter(_is_jit, function.decorator_list), None)
+    if decorator is None or not isinstance(scope, _FUNCTIONS) or _runs_once(scope):
+        return None
+    if not _called_once(scope, function.name, function):
+        return None
+    return Again(decorator, _each_call("a function that is made here, called once", scope))
+
+
 def _why(call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> str:
     function = call.args[0]
-    scope = next((n for n in reversed(around) if isinstance(n, (*_FUNCTIONS, ast.Lambda))), None)
+    scope = _scope(around)
     since = around[around.index(scope) :] if scope is not None else around
     looped = any(isinstance(each, _LOOPS) for each in since)
-    fresh = (
-        isinstance(function, ast.Lambda)
-        or (
-            isinstance(function, ast.Call)
-            and _dotted(function.func).rpartition(".")[2] == "partial"
-        )
-        or (isinstance(function, ast.Name) and function.id in local)
-    )
+    # JAX knows a function of the module's by its identity, however often it is jitted.
+    method = _is_method(function, around)
+    fresh = method or isinstance(function, ast.Lambda | ast.Call)
+    fresh = fresh or (isinstance(function, ast.Name) and function.id in local)
     called = isinstance(parent, ast.Call) and parent.func is call
-    what = {ast.Lambda: "a lambda", ast.Call: "a partial"}.get(
-        type(function), "a function that is made here"
-    )
+    what = "a function that is made here"
+    if isinstance(function, ast.Lambda):
+        what = "a lambda"
+    elif isinstance(function, ast.Call) and _last(function.func) == "partial":
+        what = "a partial"
+    elif method:
+        what = "a bound method, which is another one each time,"
     if looped and fresh:
         return f"`jit` of {what} in a loop compiles in each round: make it once, before the loop."
-    if scope is not None and called and fresh:
-        return (
-            f"`jit` of {what}, called at once: each call of `{getattr(scope, 'name', 'the lambda')}` traces and compiles it again. Make the "
-            "jitted function once, outside."
-        )
-    if looped and called:
-        return (
-            "`jit` is applied in each round of the loop: make the jitted function once, before it."
-        )
+    if scope is None or not fresh or _runs_once(scope):
+        return ""
+    if called:
+        return _each_call(f"{what.removesuffix(',')}, called at once", scope)
+    if _named_and_called(call, parent, scope):
+        return _each_call(f"{what.removesuffix(',')}, called once", scope)
     return ""
+
+
+def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:
+    """`self.step`, where the class has such a method."""
+    match function:
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            classes = [each for each in around if isinstance(each, ast.ClassDef)]
+            methods = classes[-1].body if classes else []
+            return any(isinstance(m, _FUNCTIONS) and m.name == name for m in methods)
+        case _:
+            return False
+
+
+def _scope(around: tuple[ast.AST, ...]) -> ast.AST | None:
+    """The function that something stands in."""
+    return next((n for n in reversed(around) if isinstance(n, (*_FUNCTIONS, ast.Lambda))), None)
+
+
+def _runs_once(scope: ast.AST) -> bool:
+    """Whether a function is called once by its name: a program, a test, what makes an object."""
+    name = getattr(scope, "name", "").strip("_")
+    return name in _ONCE or name.startswith("test")
+
+
+def _each_call(what: str, scope: ast.AST) -> str:
+    name = getattr(scope, "name", "the lambda")
+    return f"`jit` of {what}: each call of `{name}` traces and compiles it again. Make the jitted function once, outside."
+
+
+def _named_and_called(call: ast.Call, parent: ast.AST, scope: ast.AST) -> bool:
+    match parent:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
+            return isinstance(scope, _FUNCTIONS) and _called_once(scope, name, parent)
+        case _:
+            return False
+
+
+def _called_once(scope: FunctionNode, name: str, made: ast.AST) -> bool:
+    """Whether all that is done with a name is one call of it or of a transformation of it, outside of loops and functions."""
+    calls = 0
+    waiting: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(scope, ())]
+    while waiting:
+        node, above = waiting.pop()
+        if node is made and isinstance(node, _FUNCTIONS):
+            continue
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            if any(isinstance(each, (*_LOOPS, *_FUNCTIONS, ast.Lambda)) for each in above[1:]):
+                return False
+            if not _is_called(node, above):
+                return False
+            calls += 1
+        waiting += [(child, (*above, node)) for child in ast.iter_child_nodes(node)]
+    return calls == 1
+
+
+def _is_called(name: ast.Name, above: tuple[ast.AST, ...]) -> bool:
+    """`f(x)`, or `grad(f)(x)`."""
+    match above[-2:]:
+        case (_, ast.Call(func=func)) if func is name:
+            return True
+        case (ast.Call(func=outer), ast.Call(args=args) as inner):
+            return outer is inner and name in args
+        case _:
+            return False
+
+
+def _last(node: ast.expr) -> str:
+    return _dotted(node).rpartition(".")[2]
 
 
 def _dotted(node: ast.expr) -> str:

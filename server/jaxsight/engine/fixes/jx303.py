@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
+from jaxsight.engine.fixes.asked import Asked, Candidate, FunctionNode
 
 CODE = "JX303"
 
@@ -13,8 +13,8 @@ CODE = "JX303"
 def candidates(asked: Asked) -> Iterator[Candidate]:
     """A name for the jitted function at the module's top level, where all that it uses is known there."""
     call = next(asked.find(ast.Call), None)
-    if not isinstance(call, ast.Call):
-        return
+    if not isinstance(call, ast.Call) or isinstance(asked.parents.get(call), FunctionNode):
+        return  # a decorator makes it anew wherever it stands
     function = asked.function(call)
     name = asked.fresh(
         f"_{function.name.strip('_') if function is not None else 'function'}_jitted"
