@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+from jaxsight import sourcerize
+
 x = jnp.linspace(-1.0, 2.0, 20).reshape(4, 5)
 v = jnp.arange(5.0)
 i = jnp.array([0, 2, 1])
@@ -239,3 +241,12 @@ def test_equal_calls_of_a_custom_derivative_with_other_static_arguments_differ(r
     written = round_trip(lambda x: scaled(x, 2.0) + scaled(x, 3.0), x, style="pretty")
     assert "2.0 * " in written.text
     assert "3.0 * " in written.text
+
+
+def test_parts_of_arguments_with_long_paths_are_called_by_the_last_words():
+    def updated(state):
+        return state["optimizer_of_everything"][0]["running_averages"]["kernel"] * 2 + 1
+
+    kernel = {"running_averages": {"kernel": np.ones(3, np.float32)}}
+    text = sourcerize(updated, style="pretty")({"optimizer_of_everything": [kernel]})
+    assert "running_averages_kernel * 2" in text

@@ -116,6 +116,14 @@ def identifier(text: str, fallback: str = "value") -> str:
     return f"{short}_" if keyword.iskeyword(short) else short
 
 
+def of_path(text: str, fallback: str = "value") -> str:
+    """An identifier made of how a part of an argument is read: of its last words, which say most, where not all have room."""
+    short = re.sub(r"\W+", "_", text).strip("_")
+    while len(short) > LONGEST and "_" in short:
+        short = short.partition("_")[2].lstrip("_0123456789")
+    return identifier(short or text, fallback)
+
+
 class Names:
     """The names of one function that is being written."""
 

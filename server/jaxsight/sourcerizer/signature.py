@@ -30,7 +30,7 @@ from jaxsight.sourcerizer.exprs import (
     call,
     is_identifier,
 )
-from jaxsight.sourcerizer.names import identifier
+from jaxsight.sourcerizer.names import identifier, of_path
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, bool, int, float, complex)
 
@@ -225,7 +225,7 @@ def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, st
                 position = [leaf_path for leaf_path, _ in leaves].index(path)
                 flat = call("jax.tree.leaves", Atom(parameter))
                 return Index(flat, (Atom(str(position)),)), f"{parameter}_{position}"
-    return expr, identifier(name, parameter)
+    return expr, of_path(name, parameter)
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -72,6 +72,7 @@ from jaxsight.sourcerizer.names import (
     Names,
     after_expression,
     identifier,
+    of_path,
     place,
     suggested,
 )
@@ -860,7 +861,7 @@ def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> lis
     if names is None or len(names) != count:
         return others
     pairs = zip(names, others, strict=True)
-    return [identifier(str(name or ""), other) if name else other for name, other in pairs]
+    return [of_path(str(name or ""), other) if name else other for name, other in pairs]
 
 
 def passed_as(operands: Sequence[Expr]) -> list[str]:
