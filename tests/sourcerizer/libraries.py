@@ -574,7 +574,7 @@ def optimistix_fixed_point() -> Call:
         solver = optx.FixedPointIteration(rtol=1e-4, atol=1e-4)
         return optx.fixed_point(lambda x, _: jnp.cos(x), solver, x).value
 
-    return called(solve, jnp.array(floats(3)))
+    return called(solve, jnp.array(floats(3), float))
 
 
 def _regression(x: Any, y: Any = None) -> None:

@@ -178,3 +178,20 @@ def test_objects_that_hold_each_other_are_compared():
 
     assert compared(called_back(ring(1)), called_back(ring(1)), X) is None
     assert compared(called_back(ring(1)), called_back(ring(2)), X) is not None
+
+
+def test_constants_that_a_jaxpr_has_no_values_for_are_compared_by_what_is_done_with_them():
+    """Primitives of other packages keep such jaxprs, and give the values as operands."""
+    kept = jax.extend.core.Primitive("kept")
+    kept.multiple_results = True
+    kept.def_abstract_eval(lambda *avals, **_: avals[:1])
+
+    def bound(factor):
+        def f(x):
+            inside = jax.make_jaxpr(lambda y: y * x * factor)(1.0)
+            return kept.bind(x, inside=getattr(inside, "jaxpr", inside))
+
+        return f
+
+    assert compared(bound(2), bound(2), X) is None
+    assert compared(bound(2), bound(3), X) is not None

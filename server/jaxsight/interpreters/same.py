@@ -9,6 +9,7 @@ rules of custom derivatives, and the bits of constants.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from jaxsight.interpreters.compat.staging import (
     is_jaxpr,
     is_literal,
     is_ref,
+    is_tracer,
     opened,
 )
 from jaxsight.interpreters.contents import contents
@@ -568,14 +570,17 @@ def _block(program: Program, tokens: Sequence[Token]) -> Block:
     consts = [
         (var, value_token(value))
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=False)
+        if not is_tracer(value)
     ]
     inputs = list(zip([*_free(program), *program.jaxpr.invars], tokens, strict=True))
     return Block([*consts, *inputs], program.jaxpr.eqns, program.jaxpr.outvars)
 
 
 def _free(program: Program) -> list[Any]:
-    """Constants of a jaxpr that came without their values, as primitives of other packages keep them."""
-    return list(program.jaxpr.constvars[len(program.consts) :])
+    """Constants of a jaxpr that came without their values, as primitives of other packages keep them: these give the values as operands. From
+    JAX 0.12 on what stood for them in a trace that is over is still there."""
+    held = itertools.chain(map(is_tracer, program.consts), itertools.repeat(True))
+    return [var for var, free in zip(program.jaxpr.constvars, held, strict=False) if free]
 
 
 def _read(atom: Any, tokens: dict[int, Token]) -> Token:

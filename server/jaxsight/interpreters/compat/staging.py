@@ -80,6 +80,11 @@ def is_ref(value: Any) -> bool:
     return isinstance(value, jax.ref.Ref)
 
 
+def is_tracer(value: Any) -> bool:
+    """What stands for a value while a function is traced."""
+    return isinstance(value, core.Tracer)
+
+
 def is_dropped(var: Any) -> bool:
     return isinstance(var, core.DropVar)
 
