@@ -29,6 +29,25 @@ def test_every_expression_target_and_parameter_has_its_abstract_value() -> None:
     }
 
 
+def test_classes_that_flatten_themselves_are_looked_at_without_end() -> None:
+    text = """
+@jax.tree_util.register_pytree_node_class
+class Scale:
+    def __init__(self, by): self.by = by
+    def tree_flatten(self): return (self.by,), (type(self),)
+    @classmethod
+    def tree_unflatten(cls, aux, children): return cls(*children)
+    def __call__(self, x): return x * self.by
+def f(x):
+    scale = Scale(x[0])
+    return scale(x)
+"""
+    file = lab(HEAD + text)
+    seen = file.seen(file.trace("f", x="f32[4]"))
+    assert seen["scale ="] == "Scale(f32[])"
+    assert seen["scale(x)"] == "f32[4]"
+
+
 @pytest.mark.parametrize(
     ("body", "name", "shown"),
     [

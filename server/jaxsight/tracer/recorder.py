@@ -14,6 +14,7 @@ import bisect
 import contextlib
 import dataclasses
 import functools
+import logging
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +26,8 @@ import numpy as np
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import display, observer, protocol
 from jaxsight.tracer.compat import jaxprs, traces
+
+logger = logging.getLogger(__name__)
 
 
 class CancelledByServer(BaseException):
@@ -156,6 +159,7 @@ class Recorder:
         self._current: _Context | None = None
         self._trace: Callable[[], Any] = lambda: None
         self._kinds = dict(_KINDS)
+        self._describing = False
 
     def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
         """Rewrites the chunk's tree in place and registers its sites, replacing those of an earlier execution of it."""
@@ -243,8 +247,12 @@ class Recorder:
         if self.cancelled:
             raise CancelledByServer
         kind = self._kinds.get(type(value))
+        if self._describing:
+            return value
         if kind is None:
-            kind = self._kinds[type(value)] = _classify(value)
+            kind = _IGNORED
+            with self._looking(value):
+                kind = self._kinds[type(value)] = _classify(value)
         if kind == _IGNORED:
             return value
         trace = traces.current()
@@ -273,8 +281,22 @@ class Recorder:
                 values.last = key
                 _add_array(values, key, value, context.situation)
         elif values.quiet < _PATIENCE:
-            _add_tree(values, value, context.situation)
+            with self._looking(value):
+                _add_tree(values, value, context.situation)
         return value
+
+    @contextlib.contextmanager
+    def _looking(self, value: Any) -> Iterator[None]:
+        """Looking at a value may run user code (`tree_flatten`): it is not recorded, lest it be looked at without end, and what it raises is no
+        error of the program's, as when an object is not yet made (`self` in `__init__`).
+        """
+        self._describing = True
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - user code raises what it likes
+            logger.debug("a %s cannot be looked at: %r", type(value).__name__, error)
+        finally:
+            self._describing = False
 
     def site(self, number: int) -> tuple[str, observer.Site] | None:
         """A site by its number, and its chunk."""
