@@ -14,7 +14,7 @@ import pytest
 from jax import lax
 
 from jaxsight.sourcerizer.api import write
-from jaxsight.sourcerizer.exprs import Atom, Attribute, Index, call
+from jaxsight.sourcerizer.exprs import Atom, Attribute, Binary, Index, call
 from jaxsight.sourcerizer.layout import assign
 from jaxsight.sourcerizer.options import Options
 from tests.sourcerizer.gate import check_format
@@ -85,4 +85,20 @@ def test_an_attribute_that_does_not_fit_beside_its_target_stands_in_parentheses(
         '    state.inner_states["momentum_of_the_muon"].inner_state[0].coefficients',
         ")",
     ]
+    check_format("\n".join(lines) + "\n")
+
+
+def test_a_sum_that_ends_in_a_call_is_broken_in_the_call():
+    bias = Atom("result_of_quite_a_long_name_of_some_layer_of_a_network")
+    shaped = call(Attribute(bias, "reshape"), Atom("1"), Atom("4"))
+    lines = assign("total", Binary("+", Atom("product_of_two"), shaped), "")
+    assert lines == [
+        "total = product_of_two + result_of_quite_a_long_name_of_some_layer_of_a_network.reshape(",
+        "    1, 4",
+        ")",
+    ]
+    check_format("\n".join(lines) + "\n")
+    twice = Binary("+", Binary("+", Atom("first"), Atom("product_of_two")), shaped)
+    lines = assign("total", twice, "")
+    assert lines[0] == "total = ("
     check_format("\n".join(lines) + "\n")

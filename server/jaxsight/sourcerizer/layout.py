@@ -240,6 +240,13 @@ def returned(value: Expr, indent: str) -> list[str]:
 def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
     """`before` + value; what has no bracket to open on the line gets parentheses."""
     if isinstance(value, (Binary, Unary)) and len(f"{indent}{before}{flat(value)}") > WIDTH:
+        match value:
+            case Binary(operator, left, (Call(_, (_, *_)) | Index()) as last) if _is_single(value):
+                head = f"{before}{_at(left, _PRECEDENCE[operator])} {operator} "
+                if len(f"{indent}{head}{_head(last)}") <= WIDTH:
+                    return broken(last, indent, head, "")
+            case _:
+                pass
         inner = indent + STEP
         return [f"{indent}{before}(", *_operands(value, inner), f"{indent})"]
     if _is_chain(value) and len(f"{indent}{before}{flat(value)}") > WIDTH:
@@ -251,6 +258,11 @@ def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
         if len(f"{inner}{_head(value)}") <= WIDTH:
             return [f"{indent}{before}(", *broken(value, inner, "", ""), f"{indent})"]
     return broken(value, indent, before, "")
+
+
+def _is_single(value: Binary) -> bool:
+    """Whether no other operator binds as loosely."""
+    return precedence(value.left) > _PRECEDENCE[value.operator]
 
 
 def _is_chain(value: Expr) -> bool:
