@@ -42,6 +42,13 @@ def total(x):
     """\
 def helper(x):
     return jnp.sum(x, axis=1)""",
+    '''\
+def peak(x):
+    """
+    Example inputs:
+        x: f32[9]
+    """
+    return jnp.max(x)''',
 )
 
 
@@ -94,3 +101,13 @@ def test_cells_of_a_notebook_are_one_program(editor: Window) -> None:
     editor.open("book.ipynb")
     cells = editor.page.locator(".notebookOverlay .view-line", has_text="rows: f32[5]")
     cells.first.wait_for()
+
+
+def test_the_panel_follows_the_cells_of_a_notebook(editor: Window) -> None:
+    editor.open("book.ipynb")
+    editor.command("jaxsight: Show Kernels in a Panel")
+    panel = editor.panel()
+    for name in ("total", "peak"):
+        editor.page.locator(".notebookOverlay .view-line", has_text=f"def {name}").click()
+        panel.locator("h1", has_text=name).wait_for()
+        panel.locator(".node.kernel").first.wait_for()

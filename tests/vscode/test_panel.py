@@ -38,7 +38,7 @@ def editor(server: CodeServer, browser: Browser, folder: Path) -> Iterator[Windo
 @pytest.fixture
 def panel(editor: Window) -> FrameLocator:
     """The page in the panel."""
-    return editor.page.frame_locator("iframe.webview").frame_locator("iframe#active-frame")
+    return editor.panel()
 
 
 def test_the_panel_draws_the_kernels_of_the_function_at_the_cursor(panel: FrameLocator) -> None:

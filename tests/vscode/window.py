@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, FrameLocator, Locator, Page, sync_playwright
 from playwright.sync_api import TimeoutError as Late
 
 from tests.vscode.code_server import PATIENCE
@@ -212,6 +212,11 @@ class Window:
         self.page.mouse.move(box["x"] + 30, box["y"] + 4)
         self.page.mouse.move(box["x"] + 34, box["y"] + box["height"] / 2, steps=4)
         row.click()
+
+    def panel(self) -> FrameLocator:
+        """The page in our panel; a notebook has one of its own."""
+        webview = self.page.frame_locator('iframe.webview[src*="jaxsight.jaxsight"]')
+        return webview.frame_locator("iframe#active-frame")
 
     def status(self, says: str) -> str:
         """What our item among those of the language says, once it says that."""

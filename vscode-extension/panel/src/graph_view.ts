@@ -31,6 +31,8 @@ export class GraphView {
   private readonly edges = s("g");
   private readonly nodes = s("g");
   private readonly camera = new Camera();
+  /** What is drawn is another function's until the layout is there: it stays where it is, and then the view begins anew. */
+  private fresh = false;
   private readonly drawn = new Map<string, SVGGElement>();
   private layout: Layout | undefined;
   private byId = new Map<string, PlacedNode>();
@@ -65,6 +67,7 @@ export class GraphView {
   /** Draws a scene; `fresh`: it is another function's, so that the view begins anew. */
   async show(scene: Scene, fresh: boolean): Promise<void> {
     this.events.busy(true);
+    this.fresh ||= fresh;
     let layout: Layout;
     try {
       layout = await this.layouter.layout(scene);
@@ -81,10 +84,12 @@ export class GraphView {
     this.heavy = HEAVY * Math.max(1, ...layout.edges.map(({ edge }) => edge.bytes));
     this.clear();
     this.measure();
-    if (fresh || !this.sized) {
+    if (this.fresh || !this.sized) {
+      this.fresh = false;
       this.active = undefined;
       this.camera.begin(layout.width, layout.height);
       this.sized = this.camera.width > 1;
+      this.reveal(this.lit);
     } else if (anchor !== undefined && this.active !== undefined) {
       this.keepInPlace(anchor, this.byId.get(this.active));
     }
@@ -266,7 +271,7 @@ export class GraphView {
     );
     const seen = this.camera.seen();
     const [first] = placed;
-    if (first !== undefined && !placed.some((each) => overlap(seen, each))) {
+    if (!this.fresh && first !== undefined && !placed.some((each) => overlap(seen, each))) {
       this.camera.center(first);
     }
     this.draw();
