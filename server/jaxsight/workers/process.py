@@ -20,6 +20,7 @@ from typing import Self, cast
 
 from jaxsight.compiler.protocol import COMPILER_VERSION, Ready
 from jaxsight.tracer.protocol import VERSION, Hello
+from jaxsight.workers.control import Control
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import Death, Reason
 from jaxsight.workers.output import Locate, OutputMeter
@@ -173,7 +174,8 @@ class TracerProcess:
             cast(asyncio.WriteTransport, transport.get_pipe_transport(0)).write(first)
         if own is not None:
             own.setblocking(False)
-            control, _ = await loop.create_connection(lambda: _Control(self), sock=own)
+            line = Control(own, self.heard, self.guardian_heard_out)
+            control, _ = await loop.create_connection(lambda: line, sock=own)
             self._control = control
             self._tell(f"busy {self._limits.memory} {self._limits.processes}")
         if self._killed_for is not None:
@@ -354,19 +356,3 @@ class _Pipes(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self._process.guardian_exited()
-
-
-class _Control(asyncio.Protocol):
-    """Lines from the guardian."""
-
-    def __init__(self, process: TracerProcess) -> None:
-        self._process = process
-        self._rest = b""
-
-    def data_received(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._process.heard(line)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._process.guardian_heard_out()

@@ -1,0 +1,34 @@
+"""The line between the server and a guardian: a socket on which both write lines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+
+
+class Control(asyncio.Protocol):
+    """The server's end: `heard` gets each line that the guardian wrote, `heard_out` is called after the last one."""
+
+    def __init__(
+        self, line: socket.socket, heard: Callable[[bytes], None], heard_out: Callable[[], None]
+    ) -> None:
+        self._heard = heard
+        self._heard_out = heard_out
+        self._rest = b""
+        # Where the server writes to a guardian that is gone, asyncio gives the line up with the guardian's last words unread.
+        self._unread = line.dup()
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._heard(line)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # Either it is over, or nothing is there now.
+        with self._unread, contextlib.suppress(OSError):
+            self._unread.setblocking(False)
+            while data := self._unread.recv(4096):
+                self.data_received(data)
+        self._heard_out()
