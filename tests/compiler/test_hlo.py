@@ -218,6 +218,19 @@ ENTRY main {
     assert instruction.called == {}
 
 
+def test_a_product_that_lost_its_name_has_that_of_the_bitcast_behind_it() -> None:
+    text = """HloModule m
+ENTRY main {
+  m = f32[8,8]{1,0} parameter(0)
+  v = f32[8,1]{1,0} parameter(1)
+  d = f32[8,1]{1,0} dot(m, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT b = f32[8]{0} bitcast(d), metadata={op_name="jit(f)/eq[3]/dot_general"}
+}
+"""
+    (kernel,) = read(text).kernels
+    assert (kernel.equations, kernel.ends_at) == (("3",), "3")
+
+
 def test_loops_may_be_nested_deeper_than_python_recurses() -> None:
     depth = 3000
     parts = ["HloModule deep"]

@@ -74,7 +74,7 @@ def power(m, v):
     """
     def step(v, _):
         w = m @ v
-        return w / jnp.sum(w), None
+        return jnp.sort(w / jnp.sum(w)), None  # without a sort, one unit of XLA's does the loop
     return jax.lax.scan(step, v, length=7)[0]
 '''
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.compiler.graph import Graph
 
-COMPILER_VERSION = 3
+COMPILER_VERSION = 4
 """Raised whenever a message or the meaning of a graph changes; it is part of every cache key."""
 
 

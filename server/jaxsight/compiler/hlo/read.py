@@ -49,8 +49,8 @@ def read(
             kind=kinds[index].word,
             what=kinds[index].what,
             ends_because=why[index][0],
-            equations=computed.equations(unit.instruction),
-            ends_at=why[index][1] or _ends_at(unit.instruction, fused),
+            equations=computed.equations(unit),
+            ends_at=why[index][1] or _ends_at(unit, fused),
             inputs=flow.inputs.get(index, ()),
             outputs=_outputs(unit.instruction),
             flops=_flops(unit, fused, module),
@@ -99,8 +99,9 @@ class _Computed:
         self._fused = fused
         self._done: set[tuple[str, str, str]] = set()
 
-    def equations(self, instruction: Instruction) -> tuple[str, ...]:
-        found = {each.equation for each in self._fused.inside(instruction)} | {instruction.equation}
+    def equations(self, unit: Unit) -> tuple[str, ...]:
+        inside = self._fused.inside(unit.instruction)
+        found = {each.equation for each in inside} | {_equation(unit)}
         return tuple(sorted(found - {""}, key=order))
 
     def again(self, instruction: Instruction) -> tuple[str, ...]:
@@ -118,11 +119,19 @@ class _Computed:
         return tuple(found)
 
 
-def _ends_at(instruction: Instruction, fused: Fused) -> str:
-    for root in fused.roots(instruction):
+def _equation(unit: Unit) -> str:
+    """What an operation comes from. XLA rewrites a product with a vector to one with a matrix, and leaves only the bitcast behind it its name."""
+    instruction = unit.instruction
+    if instruction.opcode == "dot" and not instruction.op_name:
+        instruction = unit.computation.reshaped.get(instruction.name, instruction)
+    return instruction.equation
+
+
+def _ends_at(unit: Unit, fused: Fused) -> str:
+    for root in fused.roots(unit.instruction):
         if path := root.equation:
             return path
-    return instruction.equation
+    return _equation(unit)
 
 
 def _outputs(instruction: Instruction) -> tuple[Value, ...]:

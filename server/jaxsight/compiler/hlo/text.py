@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from jaxsight.tracer.protocol import equation_path
 
@@ -80,13 +81,22 @@ class Instruction:
         }
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Computation:
     """Instructions in the order in which they run (the order of the text)."""
 
     name: str
     instructions: list[Instruction] = field(default_factory=list)
     by_name: dict[str, Instruction] = field(default_factory=dict)
+
+    @cached_property
+    def reshaped(self) -> dict[str, Instruction]:
+        """By the names of operations the first bitcast of each."""
+        found: dict[str, Instruction] = {}
+        for instruction in self.instructions:
+            if instruction.opcode == "bitcast" and instruction.operands:
+                found.setdefault(instruction.operands[0], instruction)
+        return found
 
     @property
     def root(self) -> Instruction | None:
