@@ -304,10 +304,21 @@ def live(jaxpr: Any) -> Counter[str]:
         for equation in reversed(opened.eqns):
             if not equation.effects and not any(id(v) in used for v in equation.outvars):
                 continue
-            used |= {id(v) for v in equation.invars}
+            used |= {id(v) for v in _read_by(equation)}
             counts[equation.primitive.name] += 1
             waiting += _inner(equation.params.values())
     return counts
+
+
+def _read_by(equation: Any) -> list[Any]:
+    """The operands of an equation, without those that a scan hands to a body that does not read them."""
+    if equation.primitive.name != "scan":
+        return list(equation.invars)
+    body = equation.params["jaxpr"]
+    body = getattr(body, "jaxpr", body)
+    read = {id(v) for inner in body.eqns for v in inner.invars} | {id(v) for v in body.outvars}
+    inputs = zip(equation.invars, body.invars, strict=True)
+    return [atom for atom, var in inputs if id(var) in read]
 
 
 def _inner(values: Any) -> Iterator[Any]:

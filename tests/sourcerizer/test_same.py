@@ -195,3 +195,23 @@ def test_constants_that_a_jaxpr_has_no_values_for_are_compared_by_what_is_done_w
 
     assert compared(bound(2), bound(2), X) is None
     assert compared(bound(2), bound(3), X) is not None
+
+
+def test_values_that_a_loop_captures_and_does_nothing_with_do_not_count():
+    def loop(captured):
+        def body(carry, x):
+            if captured is not None:
+                jnp.sin(captured)  # so that it is captured, and dropped
+            return carry + x, None
+
+        return body
+
+    def with_capture(x):
+        return lax.scan(loop(jnp.cos(x)), 0.0, x)[0]
+
+    def without(x):
+        return lax.scan(loop(None), 0.0, x)[0]
+
+    jaxpr = jax.make_jaxpr(with_capture)(X)
+    assert any(e.primitive.name == "cos" for e in jaxpr.eqns)
+    assert compared(with_capture, without, X) is None

@@ -68,16 +68,56 @@ def same_jaxpr(left: Any, right: Any, *, through_jits: bool = False) -> Differen
         return Comparison(through_jits).programs(opened(left), opened(right))
 
 
-def live(program_outputs: Iterable[Any], equations: Sequence[Any]) -> list[Any]:
-    """The equations that results depend on, or that have effects, in order."""
+def all_operands(equation: Any) -> Sequence[Any]:
+    return list(equation.invars)
+
+
+def live(
+    program_outputs: Iterable[Any],
+    equations: Sequence[Any],
+    read_by: Callable[[Any], Sequence[Any]] = all_operands,
+) -> list[Any]:
+    """The equations that results depend on, or that have effects, in order.
+
+    Args:
+        read_by: the operands that an equation depends on.
+    """
     needed = {id(atom) for atom in program_outputs if not is_literal(atom)}
     kept = []
     for equation in reversed(equations):
         if equation.effects or any(id(var) in needed for var in equation.outvars):
             kept.append(equation)
-            needed.update(id(atom) for atom in equation.invars if not is_literal(atom))
+            needed.update(id(atom) for atom in read_by(equation) if not is_literal(atom))
     kept.reverse()
     return kept
+
+
+def _read_by(equation: Any) -> Sequence[Any]:
+    """The operands of an equation, without what a loop captures and does nothing with."""
+    params, invars = equation.params, equation.invars
+    match equation.primitive.name:
+        case "scan":
+            found = read.scan(params)
+            return [*_used(found.body, invars[: found.consts]), *invars[found.consts :]]
+        case "while":
+            conds = params["cond_nconsts"]
+            consts = conds + params["body_nconsts"]
+            for_cond = _used(opened(params["cond_jaxpr"]), invars[:conds])
+            for_body = _used(opened(params["body_jaxpr"]), invars[conds:consts])
+            return [*for_cond, *for_body, *invars[consts:]]
+        case _:
+            return all_operands(equation)
+
+
+def _used(program: Program, captured: Sequence[Any]) -> list[Any]:
+    """Those of the operands that a program's first inputs stand for, which are read inside."""
+    if not captured:
+        return []
+    jaxpr = program.jaxpr
+    inside = {id(atom) for atom in jaxpr.outvars}
+    for equation in live(jaxpr.outvars, jaxpr.eqns, _read_by):
+        inside.update(map(id, _read_by(equation)))
+    return [a for a, var in zip(captured, jaxpr.invars, strict=False) if id(var) in inside]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +276,8 @@ class Comparison:
             left, right = unjitted(left), unjitted(right)
         first: dict[int, Token] = {id(var): token for var, token in left.inputs}
         second: dict[int, Token] = {id(var): token for var, token in right.inputs}
-        ours = live(left.outputs, left.equations)
-        theirs = live(right.outputs, right.equations)
+        ours = live(left.outputs, left.equations, _read_by)
+        theirs = live(right.outputs, right.equations, _read_by)
         for index, (one, other) in enumerate(zip(ours, theirs, strict=False)):
             try:
                 self._equations(one, other, first, second)
@@ -584,7 +624,10 @@ def _free(program: Program) -> list[Any]:
 
 
 def _read(atom: Any, tokens: dict[int, Token]) -> Token:
-    return _literal_token(atom) if is_literal(atom) else tokens[id(atom)]
+    """Also for values that nothing made, since nothing is done with them: these are equal to no others."""
+    if is_literal(atom):
+        return _literal_token(atom)
+    return tokens.get(id(atom), ("unused", id(atom)))
 
 
 def _same_aval(what: str, left: Any, right: Any) -> None:

@@ -23,6 +23,21 @@ def scan_of_a_carry_alone() -> Call:
 
 
 @program()
+def scan_with_a_captured_value_that_nothing_is_done_with() -> Call:
+    def rows(x: Any, key: Any) -> Any:
+        first, second = jax.random.split(key)
+
+        def step(state: Any, row: Any) -> Any:
+            total, held = state
+            return (total + row.sum(), held), total
+
+        (total, _), partial = lax.scan(step, (jnp.float32(0), first), x)
+        return total, partial, jax.random.normal(second, (2,))
+
+    return called(rows, floats(3, 4), jax.random.PRNGKey(0))
+
+
+@program()
 def scan_without_a_carry() -> Call:
     def squares(xs: Any) -> Any:
         return lax.scan(lambda c, x: ((), (x * x, x + 1)), (), xs)[1]
