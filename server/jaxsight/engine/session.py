@@ -72,9 +72,10 @@ COMPILE_PATIENCE = 0.3
 HOVER_PATIENCE = 1.5
 """Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
 
-
 FIX_PATIENCE = 1.0
 """Seconds that code actions wait for fixes that are being tried."""
+_TRACED_AGAIN = 3
+"""Times that hints wait for what was traced again while it was compiled."""
 _OUTLINES = 64
 """Programs that are kept as plain data."""
 
@@ -231,9 +232,7 @@ class Session:
             return []
         views = await self._views(document, None if wait else PATIENCE)
         if wait and (wanted.kernels or wanted.barriers):
-            for view in views:
-                await self._result(view)
-            views = await self._views(document, None)
+            views = await self._compiled_views(document)
         # Half of a name that someone is typing is an error: what stands around it keeps its hints.
         views += [last for view in views if (last := self._last_traced(document, view)) is not None]
         shapes = self._shape_hints(document, views, range) if wanted.shapes else []
@@ -243,6 +242,17 @@ class Session:
             if range is None or range.touches(hint.range)
         ]
         return sorted([*shapes, *kernels], key=lambda hint: (hint.range, hint.label))
+
+    async def _compiled_views(self, document: Document) -> list[View]:
+        """All views, once what they show is compiled. A tracer that ended meanwhile has its functions traced again, a few times at most."""
+        for _ in range(_TRACED_AGAIN):
+            views = await self._views(document, None)
+            for view in views:
+                await self._result(view)
+            again = await self._views(document, None)
+            if {id(view.answer) for view in again} == {id(view.answer) for view in views}:
+                break
+        return again
 
     def _shape_hints(
         self, document: Document, views: Sequence[View], range: Range | None
