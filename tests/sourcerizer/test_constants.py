@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import jaxsight
 from jaxsight.sourcerizer.api import Written
@@ -101,3 +102,17 @@ def test_array_of_a_weak_type_keeps_it(round_trip: Callable[..., Written]) -> No
             lambda x: (weak + x, jax.lax.sin(weak)), np.ones(100, np.float16), constants=constants
         )
         assert "weak_type=True" in written.text
+
+
+def test_scalar_arrays_that_are_converted_are_arrays(round_trip: RoundTrip) -> None:
+    """JAX folds conversions of numbers away, and keeps those of arrays."""
+    weak, half = jnp.asarray(0.5), jnp.float16(0.25)
+
+    def leaky(x: Any) -> Any:
+        scaled = jnp.where(x > 0, weak, x) * lax.convert_element_type(half, jnp.float32)
+        return scaled + lax.convert_element_type(weak, jnp.float32)
+
+    for style in ("lax", "pretty"):
+        text = round_trip(leaky, np.ones(3, np.float32), style=style).text
+        assert "= jnp.asarray(np.float16(0.25))" in text
+        check_format(text)

@@ -210,6 +210,8 @@ class Comparison:
 
     def __init__(self, through_jits: bool = False) -> None:
         self._through_jits = through_jits
+        self._read_by = all_operands if through_jits else _read_by
+        """Calls read all that they are given, and what they compute does not: through them, loops count for as much as calls."""
         self._next = 0
         self._order = 0
         """How many rules of derivatives are around: what was found the same among many was not looked into as far."""
@@ -276,8 +278,8 @@ class Comparison:
             left, right = unjitted(left), unjitted(right)
         first: dict[int, Token] = {id(var): token for var, token in left.inputs}
         second: dict[int, Token] = {id(var): token for var, token in right.inputs}
-        ours = live(left.outputs, left.equations, _read_by)
-        theirs = live(right.outputs, right.equations, _read_by)
+        ours = live(left.outputs, left.equations, self._read_by)
+        theirs = live(right.outputs, right.equations, self._read_by)
         for index, (one, other) in enumerate(zip(ours, theirs, strict=False)):
             try:
                 self._equations(one, other, first, second)

@@ -229,6 +229,21 @@ class Writer:
         self._constants[id(value)] = self._constants[token] = (value, made)
         return made
 
+    def unfolded(self, value: Any) -> Expr:
+        """As `constant`, for one that is converted: JAX folds conversions of numbers, and keeps those of arrays."""
+        made = self.constant(value)
+        if getattr(value, "shape", None) != () or (
+            isinstance(made, Atom) and is_identifier(made.text)
+        ):
+            return made
+        key = ("unfolded", value_token(value), bool(getattr(value, "weak_type", False)))
+        known = self._constants.get(key)
+        if known is None:
+            known = (value, Atom(self.names.fresh("_CONSTANT")))
+            self.constants.append(Assign(flat(known[1]), call("jnp.asarray", made)))
+            self._constants[key] = known
+        return known[1]
+
     def _new_constant(self, value: Any) -> Expr:
         if not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex)):
             return spelling.number(value)
@@ -564,8 +579,14 @@ class Scope:
 
     def program(self, program: Program) -> list[Expr]:
         """Writes the equations of a program whose inputs are named, and gives its results."""
+        converted = {
+            id(equation.invars[0])
+            for equation in program.jaxpr.eqns
+            if equation.primitive.name == "convert_element_type"
+        }
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
-            self.write(var, self.writer.constant(value))
+            made = self.writer.unfolded if id(var) in converted else self.writer.constant
+            self.write(var, made(value))
         self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
         return [self.operand(atom) for atom in program.jaxpr.outvars]
 
