@@ -23,7 +23,7 @@ from tests.vscode.code_server import REPOSITORY, CodeServer, code_server
 from tests.vscode.project import SHAPES, make
 from tests.vscode.window import ACTIVE, Window, chromium, window
 
-RUNS = 24
+RUNS = 20
 QUICK = 15
 
 FILE = "table.py"
@@ -137,7 +137,7 @@ def hint(size: int) -> str:
 
 
 def sizes(count: int) -> Iterator[tuple[int, int]]:
-    """Sizes of three digits that were not there before, each by one key: the place of its digit from the right."""
+    """Sizes of three digits that were not there before (26 at most), each by one key: the place of its digit from the right."""
     size = 100
     for number in range(count):
         place = number // 9
