@@ -196,7 +196,7 @@ CASES = [
             Example inputs:
                 x, y: f32[100]
             """
-            for i in range(3, 80):
+            for i in range(3, 300):
                 half = y / 2  # the step
                 x = jnp.sin(x) * i
                 y += x + half
@@ -215,10 +215,10 @@ CASES = [
                 y += x + half
                 return x, y
 
-            x, y = jax.lax.fori_loop(3, 80, body, (x, y))
+            x, y = jax.lax.fori_loop(3, 300, body, (x, y))
             return x, y
         ''',
-        "Loop over `i` by `jax.lax.fori_loop` (equations 385 → 8)",
+        "Loop over `i` by `jax.lax.fori_loop` (equations 1485 → 8)",
     ),
     case(
         "JX212",

@@ -28,12 +28,14 @@ def find(reading: Reading) -> Iterator[Noticed]:
     if reading.compiled is None:
         return
     graph = reading.compiled.graph
-    awaited = {
-        edge.source.index
-        for edge in graph.edges
-        if edge.source.what == edge.target.what == "kernel"
-        and graph.kernels[edge.target.index].kind == "fusion"
-    }
+    awaited: dict[int, int] = {}
+    for edge in graph.edges:
+        ends = edge.source, edge.target
+        if (
+            all(e.what == "kernel" for e in ends)
+            and graph.kernels[edge.target.index].kind == "fusion"
+        ):
+            awaited[edge.source.index] = max(awaited.get(edge.source.index, 0), edge.value.bytes)
     told: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
         step = reading.flow.steps.get(kernel.ends_at)
@@ -48,7 +50,10 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if not 1 < length <= TINY:
             continue
         stored = reading.flow.value(step.results[0])
-        if stored.bytes < LEAST or not reading.wrote(step.path, *_WRITTEN_OUT):
+        # What passes on may be of a smaller type, but has to be as much.
+        if stored.bytes < LEAST or awaited[index] * 2 < stored.bytes:
+            continue
+        if not reading.wrote(step.path, *_WRITTEN_OUT):
             continue
         called = _CALLED.match(reading.quote(step.path))
         told.add(place)

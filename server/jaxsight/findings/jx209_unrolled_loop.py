@@ -12,7 +12,7 @@ from jaxsight.tracer.program import Step
 
 CODE = "JX209"
 MANY = 16
-FUSED = 256
+FUSED = 1024
 """Equations of rounds that fuse into one kernel, from which on they are too many: fewer cost little, and a loop would launch a kernel for each round."""
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 _FUSES = ELEMENTWISE | SHAPED | {"iota", "concatenate", "pad"}

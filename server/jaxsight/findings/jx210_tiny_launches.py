@@ -39,7 +39,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         rounds = f" in {loop.trips:,} rounds" if loop.trips is not None else ""
         yield Noticed(
             CODE,
-            f"{reading.quoted(loop.equation)} launches {launches:,} kernels{rounds}, {of_them} of them for {size(TINY)} or less: "
+            f"{reading.quoted(loop.equation)} launches {launches:,} kernels{rounds}, {of_them} of which touch {size(TINY)} at most: "
             f"launching alone takes about {launches * _LAUNCH * 1000:.0f} ms. Do more in each round "
             "(`unroll=`, `jax.vmap` over independent problems), or let an associative scan take the loop's place.",
             loop.equation,
