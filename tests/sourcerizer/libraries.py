@@ -153,6 +153,40 @@ def optax_projection_on_the_simplex() -> Call:
     return called(optax.projections.projection_simplex, jnp.array(floats(16)))
 
 
+@function("optax", quick=False)
+def optax_muon() -> Call:
+    import optax
+
+    return _updated(optax.contrib.muon(1e-3))
+
+
+@function("optax", quick=False)
+def optax_steps_that_gather_gradients() -> Call:
+    import optax
+
+    optimizer, parameters = optax.MultiSteps(optax.adam(1e-3), 3), _parameters()
+    return called(optimizer.update, _gradients(), optimizer.init(parameters), parameters)
+
+
+@function("optax", quick=False)
+def optax_hyperparameters_in_the_state() -> Call:
+    import optax
+
+    schedule = optax.exponential_decay(1e-2, 10, 0.9)
+    return _updated(optax.inject_hyperparams(optax.adam)(learning_rate=schedule))
+
+
+@function(quick=False)
+def optax_losses() -> Call:
+    import optax
+
+    def losses(a: Any, b: Any) -> Any:
+        divergence = optax.kl_divergence(jax.nn.log_softmax(a), jax.nn.softmax(b))
+        return optax.huber_loss(a, b), optax.cosine_distance(a, b), divergence
+
+    return called(losses, jnp.array(floats(4, 5)), jnp.array(floats(4, 5)))
+
+
 @function("equinox")
 def equinox_mlp() -> Call:
     import equinox as eqx
@@ -264,6 +298,32 @@ def equinox_training_step() -> Call:
 
 
 @function("equinox", quick=False)
+def equinox_layers_by_a_scan() -> Call:
+    import equinox as eqx
+
+    keys = jax.random.split(jax.random.key(0), 3)
+    layers = eqx.filter_vmap(lambda key: eqx.nn.Linear(4, 4, key=key))(keys)
+    arrays, static = eqx.partition(layers, eqx.is_array)
+
+    def run(x: Any, arrays: Any) -> Any:
+        def step(x: Any, layer: Any) -> Any:
+            return jax.nn.relu(eqx.combine(layer, static)(x)), None
+
+        return jax.lax.scan(step, x, arrays)[0]
+
+    return called(run, jnp.array(floats(4), float), arrays)
+
+
+@function("equinox", quick=False)
+def equinox_parametric_activation() -> Call:
+    import equinox as eqx
+
+    pool = eqx.nn.AdaptiveAvgPool2d(2)
+    activation = eqx.nn.PReLU()
+    return called(lambda x: pool(activation(x)), jnp.array(floats(3, 6, 6)))
+
+
+@function("equinox", quick=False)
 def equinox_checkpointed_loop() -> Call:
     from equinox.internal import while_loop
 
@@ -351,6 +411,80 @@ def flax_embedding_and_layer_norm() -> Call:
 
     tokens = jnp.array(integers(2, 6))
     return called(Network().apply, Network().init(jax.random.key(0), tokens), tokens)
+
+
+@function(quick=False)
+def flax_transformer_block_in_training() -> Call:
+    import flax.linen as nn
+
+    class Block(nn.Module):
+        @nn.compact
+        def __call__(self, x: Any) -> Any:
+            y = nn.LayerNorm()(x)
+            x = x + nn.SelfAttention(2, dropout_rate=0.1, deterministic=False)(y)
+            y = nn.gelu(nn.Dense(16)(nn.LayerNorm()(x)))
+            y = nn.Dropout(0.1, deterministic=False)(y)
+            return x + nn.Dense(x.shape[-1])(y)
+
+    block, x = Block(), jnp.array(floats(2, 5, 8))
+    variables = block.init({"params": jax.random.key(0), "dropout": jax.random.key(1)}, x)
+
+    def apply(variables: Any, x: Any, key: Any) -> Any:
+        return block.apply(variables, x, rngs={"dropout": key})
+
+    return called(apply, variables, x, jax.random.key(2))
+
+
+@function(quick=False)
+def flax_checkpointed_layers_by_a_scan() -> Call:
+    import flax.linen as nn
+
+    class Layer(nn.Module):
+        @nn.compact
+        def __call__(self, x: Any, _: Any) -> Any:
+            return nn.relu(nn.Dense(4)(x)), None
+
+    layers = nn.scan(
+        nn.remat(Layer), variable_axes={"params": 0}, split_rngs={"params": True}, length=3
+    )()
+    x = jnp.array(floats(2, 4))
+    variables = layers.init(jax.random.key(0), x, None)
+
+    def loss(variables: Any, x: Any) -> Any:
+        return layers.apply(variables, x, None)[0].sum()
+
+    return called(jax.grad(loss), variables, x)
+
+
+@function(quick=False)
+def flax_recurrence_in_both_directions() -> Call:
+    import flax.linen as nn
+
+    module = nn.Bidirectional(nn.RNN(nn.GRUCell(4)), nn.RNN(nn.SimpleCell(4)))
+    x = jnp.array(floats(2, 5, 3))
+    return called(module.apply, module.init(jax.random.key(0), x), x)
+
+
+@function("flax", quick=False)
+def flax_nnx_state_in_and_out() -> Call:
+    from flax import nnx
+
+    class Network(nnx.Module):
+        def __init__(self, rngs: Any) -> None:
+            self.conv = nnx.Conv(2, 3, (3, 3), rngs=rngs)
+            self.norm = nnx.BatchNorm(3, rngs=rngs)
+            self.dropout = nnx.Dropout(0.2, rngs=rngs)
+
+        def __call__(self, x: Any) -> Any:
+            return self.dropout(nnx.relu(self.norm(self.conv(x))))
+
+    graph, state = nnx.split(Network(nnx.Rngs(0)))
+
+    def apply(state: Any, x: Any) -> Any:
+        module = nnx.merge(graph, state)
+        return module(x), nnx.split(module)[1]
+
+    return called(apply, state, jnp.array(floats(2, 5, 5, 2)))
 
 
 @function()
@@ -508,6 +642,18 @@ def lineax_conjugate_gradients() -> Call:
 
 
 @function("lineax", "equinox", quick=False)
+def lineax_tridiagonal() -> Call:
+    import lineax
+
+    def solve(diagonal: Any, lower: Any, upper: Any, vector: Any) -> Any:
+        operator = lineax.TridiagonalLinearOperator(diagonal, lower, upper)
+        return lineax.linear_solve(operator, vector).value
+
+    near = jnp.array(floats(3))
+    return called(solve, jnp.array(floats(4, low=3.0, high=4.0)), near, near, jnp.array(floats(4)))
+
+
+@function("lineax", "equinox", quick=False)
 def lineax_gmres_of_a_function() -> Call:
     import lineax
 
@@ -601,6 +747,38 @@ def numpyro_mixture() -> Call:
         return drawn, mixture.log_prob(drawn)
 
     return called(sample, jnp.array(floats(3)), jnp.array(floats(3, high=4.0)), jax.random.key(0))
+
+
+@function(quick=False)
+def numpyro_log_probabilities() -> Call:
+    import numpyro.distributions as dist
+
+    def densities(x: Any, key: Any) -> Any:
+        return (
+            dist.Beta(2.0, 3.0).log_prob(jax.nn.sigmoid(x)),
+            dist.StudentT(3.0, 0.0, 1.0).log_prob(x),
+            dist.VonMises(0.0, 2.0).log_prob(x),
+            dist.Dirichlet(jnp.ones(3)).log_prob(jax.nn.softmax(x)),
+            dist.LKJCholesky(3, 1.0).sample(key),
+        )
+
+    return called(densities, jnp.array(floats(3)), jax.random.key(0))
+
+
+@function(quick=False)
+def numpyro_counts() -> Call:
+    import numpyro.distributions as dist
+
+    def counts(p: Any, key: Any) -> Any:
+        one, two = jax.random.split(key)
+        drawn = dist.Binomial(10, p).sample(one)
+        return (
+            drawn,
+            dist.Binomial(10, p).log_prob(drawn),
+            dist.NegativeBinomial2(3.0, 2.0).sample(two),
+        )
+
+    return called(counts, jnp.float32(0.3), jax.random.key(0))
 
 
 @function("numpyro")
