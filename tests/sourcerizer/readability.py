@@ -90,10 +90,10 @@ def main() -> None:
     print("| function | equations | lines, lax | lines, pretty | bound |\n|---|--:|--:|--:|--:|")
     total = [0, 0, 0, 0]
     for case in libraries() if given.libraries else cases():
-        lax, pretty = (
-            write(case.function, case.args, case.kwargs, Options(style))
-            for style in ("lax", "pretty")
-        )
+        pretty = write(case.function, case.args, case.kwargs, Options("pretty"))
+        if pretty.placeholders:
+            continue  # part of it is passed in
+        lax = write(case.function, case.args, case.kwargs, Options("lax"))
         difference = check(pretty, case.function, case.args, case.kwargs)
         if difference is not None:
             raise SystemExit(f"{case.name}: {difference}")
