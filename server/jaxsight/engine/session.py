@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 0.15
 """Seconds that hints wait for a fresh trace before they show the stale one: an ordinary trace fits, so nothing flickers."""
 COMPILE_PATIENCE = 0.3
-"""Seconds that a hover waits for a compile: most small functions take no longer; the others are told of when they are ready."""
+"""Seconds that a hover waits for a function's first compile: most small ones take no longer; the others are told of when they are ready."""
 HOVER_PATIENCE = 1.5
 """Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
 
@@ -415,14 +415,11 @@ class Session:
         project = self._projects.of(question.path)
         if not isinstance(view.answer.reply, Traced) or project.interpreter is None:
             return None
+        targets = self._targets(question.path)
         if target is None:
-            targets = self._targets(question.path)
             if not targets:
                 return None
             target = targets[0]
-            first = True
-        else:
-            first = False
         answer = view.answer
         try:
             result = await self._compile().get(
@@ -438,7 +435,7 @@ class Session:
                 )
             except (Gone, Superseded):
                 return None
-        if first and isinstance(result.outcome, Compiled):
+        if target in targets[:1] and isinstance(result.outcome, Compiled):
             key = question.path, view.subject.name
             self._compiled[key] = (answer, result)
             if question.path not in self._unsaved or key not in self._saved:
@@ -807,7 +804,9 @@ class Session:
         asked = [asyncio.ensure_future(self._result(view, each)) for each in targets]
         if not asked:
             return ""
-        done, pending = await asyncio.wait(asked, timeout=COMPILE_PATIENCE)
+        # After an edit the jaxpr is what is waited for: kernels follow in the hints.
+        edited = (view.answer.question.path, view.subject.name) in self._compiled
+        done, pending = await asyncio.wait(asked, timeout=0 if edited else COMPILE_PATIENCE)
         results = [task.result() for task in asked if task in done]
         words = kernel_words.target_rows([each for each in results if each is not None])
         waiting = [
