@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from tests.sourcerizer.programs.registry import Call, called, floats, integers
+
+
+class Time(Enum):
+    """What it takes to write, to compile and to compare a function."""
+
+    LITTLE = "about a second"
+    SOME = "some seconds"
+    LONG = "so long that it is held in one way of writing and setting of types alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +31,7 @@ class LibraryFunction:
     name: str
     make: Callable[[], Call]
     imports: frozenset[str]
-    quick: bool
-    """Whether it is written, compiled and compared in about a second."""
+    time: Time
 
 
 FUNCTIONS: dict[str, LibraryFunction] = {}
@@ -33,13 +41,13 @@ GAPS = frozenset({"optimistix_levenberg_marquardt"})
 
 
 def function(
-    *imports: str, quick: bool = True
+    *imports: str, time: Time = Time.LITTLE
 ) -> Callable[[Callable[[], Call]], Callable[[], Call]]:
     """Registers what makes a function and its arguments."""
 
     def register(make: Callable[[], Call]) -> Callable[[], Call]:
         name = make.__name__
-        FUNCTIONS[name] = LibraryFunction(name, make, frozenset(imports), quick)
+        FUNCTIONS[name] = LibraryFunction(name, make, frozenset(imports), time)
         return make
 
     return register
@@ -101,7 +109,7 @@ def optax_momentum_step() -> Call:
     return called(step, parameters, optimizer.init(parameters), _gradients())
 
 
-@function("optax", quick=False)
+@function("optax", time=Time.SOME)
 def optax_lbfgs_step() -> Call:
     import optax
 
@@ -153,14 +161,14 @@ def optax_projection_on_the_simplex() -> Call:
     return called(optax.projections.projection_simplex, jnp.array(floats(16)))
 
 
-@function("optax", quick=False)
+@function("optax", time=Time.SOME)
 def optax_muon() -> Call:
     import optax
 
     return _updated(optax.contrib.muon(1e-3))
 
 
-@function("optax", quick=False)
+@function("optax", time=Time.SOME)
 def optax_steps_that_gather_gradients() -> Call:
     import optax
 
@@ -168,7 +176,7 @@ def optax_steps_that_gather_gradients() -> Call:
     return called(optimizer.update, _gradients(), optimizer.init(parameters), parameters)
 
 
-@function("optax", quick=False)
+@function("optax", time=Time.SOME)
 def optax_hyperparameters_in_the_state() -> Call:
     import optax
 
@@ -176,7 +184,7 @@ def optax_hyperparameters_in_the_state() -> Call:
     return _updated(optax.inject_hyperparams(optax.adam)(learning_rate=schedule))
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def optax_losses() -> Call:
     import optax
 
@@ -195,7 +203,7 @@ def equinox_mlp() -> Call:
     return called(jax.vmap(model), jnp.array(floats(4, 8)))
 
 
-@function("equinox", quick=False)
+@function("equinox", time=Time.SOME)
 def equinox_attention_with_mask_and_dropout() -> Call:
     import equinox as eqx
 
@@ -208,7 +216,7 @@ def equinox_attention_with_mask_and_dropout() -> Call:
     return called(attend, x, mask, jax.random.key(1))
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def equinox_convolutions() -> Call:
     import equinox as eqx
 
@@ -225,7 +233,7 @@ def equinox_convolutions() -> Call:
     return called(model, jnp.array(floats(3, 8, 8), float))
 
 
-@function("equinox", quick=False)
+@function("equinox", time=Time.SOME)
 def equinox_lstm_over_a_sequence() -> Call:
     import equinox as eqx
 
@@ -242,7 +250,7 @@ def equinox_lstm_over_a_sequence() -> Call:
     return called(run, cell, jnp.array(floats(5, 4), float))
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def equinox_gru_cell() -> Call:
     import equinox as eqx
 
@@ -263,7 +271,7 @@ def equinox_batch_norm_at_inference() -> Call:
     return called(normalize, jnp.array(floats(6, 4)))
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def equinox_rotary_embedding_and_norms() -> Call:
     import equinox as eqx
 
@@ -276,7 +284,7 @@ def equinox_rotary_embedding_and_norms() -> Call:
     return called(embed, jnp.array(floats(6, 8)))
 
 
-@function("equinox", "optax", quick=False)
+@function("equinox", "optax", time=Time.SOME)
 def equinox_training_step() -> Call:
     import equinox as eqx
     import optax
@@ -297,7 +305,7 @@ def equinox_training_step() -> Call:
     return called(step, model, state, jnp.array(floats(5, 4)), jnp.array(integers(5, modulus=3)))
 
 
-@function("equinox", quick=False)
+@function("equinox", time=Time.SOME)
 def equinox_layers_by_a_scan() -> Call:
     import equinox as eqx
 
@@ -314,7 +322,7 @@ def equinox_layers_by_a_scan() -> Call:
     return called(run, jnp.array(floats(4), float), arrays)
 
 
-@function("equinox", quick=False)
+@function("equinox", time=Time.SOME)
 def equinox_parametric_activation() -> Call:
     import equinox as eqx
 
@@ -323,7 +331,7 @@ def equinox_parametric_activation() -> Call:
     return called(lambda x: pool(activation(x)), jnp.array(floats(3, 6, 6)))
 
 
-@function("equinox", quick=False)
+@function("equinox", time=Time.SOME)
 def equinox_checkpointed_loop() -> Call:
     from equinox.internal import while_loop
 
@@ -374,7 +382,7 @@ def flax_batch_norm_in_training() -> Call:
     return called(lambda v, x: module.apply(v, x, mutable=["batch_stats"]), variables, x)
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def flax_lstm() -> Call:
     import flax.linen as nn
 
@@ -383,7 +391,7 @@ def flax_lstm() -> Call:
     return called(module.apply, module.init(jax.random.key(0), x), x)
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def flax_convolutional_network() -> Call:
     import flax.linen as nn
 
@@ -399,7 +407,7 @@ def flax_convolutional_network() -> Call:
     return called(Network().apply, Network().init(jax.random.key(0), x), x)
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def flax_embedding_and_layer_norm() -> Call:
     import flax.linen as nn
 
@@ -413,7 +421,7 @@ def flax_embedding_and_layer_norm() -> Call:
     return called(Network().apply, Network().init(jax.random.key(0), tokens), tokens)
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def flax_transformer_block_in_training() -> Call:
     import flax.linen as nn
 
@@ -435,7 +443,7 @@ def flax_transformer_block_in_training() -> Call:
     return called(apply, variables, x, jax.random.key(2))
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def flax_checkpointed_layers_by_a_scan() -> Call:
     import flax.linen as nn
 
@@ -456,7 +464,7 @@ def flax_checkpointed_layers_by_a_scan() -> Call:
     return called(jax.grad(loss), variables, x)
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def flax_recurrence_in_both_directions() -> Call:
     import flax.linen as nn
 
@@ -465,7 +473,7 @@ def flax_recurrence_in_both_directions() -> Call:
     return called(module.apply, module.init(jax.random.key(0), x), x)
 
 
-@function("flax", quick=False)
+@function("flax", time=Time.SOME)
 def flax_nnx_state_in_and_out() -> Call:
     from flax import nnx
 
@@ -513,7 +521,7 @@ def _field(t: Any, y: Any, args: Any) -> Any:
     return jnp.stack([y[1], -args * y[0] - 0.1 * y[1]])
 
 
-@function("equinox", "diffrax", quick=False)
+@function("equinox", "diffrax", time=Time.LONG)
 def diffrax_tsit5() -> Call:
     import diffrax
 
@@ -533,7 +541,7 @@ def diffrax_tsit5() -> Call:
     return called(solve, jnp.array(floats(2)), jnp.asarray(2.0))
 
 
-@function("equinox", "diffrax", quick=False)
+@function("equinox", "diffrax", time=Time.LONG)
 def diffrax_gradient_of_a_solution() -> Call:
     import diffrax
 
@@ -553,7 +561,7 @@ def diffrax_gradient_of_a_solution() -> Call:
     return called(jax.value_and_grad(loss), jnp.array(floats(2)))
 
 
-@function("equinox", "diffrax", quick=False)
+@function("equinox", "diffrax", time=Time.LONG)
 def diffrax_implicit_solver() -> Call:
     import diffrax
 
@@ -572,7 +580,7 @@ def diffrax_implicit_solver() -> Call:
     return called(solve, jnp.array(floats(2)))
 
 
-@function("equinox", "diffrax", quick=False)
+@function("equinox", "diffrax", time=Time.LONG)
 def diffrax_stochastic_equation() -> Call:
     import diffrax
 
@@ -587,7 +595,7 @@ def diffrax_stochastic_equation() -> Call:
     return called(solve, jnp.asarray(1.0), jax.random.key(0))
 
 
-@function("equinox", "diffrax", quick=False)
+@function("equinox", "diffrax", time=Time.SOME)
 def diffrax_interpolation() -> Call:
     import diffrax
 
@@ -608,7 +616,7 @@ def _matrix(size: int) -> Any:
     return jnp.array(floats(size, size)) + 3 * jnp.eye(size, dtype=jnp.float32)
 
 
-@function("lineax", "equinox", quick=False)
+@function("lineax", "equinox", time=Time.SOME)
 def lineax_lu() -> Call:
     import lineax
 
@@ -619,7 +627,7 @@ def lineax_lu() -> Call:
     return called(solve, _matrix(4), jnp.array(floats(4)))
 
 
-@function("lineax", "equinox", quick=False)
+@function("lineax", "equinox", time=Time.SOME)
 def lineax_least_squares() -> Call:
     import lineax
 
@@ -630,7 +638,7 @@ def lineax_least_squares() -> Call:
     return called(solve, jnp.array(floats(6, 3)), jnp.array(floats(6)))
 
 
-@function("lineax", "equinox", quick=False)
+@function("lineax", "equinox", time=Time.SOME)
 def lineax_conjugate_gradients() -> Call:
     import lineax
 
@@ -641,7 +649,7 @@ def lineax_conjugate_gradients() -> Call:
     return called(solve, _matrix(4), jnp.array(floats(4)))
 
 
-@function("lineax", "equinox", quick=False)
+@function("lineax", "equinox", time=Time.SOME)
 def lineax_tridiagonal() -> Call:
     import lineax
 
@@ -653,7 +661,7 @@ def lineax_tridiagonal() -> Call:
     return called(solve, jnp.array(floats(4, low=3.0, high=4.0)), near, near, jnp.array(floats(4)))
 
 
-@function("lineax", "equinox", quick=False)
+@function("lineax", "equinox", time=Time.LONG)
 def lineax_gmres_of_a_function() -> Call:
     import lineax
 
@@ -667,7 +675,7 @@ def lineax_gmres_of_a_function() -> Call:
     return called(solve, jnp.array(floats(4, low=1.0, high=2.0)), jnp.array(floats(4)))
 
 
-@function("lineax", "equinox", "optimistix", quick=False)
+@function("lineax", "equinox", "optimistix", time=Time.LONG)
 def optimistix_newton() -> Call:
     import optimistix as optx
 
@@ -678,7 +686,7 @@ def optimistix_newton() -> Call:
     return called(solve, jnp.array(floats(3)), jnp.array(floats(3)))
 
 
-@function("lineax", "equinox", "optimistix", quick=False)
+@function("lineax", "equinox", "optimistix", time=Time.SOME)
 def optimistix_levenberg_marquardt() -> Call:
     import optimistix as optx
 
@@ -694,7 +702,7 @@ def optimistix_levenberg_marquardt() -> Call:
     return called(fit, jnp.array([1.0, -0.5]), x, 2 * jnp.exp(-x))
 
 
-@function("lineax", "equinox", "optimistix", quick=False)
+@function("lineax", "equinox", "optimistix", time=Time.LONG)
 def optimistix_bfgs() -> Call:
     import optimistix as optx
 
@@ -705,7 +713,7 @@ def optimistix_bfgs() -> Call:
     return called(minimum, jnp.array(floats(3)))
 
 
-@function("equinox", "optimistix", quick=False)
+@function("equinox", "optimistix", time=Time.LONG)
 def optimistix_fixed_point() -> Call:
     import optimistix as optx
 
@@ -749,7 +757,7 @@ def numpyro_mixture() -> Call:
     return called(sample, jnp.array(floats(3)), jnp.array(floats(3, high=4.0)), jax.random.key(0))
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def numpyro_log_probabilities() -> Call:
     import numpyro.distributions as dist
 
@@ -765,7 +773,7 @@ def numpyro_log_probabilities() -> Call:
     return called(densities, jnp.array(floats(3)), jax.random.key(0))
 
 
-@function(quick=False)
+@function(time=Time.SOME)
 def numpyro_counts() -> Call:
     import numpyro.distributions as dist
 
@@ -802,7 +810,7 @@ def numpyro_leapfrog() -> Call:
     return called(trajectory, jnp.array(floats(3)), jnp.array(floats(3)), jnp.ones(3))
 
 
-@function("numpyro", quick=False)
+@function("numpyro", time=Time.SOME)
 def numpyro_nuts_step() -> Call:
     from numpyro.infer import NUTS
 
@@ -812,7 +820,7 @@ def numpyro_nuts_step() -> Call:
     return called(lambda state: kernel.sample(state, (), {}), state)
 
 
-@function("numpyro", "optax", quick=False)
+@function("numpyro", "optax", time=Time.SOME)
 def numpyro_variational_step() -> Call:
     import numpyro
     from numpyro.infer import SVI, Trace_ELBO

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sourcerizer import gate
-from tests.sourcerizer.libraries import FUNCTIONS, GAPS
+from tests.sourcerizer.libraries import FUNCTIONS, GAPS, Time
 
 CASES = [
     pytest.param(
@@ -14,12 +14,15 @@ CASES = [
         style,
         x64,
         id=f"{name}-{style}-x64-{'on' if x64 else 'off'}",
-        marks=[] if function.quick and style == "pretty" and not x64 else pytest.mark.slow,
+        marks=[]
+        if function.time is Time.LITTLE and style == "pretty" and not x64
+        else pytest.mark.slow,
     )
     for name, function in FUNCTIONS.items()
     if name not in GAPS
     for style in ("lax", "pretty")
     for x64 in (False, True)
+    if function.time is not Time.LONG or (style == "pretty" and not x64)
 ]
 
 
