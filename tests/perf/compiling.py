@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter as now
@@ -28,7 +30,7 @@ class _Kernels:
 
     def __init__(self, root: Path, program: Program) -> None:
         self.session = Session()
-        self.session.configure([str(root)], {"python": sys.executable})
+        self.session.configure([str(root)], {"python": sys.executable, "target": _TARGET})
         self._path = str(root / program.file)
         self._program = program
         self.session.open(self._path, program.text)
@@ -56,6 +58,9 @@ def _with(program: Program, number: int) -> str:
 def _run(
     root: Path, program: Program, work: Callable[[_Kernels], Awaitable[list[Figure]]]
 ) -> list[Figure]:
+    # Nothing that was compiled for another figure, or in another run.
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=root)
+
     async def main() -> list[Figure]:
         kernels = _Kernels(root, program)
         try:
