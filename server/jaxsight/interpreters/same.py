@@ -82,6 +82,15 @@ def live(
     Args:
         read_by: the operands that an equation depends on.
     """
+    return _live(program_outputs, equations, read_by)[0]
+
+
+def _live(
+    program_outputs: Iterable[Any],
+    equations: Sequence[Any],
+    read_by: Callable[[Any], Sequence[Any]],
+) -> tuple[list[Any], set[int]]:
+    """What `live` gives, and the ids of all that is read by these equations and by the results."""
     needed = {id(atom) for atom in program_outputs if not is_literal(atom)}
     kept = []
     for equation in reversed(equations):
@@ -89,7 +98,7 @@ def live(
             kept.append(equation)
             needed.update(id(atom) for atom in read_by(equation) if not is_literal(atom))
     kept.reverse()
-    return kept
+    return kept, needed
 
 
 def _read_by(equation: Any) -> Sequence[Any]:
@@ -114,9 +123,8 @@ def _used(program: Program, captured: Sequence[Any]) -> list[Any]:
     if not captured:
         return []
     jaxpr = program.jaxpr
-    inside = {id(atom) for atom in jaxpr.outvars}
-    for equation in live(jaxpr.outvars, jaxpr.eqns, _read_by):
-        inside.update(map(id, _read_by(equation)))
+    # Once for each loop within: loops may be nested a hundred deep.
+    _, inside = _live(jaxpr.outvars, jaxpr.eqns, _read_by)
     return [a for a, var in zip(captured, jaxpr.invars, strict=False) if id(var) in inside]
 
 
