@@ -19,6 +19,7 @@ def explain(failure: Failure, expression: str) -> Explained | None:
     """Recognises JAX's conversion errors and the two `TypeError`s that mean the same."""
     message = failure.message
     kind = f" (`{aval(failure)}`)" if aval(failure) else ""
+    names = culprits(failure)
     what = f"{quoted(expression)} needs a value that is only known when the function runs{kind}"
     if is_a(failure, "TracerBoolConversionError"):
         said = f"{what}: Python's `if`, `while`, `and`, `or`, `not` and `assert` cannot test it while JAX traces. "
@@ -44,12 +45,12 @@ def explain(failure: Failure, expression: str) -> Explained | None:
     elif is_a(failure, "IndexError") and "slice(" in message and "Tracer" in message:
         said = f"{quoted(expression)} slices with a traced value: how much is taken must be known while JAX traces. "
         fix = "Take so many from there with `jax.lax.dynamic_slice_in_dim(x, start, size)`, or keep all and choose with `jnp.where`"
+        names = ""  # Only newer versions of JAX tell, and not of all bounds.
     elif "unhashable type" in message and "Tracer" in message:
         said = f"{quoted(expression)} looks a traced value up in a Python `dict` or `set`. "
         fix = "Index a `jnp` array, or choose with `jax.lax.switch`"
     else:
         return None
-    names = culprits(failure)
     static = (
         f", or make {names} static (`static_argnames`)."
         if names
