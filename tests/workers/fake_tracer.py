@@ -47,6 +47,7 @@ def main(mode: str) -> None:
             wire.write(outgoing, hello)
     overlays: dict[str, str | None] = {}
     broken = False
+    spoiled_by = ""
     imported: list[str] = []
     reader = wire.FrameReader()
     waiting: list[wire.Message] = []
@@ -67,12 +68,18 @@ def main(mode: str) -> None:
                 imported = [chunk.text for chunk in chunks]
                 wire.write(outgoing, p.Stage(id, "execute"))
                 wire.write(outgoing, p.Failed(id, p.Failure("find", "LookupError", "nothing")))
-            case p.Trace(id=id, function=function):
+            case p.Trace(id=id, file=file) if spoiled_by not in ("", file):
+                wire.write(outgoing, p.Spoiled(id, f"{spoiled_by} left a thread running"))
+            case p.Trace(id=id, function="never fit"):
+                wire.write(outgoing, p.Spoiled(id, "nothing helps"))
+            case p.Trace(id=id, function=function, file=file):
                 wire.write(outgoing, p.Stage(id, "execute"))
                 if broken or function == "fail":
                     wire.write(outgoing, p.Failed(id, p.Failure("internal", "TypeError", "broken")))
                     continue
                 match function.split():
+                    case ["spoil"]:
+                        spoiled_by = file
                     case ["break"]:
                         broken = True
                     case ["until", "cancelled"]:

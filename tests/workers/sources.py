@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from jaxsight.tracer.protocol import Argument, ArraySpec, Chunk, Trace, Traced
-from jaxsight.workers.outcomes import Outcome
+from jaxsight.workers.outcomes import Died, Outcome, Reason
 from jaxsight.workers.supervisor import Tracers
 
 SANE = """
@@ -45,6 +45,10 @@ async def ask(tracers: Tracers, file: str, source: str) -> Outcome:
 
 
 async def sane_works(tracers: Tracers) -> None:
-    answer = await ask(tracers, "sane.py", SANE)
+    """An everyday request is answered; within a short limit a busy machine may need another try or two."""
+    for _ in range(3):
+        answer = await ask(tracers, "sane.py", SANE)
+        if not (isinstance(answer, Died) and answer.death.reason is Reason.TIMEOUT):
+            break
     assert isinstance(answer, Traced), answer
     assert "sin" in answer.jaxpr

@@ -23,7 +23,7 @@ CPU = parse("cpu")
 
 
 class Lab:
-    def __init__(self, folder: Path, *, deadline: float = 20.0) -> None:
+    def __init__(self, folder: Path, *, deadline: float = 600.0) -> None:
         self.log = folder / "log"
         self.compilers = Compilers(
             memory=400 * 2**20,
@@ -93,8 +93,8 @@ async def test_memory_has_a_limit(lab: Lab) -> None:
 
 async def test_a_compile_that_nobody_waits_for_is_ended(lab: Lab) -> None:
     waiting = asyncio.ensure_future(lab.compile("hang"))
-    await asyncio.sleep(0.5)
-    assert lab.asked == ["hang"]
+    while not lab.asked:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

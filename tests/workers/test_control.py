@@ -18,7 +18,7 @@ async def test_last_words_are_heard_by_a_server_that_writes_to_a_guardian_that_i
     its.sendall(b"rss 7\nexit 0 11\n")
     its.close()
     transport.write(b"busy 0 0\n")
-    await asyncio.wait_for(over.wait(), 10)
+    await asyncio.wait_for(over.wait(), 120)
     assert heard == [b"rss 7", b"exit 0 11"]
     transport.close()
 
@@ -34,5 +34,5 @@ async def test_lines_are_put_together() -> None:
     await asyncio.sleep(0)
     its.sendall(b"12\nexit 3 0\n")
     its.close()
-    await asyncio.wait_for(over.wait(), 10)
+    await asyncio.wait_for(over.wait(), 120)
     assert heard == [b"started 12", b"exit 3 0"]

@@ -54,6 +54,18 @@ def server(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a parent's end is no signal")
+def test_a_guardian_that_was_stopped_ends_with_the_server(server: subprocess.Popen[str]) -> None:
+    below = psutil.Process(server.pid).children(recursive=True)
+    for process in below:
+        if "guardian.py" in " ".join(process.cmdline()):
+            process.suspend()
+    server.kill()
+    server.wait()
+    _, alive = psutil.wait_procs(below, timeout=20)
+    assert alive == []
+
+
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
 def test_a_server_that_is_killed_leaves_no_process(
     server: subprocess.Popen[str], ending: signal.Signals
@@ -61,7 +73,7 @@ def test_a_server_that_is_killed_leaves_no_process(
     below = psutil.Process(server.pid).children(recursive=True)
     server.send_signal(ending)
     server.wait()
-    _, alive = psutil.wait_procs(below, timeout=20)
+    _, alive = psutil.wait_procs(below, timeout=120)
     assert alive == []
 
 
@@ -79,7 +91,7 @@ def test_a_guardian_that_is_killed_takes_its_tracer_along() -> None:
         tracers = [child for guardian in guardians for child in guardian.children()]
         for guardian in guardians:
             os.kill(guardian.pid, signal.SIGKILL)
-        _, alive = psutil.wait_procs(tracers, timeout=20)
+        _, alive = psutil.wait_procs(tracers, timeout=120)
         server.kill()
         for left in below:
             if left.is_running() and left.name() == "sleep":

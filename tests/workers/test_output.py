@@ -18,6 +18,8 @@ def locate(path: str, chunk: str) -> int | None:
     [
         (f'File "/p/a.py§{CHUNK}", line 2, in f', 'File "/p/a.py", line 42, in f'),
         (f"/p/a.py§{CHUNK}:1: UserWarning: no", "/p/a.py:41: UserWarning: no"),
+        (f'File "/p/a.py§{CHUNK}+40", line 42, in f', 'File "/p/a.py", line 42, in f'),
+        (f"at /p/a.py§{CHUNK}+40", "at /p/a.py"),
         (f'File "/p/gone.py§{CHUNK}", line 2', 'File "/p/gone.py", line ?'),
         (f"at /p/a.py§{CHUNK}", "at /p/a.py"),
         ("§ 12 of the law, line 3", "§ 12 of the law, line 3"),

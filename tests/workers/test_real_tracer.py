@@ -94,3 +94,26 @@ async def test_an_interpreter_without_jax_is_named_with_a_way_out(tmp_path: Path
     assert tracers.status.state is State.FAILED
     await tracers.aclose()
     assert set(psutil.Process().children(recursive=True)) <= others
+
+
+async def test_a_thread_that_a_file_leaves_never_meets_another_file(tracers: Tracers) -> None:
+    patches = """
+import threading
+import time
+import jax
+def patch():
+    while True:
+        jax.config.update("jax_enable_x64", True)
+        time.sleep(0.001)
+THREAD = threading.Thread(target=patch, daemon=True)
+THREAD.start()
+def f(x):
+    return x
+"""
+    wide = "import jax.numpy as jnp\ndef f(x):\n    return x + jnp.zeros(3, 'float64')\n"
+    for _ in range(3):
+        assert isinstance(await ask(tracers, "patches.py", patches), Traced)
+        await asyncio.sleep(0.05)
+        answer = await ask(tracers, "wide.py", wide)
+        assert isinstance(answer, Traced)
+        assert "f64" not in answer.jaxpr

@@ -20,6 +20,8 @@ from jaxsight.workers.outcomes import Died, Outcome, Output, Reason, Replaced, S
 from jaxsight.workers.supervisor import Priority, Tracers
 
 FAKE = Path(__file__).with_name("fake_tracer.py")
+PATIENCE = 120
+"""Seconds after which what does not happen is taken to never happen."""
 Make = Callable[..., Tracers]
 
 
@@ -68,7 +70,7 @@ async def death_of(tracers: Tracers, function: str) -> Died:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what has no event to wait for: other processes' states."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -135,6 +137,73 @@ async def test_a_spare_takes_over_when_the_tracer_is_killed(make: Make) -> None:
     os.kill(first, signal.SIGKILL)
     assert await pid_of(tracers) == spare
     await until(lambda: len(tracers.pids) == 2)
+
+
+async def test_a_process_that_a_file_has_spoiled_is_replaced_for_other_files(make: Make) -> None:
+    tracers = make()
+    tracers.overlay("b.py", "text")
+    first, spare = await warm(tracers)
+    events(tracers)
+    for _ in range(2):  # the file itself goes on being answered there
+        answer = await ask(tracers, "spoil", "a.py")
+        assert isinstance(answer, Traced)
+        assert int(answer.jaxpr) == first
+    answer = await ask(tracers, "overlays", "b.py")
+    assert isinstance(answer, Traced)
+    assert answer.jaxpr == "[('b.py', 'text')]"
+    assert await pid_of(tracers) == spare
+    happened = events(tracers)
+    reason = "a.py left a thread running"
+    assert [each.death.last_words for each in happened if isinstance(each, Replaced)] == [reason]
+    assert any(isinstance(each, Status) and reason in each.message for each in happened)
+
+
+async def test_files_that_spoil_one_process_after_another_are_all_answered(make: Make) -> None:
+    tracers = make()
+    answers = [await ask(tracers, "spoil", f"{n}.py") for n in range(8)]
+    assert len({each.jaxpr for each in answers if isinstance(each, Traced)}) == 8
+    await pid_of(tracers)
+
+
+async def test_a_request_that_no_process_is_fit_for_is_asked_twice_at_most(make: Make) -> None:
+    tracers = make()
+    outcome = await ask(tracers, "never fit")
+    assert isinstance(outcome, Died)
+    assert outcome.death.reason is Reason.SPOILED
+    assert outcome.death.last_words == "nothing helps"
+    await pid_of(tracers)
+
+
+@pytest.mark.parametrize("how", ["exit 3", "hang"])
+async def test_a_guardian_that_is_stopped_holds_nothing_up(make: Make, how: str) -> None:
+    tracers = make(limits=Limits(execute=0.5))
+    await warm(tracers)
+    for guardian in psutil.Process().children():
+        guardian.suspend()
+    async with asyncio.timeout(20):
+        assert isinstance(await ask(tracers, how), Died)
+        await pid_of(tracers)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="processes are not stopped there")
+async def test_a_tracer_that_is_stopped_goes_on(make: Make) -> None:
+    tracers = make()
+    first, spare = await warm(tracers)
+    for pid in (first, spare):
+        psutil.Process(pid).suspend()
+    async with asyncio.timeout(20):
+        assert await pid_of(tracers) == first
+
+
+@pytest.mark.skipif(os.name == "nt", reason="processes are not stopped there")
+async def test_a_guardian_that_is_stopped_before_it_starts_its_tracer_goes_on(make: Make) -> None:
+    tracers = make(spare=False)
+    request = asyncio.create_task(ask(tracers, "answer"))
+    await until(lambda: bool(psutil.Process().children()))
+    for guardian in psutil.Process().children():
+        guardian.suspend()
+    async with asyncio.timeout(20):
+        assert isinstance(await request, Traced)
 
 
 async def test_a_spare_makes_the_imports_of_installed_packages_in_advance(
@@ -212,13 +281,14 @@ async def test_the_last_words_are_kept(make: Make) -> None:
 async def test_each_stage_has_its_own_limit(make: Make, stage: str) -> None:
     long = 1000.0
     limits = {"execute": long, "inputs": long, "trace": long, stage: 0.3}
-    tracers = make(limits=Limits(**limits))
-    died = await death_of(tracers, f"stage {stage}")
+    died = await ask(make(limits=Limits(**limits)), f"stage {stage}")
+    assert isinstance(died, Died)
     assert died.message.endswith(f"took longer than 0.3 s (setting `timeouts.{stage}`).")
 
 
 async def test_a_loop_that_ignores_signals_is_ended(make: Make) -> None:
-    died = await death_of(make(limits=Limits(execute=0.3)), "hang")
+    died = await ask(make(limits=Limits(execute=0.3)), "hang")
+    assert isinstance(died, Died)
     assert died.death.reason is Reason.TIMEOUT
 
 
@@ -237,7 +307,7 @@ async def test_the_number_of_processes_is_limited(make: Make) -> None:
 
 async def test_a_fork_bomb_dies_entirely(make: Make) -> None:
     tracers = make(limits=Limits(execute=1.0))
-    await death_of(tracers, "bomb")
+    assert isinstance(await ask(tracers, "bomb"), Died)
     await tracers.aclose()
 
 
@@ -339,7 +409,7 @@ async def test_a_changed_text_of_a_paused_file_is_tried_again(make: Make) -> Non
     async def changed_is_answered() -> bool:
         return isinstance(await ask(tracers, "answer"), Traced)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not await changed_is_answered():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     outcome = await ask(tracers, "exit 1")
@@ -374,18 +444,19 @@ async def test_an_interpreter_that_cannot_trace_says_so(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "what"),
+    ("mode", "limits", "what"),
     [
-        ("dies", "it ended at the start with exit status 3. "),
-        ("noise", "did not greet as a tracer does"),
-        ("old", "did not greet as a tracer does"),
-        ("silent", "did not greet within 0.5 s"),
+        ("dies", Limits(), "it ended at the start with exit status 3. "),
+        ("noise", Limits(), "did not greet as a tracer does"),
+        ("old", Limits(), "did not greet as a tracer does"),
+        ("silent", Limits(start=0.5), "did not greet within 0.5 s"),
     ],
+    ids=["dies", "noise", "old", "silent"],
 )
 async def test_a_tracer_that_does_not_start_fails_with_a_way_out(
-    make: Make, mode: str, what: str
+    make: Make, mode: str, limits: Limits, what: str
 ) -> None:
-    tracers = make(mode, limits=Limits(start=0.5))
+    tracers = make(mode, limits=limits)
     outcome = await ask(tracers, "answer")
     assert isinstance(outcome, Died)
     assert what in outcome.message
@@ -405,7 +476,7 @@ async def test_a_command_that_is_not_there_fails_with_a_way_out(tmp_path: Path) 
 
 async def test_starting_is_not_tried_without_end(make: Make) -> None:
     tracers = make("dies")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while tracers.status.state is not State.FAILED or not await gives_up(tracers):
             await ask(tracers, "answer")
             await asyncio.sleep(0.05)

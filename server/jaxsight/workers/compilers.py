@@ -15,11 +15,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from jaxsight.compiler.environments import Environment, variables
+from jaxsight.compiler.environments import Environment, compiler_variables, variables
 from jaxsight.compiler.protocol import Compile, Compiled, NotCompiled
 from jaxsight.compiler.targets import CPU, Target
 from jaxsight.workers import remote
-from jaxsight.workers.environment import tracer_environment
+from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import Death, Reason, signal_name, size
 from jaxsight.workers.process import CompilerProcess, TracerProcess
@@ -212,7 +212,7 @@ class Compilers:
             worker.command,
             environment=dict(os.environ) if far else _variables(worker.environment),
             first=remote.modules() if far else b"",
-            folder=str(Path.home()),
+            folder=neutral_folder(),
             limits=self._limits,
             locate=lambda path, chunk: None,
             on_output=_logged,
@@ -239,7 +239,7 @@ def _variables(environment: Environment) -> dict[str, str]:
     environ = dict(os.environ)
     if environment.managed:
         environ.pop("PYTHONPATH", None)
-    return tracer_environment(environment.python, environ, environment.variables)
+    return tracer_environment(environment.python, environ, compiler_variables(environment))
 
 
 _SSH_FAILED = 255

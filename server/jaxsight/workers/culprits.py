@@ -18,6 +18,8 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 """Seconds until another text of the file is tried: doubled with each further death, up to this."""
 
+_INNOCENT = (Reason.STOPPED, Reason.SPOILED, Reason.TIMEOUT, Reason.UNAVAILABLE)
+
 
 @dataclass(frozen=True, slots=True)
 class _Culprit:
@@ -62,7 +64,7 @@ class Culprits:
             return
         match outcome:
             case Died(death=death):
-                if death.reason in (Reason.STOPPED, Reason.TIMEOUT, Reason.UNAVAILABLE):
+                if death.reason in _INNOCENT:
                     return
                 before = self._by_file.get(message.file)
                 deaths = 1 + (before.deaths if before is not None else 0)

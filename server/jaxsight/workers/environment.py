@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from jaxsight import reading
+
 SERVERS_OWN = frozenset(
     {
         "PYTHONHOME",
@@ -55,10 +57,16 @@ def tracer_environment(
     return {**UNLESS_SET, **found, **ALWAYS, **(overrides or {})}
 
 
+def neutral_folder() -> str:
+    """A folder to run a process in that belongs to no project: the home folder, where there is one."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - `Path.home` raises where there is none
+    return home if os.path.isabs(home) and os.access(home, os.X_OK) else os.path.abspath(os.sep)  # noqa: PTH100, PTH117
+
+
 def _of_server(entry: str) -> bool:
     """Whether a folder of `PYTHONPATH` is where the server's own packages are."""
     return not entry or any(
-        Path(entry, package, "__init__.py").is_file() for package in ("jaxsight", "pygls")
+        reading.is_file(Path(entry, package, "__init__.py")) for package in ("jaxsight", "pygls")
     )
 
 
@@ -69,7 +77,7 @@ def _activate(python: str, environ: dict[str, str]) -> None:
         own = Path(sys.prefix)
         if Path(environ["VIRTUAL_ENV"]) == own and own != folder.parent:
             del environ["VIRTUAL_ENV"]
-    if (folder.parent / "pyvenv.cfg").is_file():
+    if reading.is_file(folder.parent / "pyvenv.cfg"):
         environ["VIRTUAL_ENV"] = str(folder.parent)
         path = environ.get("PATH", os.defpath)
         environ["PATH"] = os.pathsep.join([str(folder), path])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from jaxsight import reading
 from jaxsight.tracer.protocol import Chunk, Trace
 
 KEPT = 256
@@ -77,7 +78,7 @@ def _imports_packages(chunk: Chunk, roots: tuple[str, ...]) -> bool:
                 return False
     tops = {name.partition(".")[0] for name in names}
     return not any(
-        Path(root, top).is_dir() or Path(root, f"{top}.py").is_file()
+        reading.is_folder(Path(root, top)) or reading.is_file(Path(root, f"{top}.py"))
         for root in roots
         for top in tops
     )

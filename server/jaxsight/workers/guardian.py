@@ -28,6 +28,7 @@ SWEEP_PAUSE = 0.002
 SWEEP_LIMIT = 10.0
 """Seconds after which processes that cannot be killed (stuck in the kernel) are left to themselves."""
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -42,6 +43,7 @@ class Guardian:
         os.set_inheritable(control, False)  # it is none of the tracer's
         self._control = control
         self._command = command
+        self._server = os.getppid()
         self._tracer = 0
         self._lines = b""
         self._memory = 0
@@ -58,6 +60,8 @@ class Guardian:
         try:
             self._start()
             _adopt_orphans()
+            if os.getppid() != self._server:
+                raise Gone
             poll = select.poll()
             poll.register(self._control, select.POLLIN)
             poll.register(wake_read, select.POLLIN)
@@ -153,15 +157,18 @@ class Guardian:
             self._tell(f"memory {used} {self._memory}")
 
     def _reap(self) -> bool:
-        """Collect the dead; true when the tracer is among them."""
+        """Collect the dead, continue who was stopped; true when the tracer is among the dead."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return True
             if pid == 0:
                 return False
-            if pid == self._tracer:
+            if os.WIFSTOPPED(status):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGCONT)
+            elif pid == self._tracer:
                 code = os.waitstatus_to_exitcode(status)
                 self._tell(f"exit {max(code, 0)} {max(-code, 0)}")
                 return True
@@ -256,12 +263,17 @@ def proportional(pids: list[int]) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of whatever loses its own below this process. Linux only: elsewhere the group must do."""
+    """Become the parent of whatever loses its own below this process. Linux only: elsewhere the group must do.
+
+    When the server ends, this process is continued where somebody has stopped it, and sees the end of its line.
+    """
     if not sys.platform.startswith("linux"):
         return
     import ctypes  # after the tracer has started: importing takes as long as all else here
 
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    library = ctypes.CDLL(None)
+    library.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    library.prctl(PR_SET_PDEATHSIG, int(signal.SIGCONT), 0, 0, 0)
 
 
 def _be_the_first_to_go() -> None:

@@ -34,6 +34,8 @@ class Reason(Enum):
     """It closed its line to the server or wrote something else on it."""
     STOPPED = "stopped"
     """The server ended it: a restart, a shutdown, a cancelled request that did not end."""
+    SPOILED = "spoiled"
+    """What a file left in it cannot be undone, so that other files need another one; the last words say what."""
     UNAVAILABLE = "unavailable"
     """None could be started; the last words say why, and what helps."""
 
@@ -104,6 +106,8 @@ class Died:
                 what = f"{doing.capitalize()} cut the process off from the server"
             case Reason.STOPPED:
                 what = f"{doing.capitalize()} was stopped"
+            case Reason.SPOILED:
+                what = f"{doing.capitalize()} needs a fresh process, which did not help"
             case Reason.UNAVAILABLE:
                 return death.last_words
         return f"{what}. Not run again until it changes." if self.repeated else f"{what}."

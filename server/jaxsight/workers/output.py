@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable
 
-from jaxsight.tracer.protocol import CHUNK_FILE
+from jaxsight.tracer.protocol import CHUNK_FILE, line_in_chunk
 
 Locate = Callable[[str, str], int | None]
 """Path and chunk id → the line from 1 in the file where the chunk begins now; `None` when it is no longer there."""
@@ -31,7 +31,7 @@ def real_places(text: str, locate: Locate) -> str:
 
     def place(match: re.Match[str]) -> str:
         first = locate(match["path"], match["chunk"])
-        line = "?" if first is None else str(first + int(match["line"]) - 1)
+        line = "?" if first is None else str(first + line_in_chunk(match, int(match["line"])) - 1)
         return match["path"] + match["middle"] + line
 
     text = _IN_TRACEBACK.sub(place, text)

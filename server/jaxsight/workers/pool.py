@@ -185,6 +185,21 @@ class Pool:
         await asyncio.gather(*(each.process.aclose() for each in old))
         self.fill()
 
+    def keep_spare(self, wanted: bool) -> None:
+        """Have a spare from now on, or none."""
+        self._spare_wanted = wanted
+        at_work = self.at_work
+        if not wanted and self._spare is not None:
+            self._spare.process.kill(Death(Reason.STOPPED))
+        elif wanted and self._spare is None and at_work is not None and at_work.hello is not None:
+            self._add_spare()
+
+    async def sleep(self) -> None:
+        """End all until a tracer is asked for."""
+        old = self.all
+        self.at_work = self._spare = None
+        await asyncio.gather(*(each.process.aclose() for each in old))
+
     async def aclose(self) -> None:
         """End all, for good, and wait for it."""
         self._closed = True
@@ -255,7 +270,7 @@ class Pool:
 
     def _count(self, tracer: Tracer, death: Death) -> None:
         """Put off the next start when tracers die without having done anything."""
-        if death.reason in (Reason.STOPPED, Reason.UNAVAILABLE):
+        if death.reason in (Reason.STOPPED, Reason.SPOILED, Reason.UNAVAILABLE):
             return
         if tracer.asked or (tracer.hello is not None and time.monotonic() - tracer.began > YOUNG):
             self._young_deaths = 0

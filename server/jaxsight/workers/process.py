@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +25,18 @@ from jaxsight.workers.control import Control
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import Death, Reason
 from jaxsight.workers.output import Locate, OutputMeter
-from jaxsight.workers.wire import FrameReader, Message, WireError, encode
+from jaxsight.workers.wire import FrameReader, Message, WireError, decode, encode
 
 log = logging.getLogger(__name__)
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
 
 KILLED = 9
+
+_LONG = 64 * 1024
+"""Bytes of a message that is not decoded in a moment."""
+CONTINUE_PAUSE = 1.0
+"""Seconds after which a guardian whose tracer has not greeted yet is woken again."""
 
 EXIT_GRACE = 1.0
 """Seconds between the closing of the protocol's pipe and the news of the exit, before it counts as cut off and is killed."""
@@ -59,6 +65,8 @@ class TracerProcess:
         self._on_output = on_output
         self._received: asyncio.Queue[Message | None] = asyncio.Queue()
         self._reader = FrameReader()
+        self._bodies: deque[bytearray] = deque()
+        self._decoding: asyncio.Future[Message] | None = None
         self._killed_for: Death | None = None
         self._exit: tuple[int, int] | None = None
         self._transport: asyncio.SubprocessTransport | None = None
@@ -110,6 +118,7 @@ class TracerProcess:
 
     def busy(self) -> None:
         """A request begins: watch closely."""
+        self._continue()
         self._tell(f"busy {self._limits.memory} {self._limits.processes}")
 
     def idle(self) -> None:
@@ -123,6 +132,7 @@ class TracerProcess:
         self._killed_for = death
         if self._control is not None:
             self._tell("kill")
+            self._continue()
         elif self._transport is not None:
             self._transport.kill()
         self._after(EXIT_GRACE, self._kill_directly)
@@ -183,6 +193,18 @@ class TracerProcess:
             if self._control is None:
                 transport.kill()
         self._after(self._limits.start, self._start_expired)
+        self._keep_starting()
+
+    def _keep_starting(self) -> None:
+        if not self.ready.done():
+            self._continue()
+            self._after(CONTINUE_PAUSE, self._keep_starting)
+
+    def _continue(self) -> None:
+        """Wake the guardian, which somebody may have stopped; it does so with whom it guards."""
+        if self._transport is not None and os.name == "posix":
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.send_signal(signal.SIGCONT)
 
     def _start_expired(self) -> None:
         if not self.ready.done():
@@ -203,7 +225,9 @@ class TracerProcess:
             self._control.write(line.encode() + b"\n")
 
     def _after(self, seconds: float, action: Callable[[], None]) -> None:
-        self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
+        loop = asyncio.get_running_loop()
+        self._timers = [timer for timer in self._timers if timer.when() > loop.time()]
+        self._timers.append(loop.call_later(seconds, action))
 
     def heard(self, line: bytes) -> None:
         """The guardian said something."""
@@ -239,13 +263,38 @@ class TracerProcess:
         if not self.alive:
             return
         try:
-            while messages := self._reader.feed(data):
+            while bodies := self._reader.bodies(data):
                 data = b""
-                for message in messages:
-                    self._got(message)
+                self._bodies.extend(bodies)
+                self._decode()
         except WireError as error:
-            log.warning("tracer %d broke the protocol: %s", self.pid, error)
-            self.kill(Death(Reason.PROTOCOL, last_words=str(error)))
+            self._broken(error)
+
+    def _decode(self) -> None:
+        """Take the messages that have come, in order. A long one is decoded by a thread, and those behind it wait."""
+        while self._bodies and self._decoding is None:
+            body = self._bodies.popleft()
+            if len(body) <= _LONG:
+                self._got(decode(body))
+                continue
+            self._decoding = asyncio.ensure_future(asyncio.to_thread(decode, body))
+            self._decoding.add_done_callback(self._decoded)
+
+    def _decoded(self, decoding: asyncio.Future[Message]) -> None:
+        self._decoding = None
+        if decoding.cancelled():
+            return
+        try:
+            self._got(decoding.result())
+            self._decode()
+        except WireError as error:
+            self._broken(error)
+        if self.death.done() and self._decoding is None:
+            self._received.put_nowait(None)
+
+    def _broken(self, error: WireError) -> None:
+        log.warning("tracer %d broke the protocol: %s", self.pid, error)
+        self.kill(Death(Reason.PROTOCOL, last_words=str(error)))
 
     def _got(self, message: Message) -> None:
         if self.ready.done():
@@ -270,6 +319,7 @@ class TracerProcess:
     def pipe_lost(self, descriptor: int) -> None:
         """A pipe was closed: on the protocol's, the exit must be near."""
         if descriptor == 1:
+            self._continue()
             self._after(EXIT_GRACE, lambda: self.kill(Death(Reason.PROTOCOL)))
 
     def guardian_exited(self) -> None:
@@ -310,7 +360,8 @@ class TracerProcess:
         self.death.set_result(death)
         if not self.ready.done():
             self.ready.set_result(None)
-        self._received.put_nowait(None)
+        if self._decoding is None:
+            self._received.put_nowait(None)
 
     def _close(self) -> None:
         for timer in self._timers:

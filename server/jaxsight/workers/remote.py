@@ -1,7 +1,7 @@
 """A compiler on another machine, reached over the user's own ssh: the same process, the same messages.
 
 The other machine needs Python from 3.11 on and JAX, with the plugin for its device; nothing is installed or written there. The modules that a compiler is made of go
-first over the pipe, and are imported from memory; so both ends always speak the same version. Only StableHLO follows, never source.
+first over the pipe, and are imported from memory; so both ends always speak the same version. Only StableHLO follows, with its constants, never source.
 """
 
 from __future__ import annotations

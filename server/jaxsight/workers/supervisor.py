@@ -2,7 +2,7 @@
 
 Requests run one at a time, the most urgent first. Each is answered exactly once: by the tracer, by `Cancelled`, or by `Died`.
 When a tracer dies the spare takes over at once and the next request goes on with it; a death costs a process, never the
-server. What a new tracer must know (the overlays) is kept here, so nothing that user code does can lose it. The supervisor
+server. The same where a tracer says that a file has left in it what cannot be undone; then the request is asked again. What a new tracer must know (the overlays) is kept here, so nothing that user code does can lose it. The supervisor
 must never block, and never run a request again that ended the process which ran it.
 """
 
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from jaxsight import reading
 from jaxsight.tracer.protocol import (
     Cancel,
     Cancelled,
@@ -31,12 +32,13 @@ from jaxsight.tracer.protocol import (
     Request,
     Show,
     Shown,
+    Spoiled,
     Stage,
     Trace,
     Traced,
 )
 from jaxsight.workers.culprits import Culprits
-from jaxsight.workers.environment import tracer_environment
+from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.familiar import Familiar
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import (
@@ -129,7 +131,7 @@ class Tracers:
         self._limits = limits or Limits()
         self._locate = locate
         self._command = list(command or tracer_command(python))
-        self._folder = root if Path(root).is_dir() else str(Path.home())
+        self._folder = root if reading.is_folder(root) else neutral_folder()
         self._environment = tracer_environment(
             python, os.environ if environ is None else environ, variables
         )
@@ -228,6 +230,17 @@ class Tracers:
         else:
             self._overlays[path] = text
 
+    def keep_spare(self, wanted: bool) -> None:
+        """Keep a second tracer warm from now on, or none."""
+        self._pool.keep_spare(wanted)
+
+    async def sleep(self) -> bool:
+        """End all processes; the next request starts one. False, and nothing ends, while a request is at work or waits."""
+        if self._running is not None or self._queue:
+            return False
+        await self._pool.sleep()
+        return True
+
     async def restart(self) -> None:
         """End all tracers, forget past deaths and start anew. What runs is answered by `Died`, what waits goes on."""
         self._culprits.clear()
@@ -268,6 +281,7 @@ class Tracers:
         message = entry.message
         if (expected := self._culprits.expect(message)) is not None:
             return expected
+        spoiled = False
         while True:
             tracer = await self._pool.ready()
             if tracer is None:
@@ -280,6 +294,16 @@ class Tracers:
                 outcome = await self._run(entry, tracer)
             except WireError as error:
                 return _unavailable(message, f"The request cannot be sent: {error}.")
+            if isinstance(outcome, Spoiled):
+                death = Death(Reason.SPOILED, last_words=outcome.reason)
+                tracer.process.kill(death)
+                if spoiled:
+                    return Died(message.id, entry.stage, death)
+                spoiled = True
+                entry.stage = ""
+                words = f"{_subject(message)} in a new process: {outcome.reason}"
+                self._tell(Status(State.BUSY, words, tracer.hello))
+                continue
             # A tracer that was dying before it began takes nothing with it: the next one is asked, once.
             if isinstance(outcome, Died) and not entry.stage and not retried:
                 continue
@@ -294,7 +318,7 @@ class Tracers:
                 self._learn(message)
             return outcome
 
-    async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome:
+    async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome | Spoiled:
         """Have a tracer answer a request, within the time of each stage."""
         process, message = tracer.process, entry.message
         tracer.give(self._overlays)
@@ -320,6 +344,7 @@ class Tracers:
                             Traced()
                             | Failed()
                             | Cancelled()
+                            | Spoiled()
                             | Shown()
                             | Lowered()
                             | Outlined()
@@ -340,7 +365,9 @@ class Tracers:
             self._timer = None
         return Died(message.id, entry.stage, await asyncio.shield(process.death))
 
-    async def _answered(self, tracer: Tracer, message: Request, answer: Answer) -> Answer:
+    async def _answered(
+        self, tracer: Tracer, message: Request, answer: Answer | Spoiled
+    ) -> Answer | Spoiled:
         # What it printed is in the output's pipe by now: a turn of the loop reads it, still under this file's name.
         await asyncio.sleep(0)
         await asyncio.sleep(0)

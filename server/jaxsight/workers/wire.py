@@ -110,8 +110,7 @@ class FrameReader:
             WireError: the next frame is none of the protocol's. Those before it were given by the calls before, so
                 whoever must not miss the error calls until nothing is given.
         """
-        buffer = self._buffer
-        buffer += data
+        self._buffer += data
         messages: list[Message] = []
         start = 0
         try:
@@ -122,8 +121,28 @@ class FrameReader:
             if not messages:
                 raise
         finally:
-            del buffer[:start]
+            del self._buffer[:start]
         return messages
+
+    def bodies(self, data: bytes) -> list[bytearray]:
+        """The bodies of the frames that `data` completes, for `decode`.
+
+        Raises:
+            WireError: the next frame is too large. As for `feed`, those before it were given by the calls before.
+        """
+        self._buffer += data
+        bodies: list[bytearray] = []
+        start = 0
+        try:
+            while (body := self._body(start)) is not None:
+                bodies.append(body)
+                start += HEADER.size + len(body)
+        except WireError:
+            if not bodies:
+                raise
+        finally:
+            del self._buffer[:start]
+        return bodies
 
     def _body(self, start: int) -> bytearray | None:
         """The body of the frame at `start`, if all of it is there."""

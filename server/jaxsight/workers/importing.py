@@ -1,0 +1,80 @@
+"""A file imported whole in a process of its own, which ends with all that it started, whatever the file does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jaxsight import reading
+from jaxsight.tracer.protocol import Failed, Import, Imported
+from jaxsight.workers.environment import neutral_folder, tracer_environment
+from jaxsight.workers.limits import Limits
+from jaxsight.workers.outcomes import Death, Died, Reason
+from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.supervisor import nowhere, tracer_command
+
+GRACE = 2.0
+"""Seconds beyond the deadline that a process has to say where it is and end itself."""
+
+_ENDED_ITSELF = 1
+"""The exit status of a process at its deadline (`faulthandler`)."""
+
+
+async def import_whole(
+    python: str,
+    request: Import,
+    *,
+    limits: Limits,
+    variables: Mapping[str, str],
+) -> Imported | Failed | Died:
+    """Have the interpreter `python` answer an `Import`; what the file prints is dropped.
+
+    Args:
+        variables: the user's settings of environment variables; they win.
+    """
+    process = TracerProcess.start(
+        [*tracer_command(python), "--import"],
+        environment=tracer_environment(python, os.environ, variables),
+        folder=_folder(request),
+        limits=limits,
+        locate=nowhere,
+        on_output=lambda *_: None,
+    )
+    try:
+        if await process.ready is None:
+            return Died(request.id, "", await process.death)
+        process.busy()
+        process.send(request)
+        return await _reply(process, request)
+    finally:
+        await process.aclose()
+
+
+def _folder(request: Import) -> str:
+    return request.root if reading.is_folder(request.root) else neutral_folder()
+
+
+async def _reply(process: TracerProcess, request: Import) -> Imported | Failed | Died:
+    begun = time.monotonic()
+    try:
+        async with asyncio.timeout(request.deadline + GRACE):
+            message = await process.receive()
+            if isinstance(message, Imported | Failed):
+                return message
+            death = await process.death
+    except TimeoutError:
+        death = Death(Reason.TIMEOUT, limit=request.deadline)
+    late = time.monotonic() - begun >= request.deadline
+    if late and (death.reason, death.code) == (Reason.EXITED, _ENDED_ITSELF):
+        death = replace(death, reason=Reason.TIMEOUT, limit=request.deadline)
+    return Died(request.id, "execute", death)
+
+
+def line_of(death: Death, file: str) -> int | None:
+    """The line (from 1) of a file at which a process was that ended at its deadline; nothing when it does not say."""
+    found = re.findall(rf'File "{re.escape(file)}", line (\d+) in <module>', death.last_words)
+    return int(found[-1]) if found else None
