@@ -67,9 +67,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def there(home: Path, jax: str, platform: str = "cuda") -> Environment:
     folder = home / f"{platform}-{jax}-py3.11"
-    folder.mkdir()
-    made = Environment(platform, __file__, jax, str(folder))  # any file will do for an interpreter
-    told = {"platform": platform, "python": __file__, "jax": jax, "folder": str(folder)}
+    python = folder / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()  # any file will do for an interpreter
+    made = Environment(platform, str(python), jax, str(folder))
+    told = {"platform": platform, "python": str(python), "jax": jax, "folder": str(folder)}
     (folder / "jaxsight.json").write_text(json.dumps(told))
     return made
 

@@ -3,7 +3,8 @@
 graph = read(text)
 
 `text` makes instructions of lines, `shapes` sizes of types, `walk` goes through the computations that run and finds kernels, loops and
-branches, `kinds` says what each kernel is, `barriers` why it ends where it does, `flow` what passes between them, `flops` what they compute.
+branches, `kinds` says what each kernel is, `barriers` why it ends where it does, `flow` what passes between them, `work` what each one does
+(`flops` its arithmetic, `traffic` what it touches in memory).
 """
 
 from jaxsight.compiler.hlo.read import read

@@ -22,6 +22,7 @@ _OWN = {
     "ragged-dot": "matmul",
     "convolution": "convolution",
     "custom-call": "custom call",
+    "callback": "host callback",
     "collective": "collective",
     "scatter": "scatter",
     "select-and-scatter": "scatter",
@@ -39,6 +40,7 @@ _BEFORE = frozenset(
         "matmul",
         "convolution",
         "custom call",
+        "host callback",
         "collective",
         "scatter",
         "random bits",
@@ -88,11 +90,13 @@ def reasons(
         elif own[index]:
             reason = own[index]
         elif len(reading) > 1:
-            reason = "multi-output"
+            reason = "shared result"
         elif index in outputs:
             reason = OUTPUT
+        elif unit.branch >= 0 or index in flow.chooses:
+            reason = "conditional"
         else:
-            reason = "conditional" if unit.branch >= 0 else "other"
+            reason = "XLA's choice"
         found.append((reason, place))
     return found
 

@@ -1,17 +1,22 @@
-"""Floating point operations of one launch, counted from shapes: an estimate, as every count of them is.
+"""Real operations of one instruction, counted from shapes: an estimate, as every count of them is.
 
-An elementwise operation counts one for each element, a contraction two for each product, an FFT of length n counts 5 n log2 n (the
-customary figure of Cooley and Tukey's algorithm), a sort n log2 n comparisons.
+An elementwise operation counts one for each element, a contraction two for each product, an FFT of
+length n counts 5 n log2 n (the customary figure of Cooley and Tukey's algorithm), a sort n log2 n
+comparisons. A product of complex numbers counts four real ones.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
-from jaxsight.compiler.hlo.shapes import arrays, dims, elements, sizes
+from jaxsight.compiler.graph import Operations
+from jaxsight.compiler.hlo.shapes import arrays, dims, dtype, elements, sizes
 from jaxsight.compiler.hlo.text import Instruction
+
+MATRIX = "matrix"
+VECTOR = "vector"
 
 _NOTHING = frozenset(
     {
@@ -25,68 +30,208 @@ _NOTHING = frozenset(
 
 _CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([^\]}]*)[\]}]')
 _LENGTHS = re.compile(r"fft_length=\{([^}]*)\}")
-_LABELS = re.compile(r"dim_labels=\w+_(\w+)->")
+_LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
+_WINDOW = re.compile(r"window=\{([^}]*)\}")
+_GROUPS = re.compile(r"(feature|batch)_group_count=(\d+)")
+_PRECISION = re.compile(r'operand_precision(?:=\{|":\[)([^\]}]*)[\]}]')
+_ALGORITHM = re.compile(r'algorithm(?:=|":"ALG_)(dot_\w+)', re.IGNORECASE)
+_LARGE_WINDOW = 1_000_000
+_LONG_WINDOW = 32
 
 Lookup = Callable[[str], Instruction | None]
 """An operand by its name."""
 
 
-def flops(inside: Iterable[tuple[Instruction, Lookup]]) -> int:
-    """Operations of all instructions of a launch."""
-    return sum(_one(instruction, lookup) for instruction, lookup in inside)
+def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: bool) -> Operations:
+    """What an instruction computes.
 
-
-def _one(instruction: Instruction, lookup: Lookup) -> int:
+    Args:
+        lookup: finds its operands.
+        on_matrix_units: whether contractions go through tensor cores or a TPU's matrix unit.
+    """
     opcode = instruction.opcode
-    if opcode == "custom-call" and "dot_dimension_numbers" in instruction.attributes:
-        return _dot(instruction, lookup)
+    if opcode in ("dot", "ragged-dot", "scaled-dot") or is_matmul_call(instruction):
+        return _product(instruction, lookup, _dot(instruction, lookup), on_matrix_units)
+    if opcode == "convolution" or is_convolution_call(instruction):
+        return _product(instruction, lookup, _convolution(instruction, lookup), True)
+    return Operations(VECTOR, dtype(instruction.shape), _plain(instruction, lookup))
+
+
+def is_matmul_call(instruction: Instruction) -> bool:
+    """Whether it calls cuBLAS or cuBLASLt for a matrix product."""
+    return instruction.opcode == "custom-call" and "dot_dimension_numbers" in instruction.attributes
+
+
+def is_convolution_call(instruction: Instruction) -> bool:
+    """Whether it calls cuDNN for a convolution."""
+    target = instruction.attribute("custom_call_target")
+    return instruction.opcode == "custom-call" and target.startswith("__cudnn$conv")
+
+
+def _plain(instruction: Instruction, lookup: Lookup) -> int:
+    opcode = instruction.opcode
     if opcode in _NOTHING:
         return 0
     match opcode:
-        case "dot" | "ragged-dot" | "scaled-dot":
-            return _dot(instruction, lookup)
-        case "convolution":
-            return _convolution(instruction, lookup)
         case "fft":
-            found = _LENGTHS.search(instruction.attributes)
-            length = math.prod(dims(found[1])) if found else 1
-            operand = _operand(instruction, lookup, 0)
-            count = max(elements(instruction.shape), elements(operand) if operand else 0)
+            lengths = _LENGTHS.search(instruction.attributes)
+            length = math.prod(dims(lengths[1])) if lengths else 1
+            count = max(elements(instruction.shape), elements(operand(instruction, lookup, 0)))
             return int(5 * count * math.log2(max(length, 2)))
         case "sort":
             count = elements(instruction.shape)
             return int(count * math.log2(max(count, 2)))
-        case "reduce" | "reduce-window" | "scatter" | "select-and-scatter":
-            operand = _operand(instruction, lookup, 0)
-            return elements(operand) if operand else elements(instruction.shape)
+        case "scatter":
+            return elements(operand(instruction, lookup, len(instruction.operands) - 1))
+        case "reduce" | "select-and-scatter":
+            return elements(operand(instruction, lookup, 0) or instruction.shape)
+        case "reduce-window":
+            window = math.prod(_numbers(_window(instruction), "size", 1))
+            # Long windows are running sums, which take a step for each doubling.
+            steps = window if window <= _LONG_WINDOW else math.ceil(math.log2(window))
+            return elements(instruction.shape) * steps
         case _:
             return elements(instruction.shape)
 
 
-def _operand(instruction: Instruction, lookup: Lookup, index: int) -> str:
-    if index >= len(instruction.operands):
+def operand(instruction: Instruction, lookup: Lookup, index: int) -> str:
+    """The type of an operand, `""` where it is not known."""
+    if not 0 <= index < len(instruction.operands):
         return ""
-    found = lookup(instruction.operands[index])
-    return found.shape if found is not None else ""
+    definition = lookup(instruction.operands[index])
+    return definition.shape if definition is not None else ""
+
+
+def _product(
+    instruction: Instruction, lookup: Lookup, products: int, on_matrix_units: bool
+) -> Operations:
+    """Two operations for each product; eight for one of complex numbers."""
+    left = dtype(operand(instruction, lookup, 0) or instruction.shape)
+    right = dtype(operand(instruction, lookup, 1) or instruction.shape)
+    # The wider one decides: the other is converted.
+    wider = max(left, right, key=lambda name: (name.startswith("c"), _digits(name)))
+    return Operations(
+        MATRIX if on_matrix_units else VECTOR,
+        wider,
+        products * (8 if wider.startswith("c") else 2),
+        _precision(instruction.attributes),
+    )
+
+
+def _digits(name: str) -> int:
+    numbers = re.search(r"\d+", name)
+    return int(numbers[0]) if numbers else 0
+
+
+def _precision(attributes: str) -> str:
+    if algorithm := _ALGORITHM.search(attributes):
+        return algorithm[1].lower()
+    precision = _PRECISION.search(attributes)
+    words = precision[1].lower() if precision else ""
+    return next((word for word in ("highest", "high") if word in words), "")
 
 
 def _dot(instruction: Instruction, lookup: Lookup) -> int:
-    found = _CONTRACTED.search(instruction.attributes)
-    left = arrays(_operand(instruction, lookup, 0))
+    """The products of a contraction: elements of the result times the contracted lengths."""
+    contracted = _CONTRACTED.search(instruction.attributes)
+    left = arrays(operand(instruction, lookup, 0))
     length = 1
-    if found and left:
+    if contracted and left:
         lengths = sizes(left[0])
-        for axis in dims(found[1]):
+        for axis in dims(contracted[1]):
             length *= lengths[axis] if axis < len(lengths) else 1
-    return 2 * elements(instruction.shape) * length
+    return elements(instruction.shape) * length
 
 
 def _convolution(instruction: Instruction, lookup: Lookup) -> int:
+    """The products of a convolution, without those with padding and with the holes of a dilation.
+
+    As `HloCostAnalysis::HandleConvolution` (xla/service/hlo_cost_analysis.cc) counts them. TPUs write
+    the batch dimensions of a product as spatial ones, with a dilation that leaves one valid position.
+    """
     labels = _LABELS.search(instruction.attributes)
-    right = arrays(_operand(instruction, lookup, 1))
-    if not labels or not right:
+    result = arrays(instruction.shape)
+    left, right = (arrays(operand(instruction, lookup, index)) for index in (0, 1))
+    if not labels or not left or not right or not result:
         return elements(instruction.shape)
-    lengths = sizes(right[0])
-    features = labels[1].find("o")
-    outputs = lengths[features] if 0 <= features < len(lengths) else 1
-    return 2 * elements(instruction.shape) * math.prod(lengths) // max(outputs, 1)
+    lhs, kernel, output = sizes(left[0]), sizes(right[0]), sizes(result[0])
+    # The labels of cuDNN's calls are those of the forward convolution
+    # (xla/service/gpu/transforms/conv_rewriter.cc).
+    match instruction.attribute("custom_call_target"):
+        case "__cudnn$convBackwardInput":
+            lhs, output = output, lhs
+        case "__cudnn$convBackwardFilter":
+            kernel, output = output, kernel
+    if not _fits(labels.groups(), (lhs, kernel, output)):
+        return elements(instruction.shape)
+    groups = {name: int(count) for name, count in _GROUPS.findall(instruction.attributes)}
+    window = _window(instruction)
+    spatial = sorted(set(labels[2]) - {"i", "o"})
+    rank = len(spatial)
+    strides = _numbers(window, "stride", rank)
+    dilations = _numbers(window, "lhs_dilate", rank)
+    kernel_dilations = _numbers(window, "rhs_dilate", rank)
+    pads = _pads(window, rank)
+    products = lhs[labels[1].index("f")] * output[labels[3].index("f")]
+    products = products * lhs[labels[1].index("b")] // groups.get("feature", 1)
+    products //= groups.get("batch", 1)
+    for axis, name in enumerate(spatial):
+        products *= _positions(
+            lhs[labels[1].index(name)],
+            kernel[labels[2].index(name)],
+            output[labels[3].index(name)],
+            strides[axis],
+            dilations[axis],
+            kernel_dilations[axis],
+            pads[axis],
+        )
+    return products
+
+
+def _fits(labels: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether the letters of a convolution name the dimensions of what it takes and gives."""
+    space = set(labels[1]) - {"i", "o"}
+    return all(
+        len(letters) == len(shape) == len(set(letters)) and set(letters) == space | own
+        for letters, shape, own in zip(
+            labels, shapes, ({"b", "f"}, {"i", "o"}, {"b", "f"}), strict=True
+        )
+    )
+
+
+def _positions(
+    length: int, kernel: int, output: int, stride: int, dilation: int, holes: int, pad: int
+) -> int:
+    """Pairs of a kernel's and a result's position that meet an element of the operand."""
+    if kernel * output > _LARGE_WINDOW:
+        return kernel * output // dilation
+    valid = 0
+    for offset in range(0, kernel * holes, holes):
+        first = offset - pad
+        if dilation == 1:
+            low = max(0, -(first // stride))
+            high = min(output, -((first - length) // stride))
+            valid += max(0, high - low)
+            continue
+        reached = range(first, first + output * stride, stride)
+        valid += sum(0 <= at < length * dilation and at % dilation == 0 for at in reached[:output])
+    return valid
+
+
+def _window(instruction: Instruction) -> str:
+    window = _WINDOW.search(instruction.attributes)
+    return window[1] if window else ""
+
+
+def _numbers(window: str, name: str, rank: int) -> list[int]:
+    """An attribute of a window, a number for each of `rank` axes, or for as many as it has."""
+    values = re.search(rf"\b{name}=([\dx]+)", window)
+    numbers = [max(int(value), 1) for value in re.findall(r"\d+", values[1])] if values else []
+    return numbers + [1] * (rank - len(numbers))
+
+
+def _pads(window: str, rank: int) -> list[int]:
+    """The padding before each axis; negative where the operand is cut."""
+    values = re.search(r"\bpad=([-\dx_]+)", window)
+    numbers = [int(low) for low in re.findall(r"(-?\d+)_-?\d+", values[1])] if values else []
+    return numbers + [0] * (rank - len(numbers))

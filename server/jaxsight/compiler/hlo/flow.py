@@ -6,11 +6,11 @@ for what comes in and what the body gives; it is resolved when everything has be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Temporary, Value
-from jaxsight.compiler.hlo.shapes import arrays
+from jaxsight.compiler.hlo.shapes import arrays, parts
 from jaxsight.compiler.hlo.text import Instruction
 from jaxsight.compiler.hlo.walk import Call, Walk
 
@@ -42,6 +42,8 @@ class Flow:
     """What each kernel reads, each operand once."""
     feeds_loop: dict[int, set[int]] = field(default_factory=dict)
     """The loops that carry what a kernel gives, by kernel."""
+    chooses: set[int] = field(default_factory=set)
+    """The kernels whose result decides which arm of a conditional runs."""
 
     def edges(self) -> tuple[Edge, ...]:
         """Everything as edges, each once."""
@@ -96,6 +98,7 @@ class _Following:
         self.walk = walk
         self.carried: dict[Source, tuple[Source, ...]] = {}
         self.reads: list[tuple[tuple[Source, ...], int, Value]] = []
+        self.predicates: list[tuple[Source, ...]] = []
         self.flow = Flow()
 
     def run(self) -> Flow:
@@ -119,6 +122,10 @@ class _Following:
         for index, sources in enumerate(results[: len(values)]):
             for source in resolved.all(sources):
                 self.flow.outputs.append((source, index, values[index]))
+        for sources in self.predicates:
+            self.flow.chooses |= {
+                source.index for source in resolved.all(sources) if source.what == KERNEL
+            }
         for loop, sources in self.carried.items():
             for source in resolved.all(sources):
                 if source.what == KERNEL:
@@ -198,6 +205,8 @@ class _Following:
                     given.append(after)
                 return given
             case "conditional":
+                predicate = frame.known.get(caller.operands[0], []) if caller.operands else []
+                self.predicates += predicate[:1]
                 leaves = max((len(result) for result in frame.results), default=0)
                 return [
                     _joined(*(result[leaf] for result in frame.results if leaf < len(result)))
@@ -274,27 +283,12 @@ class _Following:
 def _within(shape: str, index: int) -> tuple[int, int]:
     """Where the arrays of element `index` of a tuple type begin, and how many they are."""
     start = 0
-    for position, part in enumerate(_parts(shape)):
+    for position, part in enumerate(parts(shape)):
         count = len(arrays(part))
         if position == index:
             return start, count
         start += count
     return start, 0
-
-
-def _parts(shape: str) -> Iterator[str]:
-    """The types in a tuple type."""
-    depth = 0
-    begin = 1
-    for at, letter in enumerate(shape):
-        if letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-        elif letter == "," and depth == 1:
-            yield shape[begin:at]
-            begin = at + 1
-    yield shape[begin:-1]
 
 
 def _joined(*leaves: tuple[Source, ...]) -> tuple[Source, ...]:
@@ -323,6 +317,8 @@ class _Resolver:
                 for each in self._carried.get(waiting.pop(), ()):
                     if each.what != _CARRIED:
                         found[each] = None
+                    elif (resolved := self._known.get(each)) is not None:
+                        found.update(dict.fromkeys(resolved))
                     elif each not in seen:
                         seen.add(each)
                         waiting.append(each)

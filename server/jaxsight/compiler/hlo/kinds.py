@@ -36,6 +36,10 @@ _LIBRARIES = (
     ("__cudnn$", "cuDNN"),
     ("__cub$", "CUB"),
     ("cu_threefry", "random bits"),
+    ("__gpu$TopK", "top-k"),
+    ("cu_lu_pivots_to_permutation", "permutation of LU pivots"),
+    ("hip_lu_pivots_to_permutation", "permutation of LU pivots"),
+    ("cu_cholesky_update", "Cholesky update"),
     ("cublas", "cuBLAS"),
     ("cusolver", "cuSOLVER"),
     ("cusparse", "cuSPARSE"),
@@ -54,7 +58,31 @@ _LIBRARIES = (
     ("xla.gpu.ext.cub_sort", "CUB sort"),
 )
 
+_ROUTINES = (
+    # LAPACK's names of routines, which cuSOLVER and hipSOLVER keep; JAX writes them into targets.
+    ("getrf", "LU"),
+    ("geqrf", "QR"),
+    ("geqp3", "pivoted QR"),
+    ("orgqr", "Q of QR"),
+    ("ungqr", "Q of QR"),
+    ("ormqr", "product with Q"),
+    ("potrf", "Cholesky"),
+    ("syev", "symmetric eigenvalues"),
+    ("heev", "symmetric eigenvalues"),
+    ("geev", "eigenvalues"),
+    ("gesdd", "SVD"),
+    ("gesvd", "SVD"),
+    ("gesvdj", "SVD"),
+    ("gees", "Schur"),
+    ("gehrd", "Hessenberg"),
+    ("sytrd", "tridiagonal reduction"),
+    ("hetrd", "tridiagonal reduction"),
+    ("gtsv", "tridiagonal solve"),
+    ("trsm", "triangular solve"),
+)
+
 _CALLBACKS = re.compile(r"callback|xla_ffi_python|infeed|outfeed", re.IGNORECASE)
+_HOST = "is_host_transfer=true"
 _FUSION = {
     "kLoop": "loop fusion",
     "kInput": "input fusion",
@@ -190,6 +218,10 @@ def kind(instruction: Instruction, fused: Fused) -> Kind:
     if opcode == "async":
         inside = [each for each in fused.inside(instruction) if each.opcode not in TRIVIAL]
         return kind(inside[-1], fused) if inside else Kind("op", "asynchronous")
+    if opcode in ("send", "recv") and _HOST in instruction.attributes:
+        # TPUs call back to Python by a pair of these.
+        words = "send to the host" if opcode == "send" else "receive from the host"
+        return Kind("callback", words, "callback")
     if opcode in COLLECTIVES:
         return Kind("collective", COLLECTIVES[opcode], "collective")
     match opcode:
@@ -218,7 +250,7 @@ def kind(instruction: Instruction, fused: Fused) -> Kind:
         case "rng-bit-generator" | "rng" | "rng-get-and-update-state":
             return Kind("op", "random bits", "rng-bit-generator")
         case "infeed" | "outfeed":
-            return Kind("callback", opcode, "custom-call")
+            return Kind("callback", opcode, "callback")
         case "broadcast":
             return Kind("memset", "memset", "")
         case _:
@@ -265,12 +297,20 @@ def _custom_call(instruction: Instruction) -> Kind:
             )
             hero = "sort" if "sort" in words else hero
             word = "triton" if "Triton" in words else "library"
-            if target.startswith("__gpu$") and "triton" not in target:
-                word = "custom call"
-            return Kind(word, words, hero)
+            return Kind(word, _with_routine(words, target), hero)
     if _CALLBACKS.search(target):
-        return Kind("callback", "host callback", "custom-call")
-    return Kind("custom call", target or "custom call", "custom-call")
+        return Kind("callback", "host callback (copies to the host)", "callback")
+    name = target.removeprefix("__gpu$").removeprefix("__cpu$").removesuffix("_ffi")
+    return Kind("custom call", f"custom call {name}".rstrip(), "custom-call")
+
+
+def _with_routine(words: str, target: str) -> str:
+    """`cuSOLVER LU`: a library's name with what the call computes, where the target says it."""
+    if words in ("cuSOLVER", "LAPACK", "cuBLAS", "HIP", "BLAS"):
+        for routine, computes in _ROUTINES:
+            if routine in target:
+                return f"{words} {computes}"
+    return words
 
 
 def _copy(instruction: Instruction, fused: Fused) -> str:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from jaxsight.compiler.graph import Constant, Graph, Kernel, Temporary, Value
+from jaxsight.compiler.graph import Constant, Graph, Kernel, Loop, Temporary, Value
 from jaxsight.compiler.hlo.barriers import reasons
-from jaxsight.compiler.hlo.flops import flops
+from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.kinds import TRIVIAL, Fused, kind
-from jaxsight.compiler.hlo.shapes import arrays, elements
+from jaxsight.compiler.hlo.shapes import arrays, elements, parts
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.walk import Unit, walk
+from jaxsight.compiler.hlo.work import Works
 
 _NUMBERS = re.compile(r"\d+|\D+")
+_PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
+"""Operations in a fusion that keep the name of what another kernel computed."""
+_SCRATCH = re.compile(r"__cu(blas|dnn)\$")
 _LARGE = 64
 """Bytes from which a constant is told of."""
 
@@ -24,7 +29,7 @@ def read(
     *,
     constants: Collection[str] = (),
     barriers: Iterable[str] = (),
-    conditions: bool = True,
+    platform: str = "cpu",
     trips: Mapping[str, int] | None = None,
 ) -> Graph:
     """The kernel graph of an optimized module.
@@ -33,34 +38,46 @@ def read(
         text: the HLO as XLA prints it after optimization.
         constants: types (`f32[1024]`) of the constants that the program had before it was compiled; all others are folded ones.
         barriers: paths of the equations whose results go into an `optimization_barrier`, which XLA removes at the end.
-        conditions: whether the condition of a loop is launched that goes round a known number of times; on a CPU it is not.
+        platform: what it was compiled for, `cpu`, `cuda`, `rocm` or `tpu`: says what is launched of loops and sorts.
         trips: how often the loops of equations (by path) go round, where the HLO does not tell.
     """
     module = parse(text)
-    walked = walk(module, conditions=conditions, trips=trips)
+    walked = walk(module, platform=platform, trips=trips)
     fused = Fused(module)
     flow = follow(walked)
     kinds = [kind(unit.instruction, fused) for unit in walked.units]
     why = reasons(walked.units, kinds, fused, flow, barriers)
     computed = _Computed(fused)
+    works = Works(fused, module)
+    done = [works.of(unit.instruction, unit.computation) for unit in walked.units]
+    equations = [computed.equations(unit) for unit in walked.units]
+    ends = [
+        place or _ends_at(unit, fused) for unit, (_, place) in zip(walked.units, why, strict=True)
+    ]
+    fed = feeds(walked.units, equations, ends, walked.loops, walked.branches, flow)
     kernels = tuple(
         Kernel(
             name=unit.instruction.name,
             kind=kinds[index].word,
             what=kinds[index].what,
             ends_because=why[index][0],
-            equations=computed.equations(unit),
-            ends_at=why[index][1] or _ends_at(unit, fused),
+            equations=equations[index],
+            ends_at=ends[index],
             inputs=flow.inputs.get(index, ()),
             outputs=_outputs(unit.instruction),
-            flops=_flops(unit, fused, module),
+            workspace=_workspace(unit.instruction),
+            flops=sum(each.count for each in (known.operations if known else ())),
             loops=unit.loops,
             branch=unit.branch,
             launches=unit.launches,
+            runs=_runs(unit, walked.loops),
+            work=known,
+            at_least=unit.at_least,
             recomputes=computed.again(unit.instruction),
+            feeds=fed[index],
             instruction=unit.instruction.line,
         )
-        for index, unit in enumerate(walked.units)
+        for index, (unit, known) in enumerate(zip(walked.units, done, strict=True))
     )
     entry = module.entry
     root = entry.root if entry is not None else None
@@ -100,9 +117,12 @@ class _Computed:
         self._done: set[tuple[str, str, str]] = set()
 
     def equations(self, unit: Unit) -> tuple[str, ...]:
+        """What a kernel computes; of one that computes nothing, what it passes on."""
         inside = self._fused.inside(unit.instruction)
-        found = {each.equation for each in inside} | {_equation(unit)}
-        return tuple(sorted(found - {""}, key=order))
+        paths = {each.equation for each in inside if each.opcode not in _PASSED_ON} - {""}
+        if not paths:
+            paths = {each.equation for each in inside} | {_equation(unit)}
+        return tuple(sorted(paths - {""}, key=order))
 
     def again(self, instruction: Instruction) -> tuple[str, ...]:
         found: dict[str, None] = {}
@@ -134,29 +154,42 @@ def _ends_at(unit: Unit, fused: Fused) -> str:
     return _equation(unit)
 
 
-def _outputs(instruction: Instruction) -> tuple[Value, ...]:
+def _workspace(instruction: Instruction) -> int:
+    """Scratch memory of a call of cuBLAS or cuDNN: XLA makes it the call's last result, of bytes (`gemm_rewriter.cc`, `cudnn_fused_conv_rewriter.cc`)."""
+    if instruction.opcode != "custom-call" or not _SCRATCH.match(
+        instruction.attribute("custom_call_target")
+    ):
+        return 0
     values = arrays(instruction.shape)
-    if instruction.opcode.endswith("-start") and len(values) > 1:
-        return values[len(values) // 2 :]  # A start gives its operands too.
-    return values
+    scratch = len(values) > 1 and values[-1].text.startswith(("s8[", "u8["))
+    return values[-1].bytes if scratch else 0
 
 
-def _flops(unit: Unit, fused: Fused, module: Module) -> int:
-    lookup = _lookup(unit, fused, module)
-    return flops((each, lookup(each)) for each in fused.inside(unit.instruction))
+def _outputs(instruction: Instruction) -> tuple[Value, ...]:
+    """What it writes, without a library's workspace.
+
+    A start gives operands and contexts too (`xla/hlo/ir/hlo_instruction.cc`, `CreateCopyStart`,
+    `CreateAsyncStart`); only that of an all-reduce is the result alone. A context and a token follow
+    what a receive gives.
+    """
+    elements = parts(instruction.shape)
+    values = arrays(instruction.shape)
+    match instruction.opcode:
+        case "copy-start" if elements:
+            return arrays(elements[0])
+        case "all-reduce-start":
+            return values
+        case "send" | "recv":
+            return values[: instruction.opcode == "recv"]
+        case opcode if opcode.endswith("-start") and len(elements) > 1:
+            return arrays(elements[1])
+        case _:
+            return values[:-1] if _workspace(instruction) else values
 
 
-def _lookup(
-    unit: Unit, fused: Fused, module: Module
-) -> Callable[[Instruction], Callable[[str], Instruction | None]]:
-    own = unit.computation.by_name
-
-    def of(instruction: Instruction) -> Callable[[str], Instruction | None]:
-        if instruction is unit.instruction:
-            return own.get
-        return fused.computation_of(instruction).by_name.get
-
-    return of
+def _runs(unit: Unit, loops: Sequence[Loop]) -> int:
+    """The trips of the loops around it; 0 for a condition that is never launched."""
+    return math.prod(loops[index].trips or 1 for index in unit.loops) if unit.launches else 0
 
 
 def _temporaries(flow: Flow, kernels: tuple[Kernel, ...]) -> tuple[Temporary, ...]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from jaxsight.compiler.graph import Value
 
 _ARRAY = re.compile(r"(?P<dtype>[a-z][a-z0-9]*)\[(?P<dims>[^\]]*)\](?:\{(?P<layout>[^}]*)\})?")
+_SPACE = re.compile(r"S\((\d+)\)")
 _NUMBER = re.compile(r"\d+")
 
 _BITS = {"pred": 8, "token": 0, "opaque": 0}
@@ -58,6 +59,52 @@ def elements(shape: str) -> int:
 def sizes(value: Value) -> tuple[int, ...]:
     """The dimensions of a value."""
     return dims(value.text[value.text.index("[") :])
+
+
+def dtype(shape: str) -> str:
+    """The dtype of the first array of a type, `f32`; `""` where there is none."""
+    match = _ARRAY.search(shape)
+    return match["dtype"] if match else ""
+
+
+def layout(shape: str) -> tuple[int, ...]:
+    """The dimensions of the first array of a type, the one that is contiguous in memory first."""
+    match = _ARRAY.search(shape)
+    return dims((match["layout"] or "").split(":", 1)[0]) if match else ()
+
+
+def is_on_chip(shape: str) -> bool:
+    """Whether it is in a TPU's vector or scalar memory, not in its HBM: `S(1)` and up but `S(5)`.
+
+    `S(5)` is the memory of the host (xla/service/host_memory_offload_annotations.h).
+    """
+    space = _SPACE.search(shape)
+    return space is not None and space[1] not in ("0", "5")
+
+
+def array_types(shape: str) -> tuple[str, ...]:
+    """The array types in a type, as printed, with their layouts."""
+    return tuple(match[0] for match in _ARRAY.finditer(shape))
+
+
+@lru_cache(maxsize=4096)
+def parts(shape: str) -> tuple[str, ...]:
+    """The types in a tuple type, in order; none in another type."""
+    found: list[str] = []
+    if not shape.startswith("("):
+        return ()
+    depth = 0
+    begin = 1
+    for at, letter in enumerate(shape):
+        if letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and depth == 1:
+            found.append(shape[begin:at].strip())
+            begin = at + 1
+    found.append(shape[begin:-1].strip())
+    return tuple(part for part in found if part)
 
 
 def is_tiled(shape: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from jaxsight.compiler.hlo.shapes import parts
 from jaxsight.tracer.protocol import equation_path
 
 _HEAD = re.compile(r"\s+(?P<root>ROOT )?%?(?P<name>[^\s=(]+) = ")
@@ -18,7 +19,7 @@ _SIMPLE = re.compile(r"(?P<shape>[^\s(]\S*) (?P<opcode>[a-z][\w-]*)\(")
 _OPCODE = re.compile(r" ?(?P<opcode>[a-z][\w-]*)\(")
 _COMPUTATION = re.compile(r"(?P<entry>ENTRY )?%?(?P<name>[^\s(]+) (?:\(|\{)")
 _BRACKET = re.compile(r"[()]")
-_OPERAND = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
+_OPERAND = re.compile(r"%?([A-Za-z_][\w.\-]*(?:#\d+)*)\s*$")
 _COMMENT = re.compile(r"/\*.*?\*/")
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _CALLED = re.compile(
@@ -148,11 +149,31 @@ def parse(text: str) -> Module:
             if len(module.notes) < 8:
                 module.notes.append(f"line {number + 1} is not understood: {line.strip()[:80]}")
             continue
+        for operand in instruction.operands:
+            if "#" in operand:
+                _take_element(computation, operand, number)
         computation.instructions.append(instruction)
         computation.by_name[instruction.name] = instruction
     if module.entry is None:
         module.notes.append("there is no entry computation")
     return module
+
+
+def _take_element(computation: Computation, name: str, number: int) -> None:
+    """Write out the element of a tuple that is printed as `%tuple#1`, as XLA of JAX 0.12 does."""
+    if name in computation.by_name:
+        return
+    whole, _, index = name.rpartition("#")
+    if "#" in whole:
+        _take_element(computation, whole, number)
+    of = computation.by_name.get(whole)
+    elements = parts(of.shape) if of is not None else ()
+    shape = elements[int(index)] if int(index) < len(elements) else ""
+    element = Instruction(
+        name, "get-tuple-element", shape, (whole,), f", index={index}", number, False
+    )
+    computation.instructions.append(element)
+    computation.by_name[name] = element
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.graph import Branch, Loop
+from jaxsight.compiler.hlo import sorts
 from jaxsight.compiler.hlo.shapes import arrays, is_tiled
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 
@@ -72,6 +73,7 @@ class Unit:
     loops: tuple[int, ...]
     branch: int
     launches: int
+    at_least: int
 
 
 @dataclass(slots=True, eq=False)
@@ -92,7 +94,7 @@ class Walk:
     """All of it."""
 
     module: Module
-    conditions: bool = True
+    platform: str = "cpu"
     trips: Mapping[str, int] = field(default_factory=dict)
     units: list[Unit] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
@@ -109,23 +111,22 @@ class _Place:
     loops: tuple[int, ...]
     branch: int
     launches: int
+    at_least: int
 
 
-def walk(
-    module: Module, *, conditions: bool = True, trips: Mapping[str, int] | None = None
-) -> Walk:
+def walk(module: Module, *, platform: str = "cpu", trips: Mapping[str, int] | None = None) -> Walk:
     """Follow the entry computation.
 
     Args:
-        conditions: whether the condition of a loop is run that has a known trip count.
+        platform: the target's, `cpu`, `cuda`, `rocm` or `tpu`.
         trips: the trip counts of loops, by their equations, where the HLO does not tell.
     """
-    found = Walk(module, conditions=conditions, trips=trips or {})
+    found = Walk(module, platform=platform, trips=trips or {})
     if module.entry is None:
         return found
     found.top = Call(module.entry)
     # An explicit stack: loops may be nested deeper than Python's.
-    stack = [_Place(found.top, 0, (), -1, 1)]
+    stack = [_Place(found.top, 0, (), -1, 1, 1)]
     while stack:
         place = stack[-1]
         if place.at >= len(place.call.computation.instructions):
@@ -151,22 +152,39 @@ def _visit(found: Walk, place: _Place, instruction: Instruction, stack: list[_Pl
             _conditional(found, place, instruction, stack)
         case "call" if _SMALL_CALL not in instruction.attributes:
             called = instruction.called.get("to_apply", ())
-            _enter(found, place, instruction, stack, [("call", name) for name in called])
+            runs = [_run(found, place, instruction, "call", name) for name in called]
+            _enter(place, instruction, stack, runs)
         case "custom-call" if instruction.attribute("custom_call_target") in ANNOTATIONS:
             pass
         case _ if opcode in _TRANSFERS and is_tiled(instruction.shape):
             found.transfers += 1
         case _:
             place.call.units[instruction.name] = len(found.units)
-            found.units.append(
-                Unit(instruction, place.call.computation, place.loops, place.branch, place.launches)
-            )
+            found.units.append(_unit(found, place, instruction))
+
+
+def _unit(found: Walk, place: _Place, instruction: Instruction) -> Unit:
+    computation = place.call.computation
+    sort = sorts.launches(found.module, computation, instruction, found.platform)
+    least, most = (1, 1) if sort is None else (sort.least, sort.most)
+    return Unit(
+        instruction,
+        computation,
+        place.loops,
+        place.branch,
+        place.launches * most,
+        place.at_least * least,
+    )
 
 
 def _loop(found: Walk, place: _Place, instruction: Instruction, stack: list[_Place]) -> None:
     known = _TRIPS.search(instruction.attributes)
     trips = int(known[1]) if known else found.trips.get(instruction.equation)
     index = len(found.loops)
+    # XLA's `WhileThunk` on CPUs and GPUs runs the body as often as the HLO says and never runs the
+    # condition (`xla/backends/{cpu,gpu}/runtime/while_thunk.cc`). Where the HLO does not say, and
+    # on TPUs, the condition runs once more than the body.
+    counted = known is not None and found.platform != "tpu"
     found.loops.append(
         Loop(
             instruction.name,
@@ -175,20 +193,20 @@ def _loop(found: Walk, place: _Place, instruction: Instruction, stack: list[_Pla
             instruction.equation,
             place.branch,
             arrays(instruction.shape),
+            waits=not counted and found.platform in ("cuda", "rocm"),
         )
     )
     place.call.loops[instruction.name] = index
+    body = (1, 0) if trips is None else (trips, trips)
+    condition = (0, 0) if counted else (1, 1) if trips is None else (trips + 1, trips + 1)
     called = instruction.called
-    inner = _Place(
-        place.call,
-        0,
-        (*place.loops, index),
-        place.branch,
-        place.launches * (1 if trips is None else trips),
-    )
-    roles = [(role, name) for role in ("body", "condition") for name in called.get(role, ())]
-    unasked = 0 if trips is not None and not found.conditions else inner.launches
-    _enter(found, inner, instruction, stack, roles, condition_launches=unasked)
+    loops = (*place.loops, index)
+    runs = [
+        _run(found, place, instruction, role, name, loops=loops, times=times)
+        for role, times in (("body", body), ("condition", condition))
+        for name in called.get(role, ())
+    ]
+    _enter(place, instruction, stack, runs)
 
 
 def _conditional(found: Walk, place: _Place, instruction: Instruction, stack: list[_Place]) -> None:
@@ -199,37 +217,50 @@ def _conditional(found: Walk, place: _Place, instruction: Instruction, stack: li
     )
     first = len(found.branches)
     loop = place.loops[-1] if place.loops else -1
-    for arm in range(len(names)):
+    runs = []
+    for arm, name in enumerate(names):
         found.branches.append(
             Branch(instruction.name, arm, len(names), instruction.equation, loop, place.branch)
         )
-    for arm, name in reversed(list(enumerate(names))):
-        inner = _Place(place.call, 0, place.loops, first + arm, place.launches)
-        _enter(found, inner, instruction, stack, [("branch", name)], first=True)
+        runs.append(_run(found, place, instruction, "branch", name, branch=first + arm))
+    _enter(place, instruction, stack, runs)
 
 
-def _enter(
+def _run(
     found: Walk,
     place: _Place,
     instruction: Instruction,
-    stack: list[_Place],
-    roles: list[tuple[str, str]],
+    role: str,
+    name: str,
     *,
-    first: bool = False,
-    condition_launches: int = 0,
+    loops: tuple[int, ...] | None = None,
+    branch: int | None = None,
+    times: tuple[int, int] = (1, 1),
+) -> tuple[str, _Place] | None:
+    """The beginning of a computation that an instruction runs, at most and at least so many times."""
+    computation = found.module.computations.get(name)
+    if computation is None:
+        found.notes.append(f"{instruction.name} runs {name}, which is not there")
+        return None
+    most, least = times
+    return role, _Place(
+        Call(computation),
+        0,
+        place.loops if loops is None else loops,
+        place.branch if branch is None else branch,
+        place.launches * most,
+        place.at_least * least,
+    )
+
+
+def _enter(
+    place: _Place,
+    instruction: Instruction,
+    stack: list[_Place],
+    runs: list[tuple[str, _Place] | None],
 ) -> None:
     """Go on with the computations that an instruction runs, the first of them first."""
-    entered = []
-    for role, name in roles:
-        computation = found.module.computations.get(name)
-        if computation is None:
-            found.notes.append(f"{instruction.name} runs {name}, which is not there")
-            continue
-        run = Call(computation)
-        entered.append((role, run))
-        launches = condition_launches if role == "condition" else place.launches
-        stack.append(_Place(run, 0, place.loops, place.branch, launches))
-    if len(entered) > 1:
-        stack[-len(entered) :] = reversed(stack[-len(entered) :])
-    runs = place.call.calls.setdefault(instruction.name, [])
-    runs[: 0 if first else len(runs)] = entered
+    entered = [run for run in runs if run is not None]
+    stack += [inner for _, inner in reversed(entered)]
+    calls = place.call.calls.setdefault(instruction.name, [])
+    calls += [(role, inner.call) for role, inner in entered]

@@ -1,0 +1,256 @@
+"""How much of each value a fusion needs, and what it leaves in memory.
+
+A kernel that slices or gathers reads the rows that it takes, not the array; one that updates a slice
+in place writes the slice. XLA's own cost analysis counts so too (`FusionParameterReadBytes`,
+`HandleDynamicUpdateSlice`, `HandleGather` and `HandleScatter` in xla/service/hlo_cost_analysis.cc).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jaxsight.compiler.hlo.flops import Lookup, operand
+from jaxsight.compiler.hlo.shapes import arrays, bits, dims, dtype, elements, layout, sizes
+from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+
+SECTOR = 32
+"""Bytes that a GPU reads or writes at least (CUDA C++ Best Practices Guide, "Coalesced Access to
+Global Memory")."""
+
+_SAME = frozenset({"bitcast", "reshape", "bitcast-convert"})
+_WHOLE = frozenset(
+    {
+        "dot", "ragged-dot", "scaled-dot", "convolution", "fft", "sort", "custom-call", "while", "call",
+        "conditional", "reduce-window", "select-and-scatter", "cholesky", "triangular-solve", "all-reduce",
+    }
+)  # fmt: skip
+"""Operations that read all of their operands for any part of their result."""
+
+_SLICES = re.compile(r"slice_sizes=\{([^}]*)\}")
+_INSERTED = re.compile(r"(?:inserted_window_dims|input_batching_dims)=\{([^}]*)\}")
+_UPDATED = re.compile(r"update_window_dims=\{([^}]*)\}")
+
+
+@dataclass(slots=True)
+class _Need:
+    """The share of a value that is needed: what slices take adds up, other uses overlap."""
+
+    shared: float = 0.0
+    sliced: float = 0.0
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.shared + self.sliced)
+
+
+@dataclass(slots=True, eq=False)
+class Needs:
+    """The shares, from 0 to 1, that a computation needs of its values."""
+
+    by_name: dict[str, float] = field(default_factory=dict)
+    inner: list[tuple[Computation, Needs]] = field(default_factory=list)
+    """Those of the fusions within."""
+    written: list[int] = field(default_factory=list)
+    """Bytes that each array of the result takes in memory."""
+
+
+def needs(
+    computation: Computation, module: Module, share: float = 1.0, *, last: bool = True
+) -> Needs:
+    """Follow back what a computation needs.
+
+    Args:
+        share: what is needed of its result.
+        last: whether its result goes to memory, so that it may update an array in place.
+    """
+    result = Needs()
+    root = computation.root
+    if root is None:
+        return result
+    wanted: dict[str, _Need] = {root.name: _Need(share)}
+    in_place = _in_place(computation, root) if last else set()
+    for instruction in reversed(computation.instructions):
+        need = wanted.get(instruction.name)
+        if need is None:
+            continue
+        result.by_name[instruction.name] = need.share
+        if instruction.opcode == "fusion" and (inside := _fused(instruction, module)) is not None:
+            nested = needs(inside, module, need.share, last=last and instruction is root)
+            result.inner.append((inside, nested))
+            for name, parameter in zip(instruction.operands, inside.parameters(), strict=False):
+                _add(wanted, name, nested.by_name.get(parameter.name, 0.0), sliced=False)
+            if instruction is root:
+                result.written = nested.written
+        else:
+            _spread(computation, instruction, need.share, wanted, instruction.name in in_place)
+    if not result.written:
+        result.written = _written(computation, root, in_place)
+    return result
+
+
+def _fused(instruction: Instruction, module: Module) -> Computation | None:
+    names = instruction.called.get("calls", ())
+    return module.computations.get(names[0]) if names else None
+
+
+def _add(wanted: dict[str, _Need], name: str, share: float, *, sliced: bool) -> None:
+    need = wanted.setdefault(name, _Need())
+    if sliced:
+        need.sliced += share
+    else:
+        need.shared = max(need.shared, share)
+
+
+def _spread(
+    computation: Computation,
+    instruction: Instruction,
+    share: float,
+    wanted: dict[str, _Need],
+    in_place: bool,
+) -> None:
+    """Add what an instruction needs of its operands, `share` of its result being needed."""
+    lookup = computation.by_name.get
+    opcode = instruction.opcode
+    for index, name in enumerate(dict.fromkeys(instruction.operands)):
+        if share == 0.0:
+            _add(wanted, name, 0.0, sliced=False)
+        elif index == 0 and opcode in ("slice", "dynamic-slice", "gather"):
+            part = sliced_bytes(instruction, lookup) / max(
+                _bytes(operand(instruction, lookup, 0)), 1
+            )
+            _add(wanted, name, min(1.0, share * part), sliced=True)
+        elif index == 0 and opcode in ("dynamic-update-slice", "scatter") and in_place:
+            # A scatter reads what it adds to; an update of a slice does not.
+            touched = updated_bytes(instruction, lookup) if opcode == "scatter" else 0
+            part = touched / max(_bytes(operand(instruction, lookup, 0)), 1)
+            _add(wanted, name, min(1.0, part), sliced=True)
+        elif opcode in _WHOLE or (index > 0 and opcode in ("scatter", "dynamic-update-slice")):
+            _add(wanted, name, 1.0, sliced=False)
+        elif opcode == "broadcast":
+            repeats = elements(instruction.shape) / max(
+                elements(operand(instruction, lookup, 0)), 1
+            )
+            _add(wanted, name, min(1.0, share * repeats), sliced=False)
+        else:
+            _add(wanted, name, share, sliced=False)
+
+
+def sliced_bytes(instruction: Instruction, lookup: Lookup) -> int:
+    """Bytes that a slice, dynamic slice or gather reads of its first operand."""
+    source = operand(instruction, lookup, 0)
+    if instruction.opcode != "gather":
+        return _bytes(instruction.shape)
+    slices = _SLICES.search(instruction.attributes)
+    taken = dims(slices[1]) if slices else ()
+    count = elements(instruction.shape) // max(math.prod(taken), 1)
+    return min(count * _touched(taken, source), _bytes(source))
+
+
+def updated_bytes(instruction: Instruction, lookup: Lookup) -> int:
+    """Bytes that a dynamic update of a slice or a scatter writes in place."""
+    source = operand(instruction, lookup, 0)
+    if instruction.opcode != "scatter":
+        return _bytes(operand(instruction, lookup, 1))
+    updates = operand(instruction, lookup, len(instruction.operands) - 1)
+    window = _window_sizes(instruction, source, updates)
+    count = elements(updates) // max(math.prod(window), 1)
+    return min(count * _touched(window, source), _bytes(source))
+
+
+def _window_sizes(instruction: Instruction, source: str, updates: str) -> tuple[int, ...]:
+    """What one index of a scatter updates, by the dimensions of the operand."""
+    inserted = {axis for group in _INSERTED.findall(instruction.attributes) for axis in dims(group)}
+    updated = _UPDATED.search(instruction.attributes)
+    values, target = arrays(updates), arrays(source)
+    if not values or not target:
+        return ()
+    lengths = sizes(values[0])
+    axes = dims(updated[1]) if updated else ()
+    window = iter([lengths[axis] for axis in axes if axis < len(lengths)])
+    return tuple(
+        1 if axis in inserted else next(window, 1) for axis in range(len(sizes(target[0])))
+    )
+
+
+def _touched(taken: tuple[int, ...], source: str) -> int:
+    """Bytes of memory that a block of an array touches, in whole sectors for each contiguous run."""
+    values = arrays(source)
+    if not values or not taken:
+        return 0
+    lengths = sizes(values[0])
+    order = layout(source) or tuple(reversed(range(len(lengths))))
+    run = 1
+    for axis in order:
+        if axis >= len(taken):
+            break
+        run *= taken[axis]
+        if taken[axis] != lengths[axis]:
+            break
+    width = bits(dtype(source)) / 8
+    runs = math.prod(taken) // max(run, 1)
+    return runs * math.ceil(run * width / SECTOR) * SECTOR
+
+
+def _bytes(shape: str) -> int:
+    values = arrays(shape)
+    return values[0].bytes if values else 0
+
+
+def _results(computation: Computation, root: Instruction) -> list[Instruction]:
+    """The instructions that give the results, before bitcasts."""
+    given = [root]
+    if root.opcode == "tuple":
+        given = [
+            definition
+            for name in root.operands
+            if (definition := computation.by_name.get(name)) is not None
+        ]
+    return [_before(computation, each) for each in given]
+
+
+def _before(computation: Computation, instruction: Instruction) -> Instruction:
+    while instruction.opcode in _SAME and instruction.operands:
+        before = computation.by_name.get(instruction.operands[0])
+        if before is None:
+            break
+        instruction = before
+    return instruction
+
+
+def _in_place(computation: Computation, root: Instruction) -> set[str]:
+    """Results that are updates of what comes in: XLA writes them where their operand is.
+
+    Where the operand is still needed XLA copies it first, in a kernel of its own (`CopyInsertion`,
+    `HloDataflowAnalysis::GetInPlaceInputOutputPairs`).
+    """
+    updates: set[str] = set()
+    for result in _results(computation, root):
+        if result.opcode not in ("dynamic-update-slice", "scatter") or not result.operands:
+            continue
+        source = computation.by_name.get(result.operands[0])
+        if source is not None and _before(computation, source).opcode == "parameter":
+            updates.add(result.name)
+    return updates
+
+
+def _written(computation: Computation, root: Instruction, in_place: set[str]) -> list[int]:
+    lookup = computation.by_name.get
+    return [
+        updated_bytes(result, lookup) if result.name in in_place else _all_bytes(result.shape)
+        for result in _results(computation, root)
+    ]
+
+
+def _all_bytes(shape: str) -> int:
+    return sum(value.bytes for value in arrays(shape))
+
+
+def shares(computation: Computation, found: Needs) -> Mapping[int, float]:
+    """What is needed of the parameters, by their numbers."""
+    return {
+        number: found.by_name.get(parameter.name, 0.0)
+        for number, parameter in enumerate(computation.parameters())
+    }

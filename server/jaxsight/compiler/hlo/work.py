@@ -1,0 +1,241 @@
+"""What one run of a kernel does: arithmetic and the bytes of device memory that it touches."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from jaxsight.compiler.graph import Operations, Work
+from jaxsight.compiler.hlo import traffic
+from jaxsight.compiler.hlo.flops import is_convolution_call, is_matmul_call, operand, operations
+from jaxsight.compiler.hlo.kinds import COLLECTIVES, Fused
+from jaxsight.compiler.hlo.shapes import (
+    array_types,
+    arrays,
+    bits,
+    dims,
+    dtype,
+    elements,
+    is_on_chip,
+    is_tiled,
+    sizes,
+)
+from jaxsight.compiler.hlo.sorts import SHARED_PER_BLOCK, bitonic_kernels
+from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.compiler.hlo.walk import ANNOTATIONS
+
+_MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
+"""Custom calls that only move data, or say something to the compiler."""
+
+_UNKNOWN = frozenset(
+    {
+        "cholesky", "triangular-solve", "infeed", "outfeed", "rng", "call", "while",
+        "conditional", "topk",
+    }
+)  # fmt: skip
+"""Operations whose time nobody derives from their shapes."""
+
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_LENGTHS = re.compile(r"fft_length=\{([^}]*)\}")
+_DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
+
+_FFT_AT_ONCE = 8192
+"""The longest FFT that passes through memory once: what fits into shared memory (D. Tolmachev,
+"VkFFT", IEEE Access 11, 2023)."""
+
+
+class Works:
+    """Counts what kernels do; looks at each computation's readers once."""
+
+    def __init__(self, fused: Fused, module: Module) -> None:
+        self._fused = fused
+        self._module = module
+        self._readers: dict[str, dict[str, list[Instruction]]] = {}
+
+    def of(self, instruction: Instruction, computation: Computation) -> Work | None:
+        """What a kernel does in one run; `None` where there is no model of it."""
+        inside = self._fused.inside(instruction)
+        on_tpu = is_tiled(instruction.shape)
+        if not all(_modelled(each, on_tpu) for each in (instruction, *inside)):
+            return None
+        estimated = _CYCLES.search(instruction.attributes)
+        cycles = int(estimated[1]) if estimated else 0
+        body = _body(instruction, self._module)
+        if body is None:
+            return self._single(instruction, computation, cycles)
+        needs = traffic.needs(body, self._module)
+        shares = traffic.shares(body, needs)
+        passes = max((_passes(each, body) for each in inside), default=1)
+        read = sum(
+            math.ceil(self._arriving(computation, instruction, name) * shares.get(number, 1.0))
+            for number, name in enumerate(instruction.operands)
+        )
+        written = sum(self._leaving(computation, instruction, needs.written))
+        matrix_units = on_tpu or instruction.attribute("kind") not in ("kLoop", "kInput")
+        counted = _total(_inner(body, needs, matrix_units))
+        # Each pass but the first reads what the one before it wrote.
+        return Work(counted, read + (passes - 1) * written, passes * written, cycles)
+
+    def _single(self, instruction: Instruction, computation: Computation, cycles: int) -> Work:
+        """Count an operation that is a kernel by itself."""
+        lookup = computation.by_name.get
+        opcode = instruction.opcode
+        names = list(dict.fromkeys(instruction.operands))
+        read = {name: self._arriving(computation, instruction, name) for name in names}
+        results = [value.bytes for value in arrays(instruction.shape)]
+        if is_matmul_call(instruction) or is_convolution_call(instruction):
+            results = results[:1]  # What follows is workspace.
+        if names and opcode in ("slice", "dynamic-slice", "gather") and read[names[0]]:
+            read[names[0]] = traffic.sliced_bytes(instruction, lookup)
+        if names and opcode in ("dynamic-update-slice", "scatter"):
+            updated = traffic.updated_bytes(instruction, lookup)
+            read[names[0]] = min(read[names[0]], updated) if opcode == "scatter" else 0
+            results = [updated]
+        if opcode.endswith("-start"):
+            results = results[:1]
+        passes = _passes(instruction, computation)
+        written = sum(self._leaving(computation, instruction, results))
+        counted = operations(instruction, lookup, on_matrix_units=True)
+        return Work(
+            (counted,) if counted.count else (),
+            sum(read.values()) + (passes - 1) * written,
+            passes * written,
+            cycles,
+        )
+
+    def _arriving(self, computation: Computation, reader: Instruction, name: str) -> int:
+        """Bytes that come from device memory for an operand.
+
+        On a TPU an operand may be in vector memory: what a kernel left there costs nothing, what a
+        transfer brought counts for the first kernel that reads it.
+        """
+        definition = computation.by_name.get(name)
+        if definition is None:
+            return 0
+        size = sum(value.bytes for value in arrays(definition.shape))
+        if not is_on_chip(definition.shape):
+            return size
+        if not definition.opcode.endswith("-done"):
+            return 0
+        return size if self._users(computation)[name][0] is reader else 0
+
+    def _leaving(
+        self, computation: Computation, instruction: Instruction, results: list[int]
+    ) -> list[int]:
+        """Bytes that go to device memory.
+
+        Of results in a TPU's vector memory those count that a transfer takes there.
+        """
+        types = array_types(instruction.shape)
+        if not any(is_on_chip(each) for each in types):
+            return results
+        sent = self._sent(computation, instruction)
+        return [
+            size
+            for index, size in enumerate(results)
+            if index >= len(types) or not is_on_chip(types[index]) or index in sent
+        ]
+
+    def _sent(self, computation: Computation, instruction: Instruction) -> set[int]:
+        """Which results transfers take to device memory."""
+        users = self._users(computation)
+        indices = {instruction.name: 0} | {
+            each.name: next(iter(dims(each.attribute("index"))), 0)
+            for each in users.get(instruction.name, ())
+            if each.opcode == "get-tuple-element"
+        }
+        return {
+            index
+            for name, index in indices.items()
+            for each in users.get(name, ())
+            if each.opcode == "copy-start" and not is_on_chip("".join(array_types(each.shape)[:1]))
+        }
+
+    def _users(self, computation: Computation) -> dict[str, list[Instruction]]:
+        known = self._readers.get(computation.name)
+        if known is None:
+            known = self._readers[computation.name] = {}
+            for each in computation.instructions:
+                for name in dict.fromkeys(each.operands):
+                    known.setdefault(name, []).append(each)
+        return known
+
+
+def _body(instruction: Instruction, module: Module) -> Computation | None:
+    if instruction.opcode not in ("fusion", "fusion-start", "async-start"):
+        return None
+    names = instruction.called.get("calls", ())
+    return module.computations.get(names[0]) if names else None
+
+
+def _modelled(instruction: Instruction, on_tpu: bool) -> bool:
+    opcode = instruction.opcode
+    if opcode in _UNKNOWN or opcode.removesuffix("-start") in COLLECTIVES:
+        return False
+    if opcode == "sort":
+        return not on_tpu
+    if opcode != "custom-call":
+        return True
+    target = instruction.attribute("custom_call_target")
+    return (
+        is_matmul_call(instruction)
+        or is_convolution_call(instruction)
+        or target in _MOVES
+        or target.startswith(("__cub$DeviceRadixSort", "xla.gpu.ext.cub_sort"))
+    )
+
+
+def _inner(body: Computation, needs: traffic.Needs, matrix_units: bool) -> Iterator[Operations]:
+    """The operations of a fusion, of each only the share that is needed."""
+    waiting = [(body, needs)]
+    while waiting:
+        computation, found = waiting.pop()
+        waiting += found.inner
+        for instruction in computation.instructions:
+            share = found.by_name.get(instruction.name, 0.0)
+            if share == 0.0 or instruction.opcode == "fusion":
+                continue
+            each = operations(instruction, computation.by_name.get, on_matrix_units=matrix_units)
+            if each.count:
+                count = math.ceil(each.count * share)
+                yield Operations(each.unit, each.dtype, count, each.precision)
+
+
+def _total(parts: Iterator[Operations]) -> tuple[Operations, ...]:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for part in parts:
+        counts[part.unit, part.dtype, part.precision] += part.count
+    return tuple(
+        Operations(unit, name, count, precision)
+        for (unit, name, precision), count in counts.items()
+    )
+
+
+def _passes(instruction: Instruction, computation: Computation) -> int:
+    """How often an operation reads and writes its values."""
+    lookup = computation.by_name.get
+    if instruction.opcode == "fft":
+        found = _LENGTHS.search(instruction.attributes)
+        lengths = dims(found[1]) if found else ()
+        return max(1, sum(1 if length <= _FFT_AT_ONCE else 2 for length in lengths))
+    if instruction.opcode == "sort":
+        return _bitonic_passes(instruction)
+    target = instruction.attribute("custom_call_target")
+    if target.startswith(("__cub$DeviceRadixSort", "xla.gpu.ext.cub_sort")):
+        # A pass for each 8 bits of the keys (Adinets, Merrill: "Onesweep", arXiv 2206.01784).
+        return max(1, bits(dtype(operand(instruction, lookup, 0))) // 8)
+    return 1
+
+
+def _bitonic_passes(sort: Instruction) -> int:
+    """Passes through memory of XLA's own sort on a GPU: one for each of its kernels."""
+    values = arrays(sort.shape)
+    axis = _DIMENSION.search(sort.attributes)
+    lengths = sizes(values[0]) if values else ()
+    dimension = int(axis[1]) if axis else 0
+    length = lengths[dimension] if dimension < len(lengths) else 1
+    count = max(1, elements(sort.shape))
+    width = max(1, sum(value.bytes for value in values) // count)
+    return max(1, bitonic_kernels(length, width, SHARED_PER_BLOCK["cuda"]))
