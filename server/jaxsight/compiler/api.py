@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jaxsight.compiler.donation import Donation, donations
 from jaxsight.compiler.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.protocol import Compile, Compiled, Memory, NotCompiled, Ready
-from jaxsight.compiler.roofline import estimate
+from jaxsight.compiler.roofline import total
 from jaxsight.compiler.targets import CPU, PREFERRED, Target, parse
 
 _BOOT = Path(__file__).with_name("boot.py")
@@ -50,6 +51,8 @@ class Kernels:
     hlo: str = field(repr=False)
     """The optimized HLO."""
     notes: tuple[str, ...] = ()
+    donations: tuple[Donation, ...] = ()
+    """The donated inputs, each with the result that takes its buffer."""
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     """Where equations were written (`model.py:12`), by their paths."""
 
@@ -60,7 +63,7 @@ class Kernels:
 
     @property
     def launch_count(self) -> int:
-        """Kernels times the trips of their loops."""
+        """Kernels times the trips of their loops, of a conditional the arm with the most."""
         return self.graph.launch_count
 
     @property
@@ -74,8 +77,9 @@ class Kernels:
         return sum(each.value.bytes for each in self.graph.constants if each.folded)
 
     def lines(self, kernel: Kernel) -> list[str]:
-        """The places (`model.py:12`) that a kernel computes something of."""
-        found = (self.sources[path] for path in kernel.equations if path in self.sources)
+        """The places (`model.py:12`) that a kernel computes something of, or else feeds."""
+        paths = kernel.equations or kernel.feeds
+        found = (self.sources[path] for path in paths if path in self.sources)
         return list(dict.fromkeys(found))
 
     def __str__(self) -> str:
@@ -88,7 +92,7 @@ class Kernels:
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+        return "\n".join([*lines, *map(str, self.donations)])
 
     def _repr_html_(self) -> str:
         head = "".join(
@@ -119,10 +123,13 @@ class Kernels:
 
     def _headline(self) -> str:
         temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
-        at_least = "" if self.graph.launches_known else "≥ "
+        least, most = self.graph.launches_at_least, self.launch_count
+        launched = f"{most}" if least == most else f"{least}–{most}"
+        if not self.graph.launches_known:
+            launched = f"≥ {least}"
         return (
             f"{self.function} on {self.target} ({self.how}): {self.kernel_count} kernels, "
-            f"{at_least}{self.launch_count} launches, temp {temp}"
+            f"{launched} launches, temp {temp}"
         )
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
@@ -138,9 +145,13 @@ class Kernels:
             )
 
     def estimate_seconds(self) -> float | None:
-        """A roofline estimate from the chip's figures, not a measurement; `None` for chips without figures."""
-        times = [estimate(kernel, parse(self.target)) for kernel in self.graph.kernels]
-        return None if None in times else sum(time for time in times if time is not None)
+        """A roofline estimate from the chip's figures, not a measurement.
+
+        `None` where it is not known: chips without figures, kernels without a model (eigh, callbacks),
+        loops of unknown length, branches.
+        """
+        found = total(self.graph, parse(self.target))
+        return None if found is None or found.is_lower_bound else found.seconds
 
 
 def kernels(fn: Callable[..., Any], *, target: str | None = None) -> Callable[..., Kernels]:
@@ -240,22 +251,25 @@ def _kernels(
 ) -> Kernels:
     import jax
 
-    from jaxsight.tracer import folding
-    from jaxsight.tracer.compat import lowering
+    from jaxsight.tracer import lowered, options
+    from jaxsight.tracer.compat import jaxprs, lowering
 
     traced = (fn if hasattr(fn, "trace") else jax.jit(fn)).trace(*args, **kwargs)
     name = getattr(fn, "__name__", "function")
-    for fold in folding.folds(traced.jaxpr):
+    for fold in options.folds(traced):
         if fold.trap:
             raise CannotCompile(
                 f"{name}: XLA would compute {fold.primitive} of {fold.elements:,} elements while compiling, "
                 f"which takes about {fold.seconds:.0f} s; make what it works on an argument"
             )
     try:
-        artifact = lowering.artifact(traced, target.platform)
+        artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:
         raise CannotCompile(f"{name} cannot be lowered for {target.name}: {error}") from error
-    answer = _compile(target, artifact.bytes)
+    if artifact.devices > 1:
+        raise CannotCompile(f"{name}: {lowered.spanning(artifact.devices)}")
+    names = lowering.names(traced)
+    answer = _compile(target, artifact.bytes, options.compiler_options(traced))
     if isinstance(answer, NotCompiled):
         raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
     return Kernels(
@@ -266,6 +280,13 @@ def _kernels(
         answer.memory,
         answer.hlo,
         answer.notes,
+        donations(
+            answer.aliases,
+            len(answer.graph.parameters),
+            lowered.named(names, artifact.kept),
+            tuple(lowered.results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars))),
+            lowered.named(names, lowering.donated(traced)),
+        ),
         dict(_sources(traced.jaxpr)),
     )
 
@@ -287,8 +308,11 @@ def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
                 waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in inner]
 
 
-def _compile(target: Target, artifact: bytes) -> Compiled | NotCompiled:
-    request = Compile(1, target.name, base64.b64encode(artifact).decode("ascii"))
+def _compile(
+    target: Target, artifact: bytes, options: tuple[tuple[str, str], ...]
+) -> Compiled | NotCompiled:
+    program = base64.b64encode(artifact).decode("ascii")
+    request = Compile(1, target.name, program, options=options)
     if target.chip is None and not target.host:
         from jaxsight.compiler.serve import answer
 
@@ -298,6 +322,7 @@ def _compile(target: Target, artifact: bytes) -> Compiled | NotCompiled:
         raise CannotCompile(
             f"the compiler for {target.name} is not installed: run `jaxsight targets install {target.platform}`"
         )
+    from jaxsight.compiler import environments
     from jaxsight.workers import wire
 
     with subprocess.Popen(
@@ -305,7 +330,7 @@ def _compile(target: Target, artifact: bytes) -> Compiled | NotCompiled:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, **environment.variables},
+        env={**os.environ, **environments.compiler_variables(environment)},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -325,10 +350,11 @@ def _compile(target: Target, artifact: bytes) -> Compiled | NotCompiled:
 
 def _environment(target: Target) -> Any:
     """The environment of a target; none where platformdirs is not installed, which knows the folder."""
-    try:
-        from jaxsight.compiler import environments
-    except ImportError:
-        return None
     import jax
 
-    return environments.suiting(target.platform, jax.__version__)
+    from jaxsight.compiler import environments
+
+    try:
+        return environments.suiting(target.platform, jax.__version__)
+    except ModuleNotFoundError:
+        return None

@@ -1,7 +1,9 @@
 """What was compiled, on disk, by content: a second session answers without compiling.
 
-An entry's name is the digest of all that its content depends on, so entries are never wrong, only old. Several processes may read and write at once: an entry
-is written beside and moved into place. What cannot be read is dropped. The least recently used go when there is too much.
+An entry's name is the digest of all that its content depends on, so entries are never wrong, only old.
+Several processes may read and write at once: an entry is written beside and moved into place. What is broken,
+or could have been written by somebody else, is as good as not there (`jaxsight.private`). The least recently used
+go when there is too much.
 """
 
 from __future__ import annotations
@@ -10,20 +12,22 @@ import contextlib
 import hashlib
 import logging
 import os
-import tempfile
+import time
 import zlib
 from pathlib import Path
 
-import platformdirs
-
+from jaxsight import private, reading
 from jaxsight.compiler.protocol import COMPILER_VERSION, Compiled
 from jaxsight.workers import wire
 
 log = logging.getLogger(__name__)
 
 _ENDING = ".compiled"
+_KIND = f"compiled program {COMPILER_VERSION}"
 _SWEEP = 64
 """Writes after which the size is looked at."""
+_UNFINISHED = 3600.0
+"""Seconds after which nobody is still writing an entry."""
 
 
 def digest(*parts: str) -> str:
@@ -36,26 +40,26 @@ class Cache:
 
     def __init__(self, folder: Path | None = None, limit: int = 512 * 1024 * 1024) -> None:
         """Args: `limit` in bytes; 0 keeps nothing."""
-        given = folder or Path(platformdirs.user_cache_dir("jaxsight")) / "compiled"
-        self.folder = given / f"v{COMPILER_VERSION}"
+        top = folder or private.cache_folder("compiled")
+        self.folder = None if top is None else top / f"v{COMPILER_VERSION}"
+        """Where the entries of this version are; nothing where the user has no folder for caches."""
         self.limit = limit
         self._written = 0
 
     def get(self, name: str) -> Compiled | None:
-        """The entry of a name; `None` when there is none that can be read."""
+        """The entry of a name; `None` when there is none that can be believed."""
         path = self._path(name)
-        try:
-            data = path.read_bytes()
-        except OSError:
+        if path is None:
+            return None
+        data = private.load(path, _KIND, wire.FRAME_LIMIT)
+        if data is None:
             return None
         try:
-            found = wire.decode(zlib.decompress(data))
+            found = wire.decode(_expanded(data))
         except (zlib.error, wire.WireError) as error:
-            log.warning("dropping the broken entry %s: %s", path, error)
-            path.unlink(missing_ok=True)
+            log.warning("%s is ignored: %s", path, error)
             return None
         if not isinstance(found, Compiled):
-            path.unlink(missing_ok=True)
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
@@ -63,29 +67,30 @@ class Cache:
 
     def put(self, name: str, compiled: Compiled) -> None:
         """Keep an entry. A disk that is full or not ours is logged, and nothing is kept."""
-        if self.limit <= 0:
-            return
         path = self._path(name)
+        if path is None or self.limit <= 0:
+            return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             body = wire.encode(compiled)[wire.HEADER.size :]
-            descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=".")
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(zlib.compress(body, 1))
-            Path(beside).replace(path)
-        except (OSError, wire.WireError) as error:
+        except wire.WireError as error:
             log.warning("%s cannot be kept: %s", path, error)
+            return
+        if not private.store(path, _KIND, zlib.compress(body, 1)):
             return
         self._written += 1
         if self._written % _SWEEP == 1:
             self.sweep()
 
     def sweep(self) -> None:
-        """Delete the least recently used entries beyond the limit."""
-        entries = []
-        for path in self.folder.glob(f"*/*{_ENDING}"):
+        """Delete the least recently used entries beyond the limit, and what processes that were killed left."""
+        for path in self._found(f"{private.UNFINISHED}*"):
             with contextlib.suppress(OSError):
-                status = path.stat()
+                if time.time() - path.lstat().st_mtime > _UNFINISHED:
+                    path.unlink()
+        entries = []
+        for path in self._found(f"*{_ENDING}"):
+            with contextlib.suppress(OSError):
+                status = path.lstat()
                 entries.append((status.st_mtime, status.st_size, path))
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
@@ -97,8 +102,25 @@ class Cache:
 
     def clear(self) -> None:
         """Delete all entries."""
-        for path in self.folder.glob(f"*/*{_ENDING}"):
-            path.unlink(missing_ok=True)
+        for path in self._found(f"*{_ENDING}"):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
 
-    def _path(self, name: str) -> Path:
-        return self.folder / name[:2] / f"{name}{_ENDING}"
+    def _found(self, pattern: str) -> list[Path]:
+        return [] if self.folder is None else reading.below(self.folder, f"*/{pattern}")
+
+    def _path(self, name: str) -> Path | None:
+        return None if self.folder is None else self.folder / name[:2] / f"{name}{_ENDING}"
+
+
+def _expanded(data: bytes) -> bytes:
+    """Decompress what is no larger than a message.
+
+    Raises:
+        zlib.error: it is larger, or broken.
+    """
+    machine = zlib.decompressobj()
+    body = machine.decompress(data, wire.FRAME_LIMIT)
+    if not machine.eof:
+        raise zlib.error(f"incomplete, or larger than {wire.FRAME_LIMIT} bytes")
+    return body

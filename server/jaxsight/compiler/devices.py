@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
+from jaxsight.compiler import stand_ins
 from jaxsight.compiler.chips import Gpu, Tpu
 from jaxsight.compiler.compat import xla
 from jaxsight.compiler.targets import UnknownTarget, parse
@@ -44,7 +41,7 @@ def device(name: str) -> Prepared:
             case Gpu() as gpu:
                 described = xla.described("cuda", topology="1x1x1", target_config=gpu.specification)
                 return Prepared(
-                    described, {"xla_gpu_cuda_data_dir": _stand_ins()}, (GUESSED, SORTS)
+                    described, {"xla_gpu_cuda_data_dir": stand_ins.folder()}, (GUESSED, SORTS)
                 )
             case Tpu() as tpu:
                 return Prepared(xla.described("tpu", topology_name=tpu.topology))
@@ -52,41 +49,3 @@ def device(name: str) -> Prepared:
                 return Prepared(xla.local(target.platform))
     except (xla.NoDevice, UnknownTarget) as error:
         raise NotHere(str(error)) from error
-
-
-# Answers to `--version` so that it is taken for a real one, and makes the file that it is asked for.
-_STAND_IN = """\
-#!/bin/sh
-if [ "$1" = --version ]; then
-    echo "Cuda compilation tools, release 13.0, V13.0.88"
-    exit 0
-fi
-while [ $# -gt 0 ]; do
-    if [ "$1" = -o ]; then : > "$2"; fi
-    shift
-done
-"""
-
-
-@cache
-def _stand_ins() -> str:
-    """A folder with an assembler, a linker and a device library that do nothing.
-
-    The optimized HLO is made before they are called, and nothing that they make is run: no machine that compiles for a GPU without having one needs
-    NVIDIA's.
-    """
-    owner = os.getuid() if hasattr(os, "getuid") else "user"
-    folder = Path(tempfile.gettempdir(), f"jaxsight-no-cuda-{owner}")
-    if not folder.is_dir():
-        made = Path(tempfile.mkdtemp(prefix="jaxsight-"))
-        (made / "bin").mkdir()
-        for name in ("ptxas", "nvlink"):
-            tool = made / "bin" / name
-            tool.write_text(_STAND_IN)
-            tool.chmod(0o755)
-        library = made / "nvvm" / "libdevice"
-        library.mkdir(parents=True)
-        (library / "libdevice.10.bc").write_bytes(b"")
-        with contextlib.suppress(OSError):  # another compiler was faster
-            made.rename(folder)
-    return str(folder)

@@ -3,13 +3,15 @@
 Nothing is ever installed into an environment of the user's. For the machine's own CPU the user's interpreter compiles, as it is: its jaxlib is the truth. For
 everything else there is an environment here, made by `install`, of the user's version of JAX where that can compile without a device.
 
-An environment without its marker is half made: it is never used, and made anew. This module starts no compiler.
+An environment without its marker is half made: it is never used, and made anew. One that somebody else could have made or
+changed is not used either. This module starts no compiler.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import platform as machine
 import re
@@ -23,8 +25,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-import platformdirs
-
+from jaxsight import private, reading
+from jaxsight.compiler import stand_ins
 from jaxsight.compiler.targets import CPU, Target, names
 
 OLDEST = (0, 9, 0)
@@ -36,7 +38,12 @@ LIBTPU = "0.0.50.1"
 MEGABYTES = {"cuda": 290, "tpu": 360}
 """About what is downloaded: jaxlib and what it needs, and the plugin."""
 
+log = logging.getLogger(__name__)
+
 _MARKER = "jaxsight.json"
+_PYTHON = "Scripts/python.exe" if os.name == "nt" else "bin/python"
+_UMASK = 0o077 if os.name == "posix" else -1
+"""Of what is installed: for the user alone."""
 _LOOK = 0.5
 """Seconds between two looks at how far an installation is, or at whether another process's is done."""
 
@@ -97,23 +104,55 @@ def variables(platform: str) -> Mapping[str, str]:
             return shared
 
 
-def home() -> Path:
-    """The folder of all environments; `JAXSIGHT_COMPILERS` names another one."""
-    given = os.environ.get("JAXSIGHT_COMPILERS")
-    return Path(given) if given else Path(platformdirs.user_cache_dir("jaxsight")) / "compilers"
+def compiler_variables(environment: Environment) -> Mapping[str, str]:
+    """What the compilers of an environment find in `os.environ` on this machine."""
+    found = dict(environment.variables)
+    if environment.platform == "cuda" and (folder := _stand_ins()) is not None:
+        found[stand_ins.VARIABLE] = str(folder)
+    return found
+
+
+def _stand_ins() -> Path | None:
+    """The folder of the stand-ins, as this version has them; nothing where none can be kept."""
+    folder = private.cache_folder("stand-ins")
+    if folder is None:
+        return None
+    try:
+        for name, content in stand_ins.FILES.items():
+            file = folder / name
+            if not (private.belongs_to_us(file) and _holds(file, content)):
+                private.write(file, content, executable=True)
+    except OSError as error:
+        log.warning("%s is not used: %s", folder, error)
+        return None
+    return folder
+
+
+def _holds(file: Path, content: bytes) -> bool:
+    try:
+        return os.access(file, os.X_OK) and reading.data(file, reading.SMALL) == content
+    except reading.UnreadableError:
+        return False
+
+
+def home() -> Path | None:
+    """The folder of all environments, which `JAXSIGHT_COMPILERS` names; nothing where the user has none."""
+    chosen = os.environ.get("JAXSIGHT_COMPILERS")
+    return Path(chosen).absolute() if chosen else private.cache_folder("compilers")
 
 
 def installed(platform: str) -> list[Environment]:
-    """The environments of a platform that are whole, the newest JAX first."""
-    found = []
-    for marker in home().glob(f"{platform}-*/{_MARKER}"):
-        try:
-            told = Environment(**json.loads(marker.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            continue  # written by another version of jaxsight, or broken: as good as not there
-        if told.platform == platform and Path(told.python).exists():
-            found.append(told)
-    return sorted(found, key=lambda each: numbers(each.jax), reverse=True)
+    """The environments of a platform that are whole and ours, the newest JAX first."""
+    folder = home()
+    if folder is None:
+        return []
+    markers = reading.below(folder, f"{platform}-*/{_MARKER}")
+    found = [there for marker in markers if (there := _kept(marker.parent)) is not None]
+    return sorted(
+        (each for each in found if each.platform == platform),
+        key=lambda each: numbers(each.jax),
+        reverse=True,
+    )
 
 
 def ready() -> list[str]:
@@ -152,15 +191,17 @@ def install(platform: str, jax: str, python: str, progress: Progress) -> Environ
         )
     pinned = numbers(jax) >= OLDEST
     wanted = f"=={jax}" if pinned else ""
-    folder = home() / f"{platform}-{jax if pinned else 'newest'}-{_version(python)}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    top = home()
+    if top is None:
+        raise InstallError("there is no home folder to install into: set JAXSIGHT_COMPILERS")
+    folder = top / f"{platform}-{jax if pinned else 'newest'}-{_version(python)}"
     with _locked(folder, progress):
-        if (folder / _MARKER).is_file() and (there := _told(folder)) is not None:
+        if (there := _kept(folder)) is not None:
             return there
         shutil.rmtree(folder, ignore_errors=True)
         progress(f"making an environment in {folder}", 0)
         _run([python, "-m", "venv", str(folder)], "the environment cannot be made")
-        own = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+        own = str(folder / _PYTHON)
         step = f"installing jax{wanted} (about {MEGABYTES[platform]} MB are downloaded in all)"
         _pip(own, [f"jax{wanted}"], folder, step, progress)
         have = _run(
@@ -169,7 +210,10 @@ def install(platform: str, jax: str, python: str, progress: Progress) -> Environ
         ).strip()
         plugin = _plugin(platform, own, have, folder, progress)
         environment = Environment(platform, own, have, str(folder), plugin)
-        (folder / _MARKER).write_text(json.dumps(asdict(environment)), encoding="utf-8")
+        try:
+            private.write(folder / _MARKER, json.dumps(asdict(environment)).encode())
+        except OSError as error:
+            raise InstallError(f"the environment in {folder} cannot be used: {error}") from error
         return environment
 
 
@@ -210,7 +254,7 @@ def _this_machine(platform: str) -> str:
         ]
     for path in paths:
         with contextlib.suppress(OSError):
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = reading.text(path, strict=False).splitlines()
             told += [
                 x
                 for x in dict.fromkeys(lines)
@@ -255,6 +299,7 @@ def _pip(python: str, wanted: list[str], folder: Path, step: str, progress: Prog
             stdout=said,
             stderr=subprocess.STDOUT,
             env=_clean(),
+            umask=_UMASK,
         ) as running:
             while running.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -308,6 +353,7 @@ def _run(command: list[str], what: str) -> str:
             text=True,
             env=_clean(),
             stdin=subprocess.DEVNULL,
+            umask=_UMASK,
         )
     except OSError as error:
         raise InstallError(f"{what}: {error}") from error
@@ -317,19 +363,38 @@ def _run(command: list[str], what: str) -> str:
     return done.stdout
 
 
-def _told(folder: Path) -> Environment | None:
-    try:
-        return Environment(**json.loads((folder / _MARKER).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+def _kept(folder: Path) -> Environment | None:
+    """The environment in a folder of ours; nothing where none is whole, or where it may be another user's."""
+    if not reading.exists(folder / _MARKER) or not reading.is_file(folder / _PYTHON):
         return None
+    marker, programs = folder / _MARKER, (folder / _PYTHON).parent
+    if not private.belongs_to_us(marker) or not private.belongs_to_us(programs):
+        log.warning("the compilers in %s are ignored: other users can write there", folder)
+        return None
+    try:
+        told = json.loads(reading.text(folder / _MARKER, reading.SMALL))
+        found = Environment(**{**told, "python": str(folder / _PYTHON), "folder": str(folder)})
+    except (reading.UnreadableError, ValueError, TypeError, RecursionError):
+        return None  # written by another version of jaxsight, or broken: as good as not there
+    if not all(isinstance(value, str) for value in asdict(found).values()):
+        return None
+    return found
 
 
 @contextlib.contextmanager
 def _locked(folder: Path, progress: Progress) -> Iterator[None]:
-    """One installation of a folder at a time, over processes; the system frees the lock of one that dies."""
-    with folder.with_name(folder.name + ".lock").open("ab") as lock:
+    """One installation of a folder at a time, over processes; the system frees the lock of one that dies.
+
+    Raises:
+        InstallError: there is no room for it, or others can write there.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            lock = stack.enter_context(private.lock_file(folder.with_name(folder.name + ".lock")))
+        except OSError as error:
+            raise InstallError(f"nothing can be installed in {folder.parent}: {error}") from error
         waited = False
-        while not _take(lock.fileno()):
+        while not _take(lock):
             if not waited:
                 progress("another process is installing it: waiting", 0)
             waited = True

@@ -10,11 +10,14 @@ custom calls). A start and its done count once. A TPU's asynchronous copies betw
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 PARAMETER = "parameter"
 KERNEL = "kernel"
 OUTPUT = "output"
+CALLBACK = "callback"
+"""The kind of a kernel that is a transfer to the host, or from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,33 @@ class Value:
     text: str
     layout: str
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Arithmetic of one run of a kernel that goes through the same units.
+
+    `unit` is `matrix` or `vector`, `dtype` that of the operands as HLO names it (`f32`, `c64`).
+    `precision` is `high`, `highest`, a dot algorithm (`dot_bf16_bf16_f32_x3`) or empty.
+    """
+
+    unit: str
+    dtype: str
+    count: int
+    """Real operations; a fused multiply-add counts two."""
+    precision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one run of a kernel does, for estimates of its time. Sizes in bytes of device memory."""
+
+    operations: tuple[Operations, ...] = ()
+    read: int = 0
+    """What is touched of the inputs: the rows of a gather, not its table."""
+    written: int = 0
+    cycles: int = 0
+    """What libtpu's cost model gives for it, in cycles; 0 on other platforms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +81,22 @@ class Kernel:
     branch: int = -1
     """The innermost branch that it is in, if any."""
     launches: int = 1
-    """How often one run launches it; an unknown trip count counts once."""
+    """How often one run launches it, if its arm is taken; an unknown trip count counts once. 0 for the
+    condition of a loop that runs without it."""
+    at_least: int = 1
+    """The same, an unknown trip count as 0; of a sort without copies that may not be made."""
+    runs: int = 1
+    """How often one run of the program executes it: the trips of its loops. A kernel of many launches
+    runs once."""
+    work: Work | None = None
+    """`None` where nobody knows what it does: eigh, callbacks, kernels of the user's own."""
     recomputes: tuple[str, ...] = ()
     """Those of its equations that an earlier kernel computes too."""
+    feeds: tuple[str, ...] = ()
+    """The paths of the equations that it prepares something for, where it computes none itself: what
+    reads its results, the loop that carries them, or what made the result that it copies."""
+    workspace: int = 0
+    """Bytes of scratch memory that a library's call asks for, besides its results."""
     instruction: int = 0
     """The line of the HLO text, from 0, that it stands on."""
 
@@ -80,15 +123,16 @@ REASONS = (
     "layout change",
     "optimization_barrier",
     "custom call",
+    "host callback",
     "collective",
     "scatter",
     "gather",
     "random bits",
-    "multi-output",
+    "shared result",  # several kernels read it
     "concat/slice",
     "recompute limit",
     "output",
-    "other",
+    "XLA's choice",  # one kernel reads it, and nothing is known that kept the two apart
 )
 
 
@@ -121,6 +165,9 @@ class Loop:
     """The path of the scan, while or fori_loop that it comes from."""
     branch: int = -1
     carried: tuple[Value, ...] = ()
+    waits: bool = False
+    """Whether each iteration copies the condition to the host and waits for it: on a GPU where the
+    HLO does not say how many iterations there are (`xla/backends/gpu/runtime/while_thunk.cc`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +229,68 @@ class Graph:
 
     @property
     def launch_count(self) -> int:
-        """Kernels times trip counts; a loop without a known count counts once (see `launches_known`)."""
-        return sum(kernel.launches for kernel in self.kernels)
+        """The most launches of one run: of a conditional the arm with the most. A loop without a
+        known trip count counts once (see `launches_known`)."""
+        return self.launches_of(range(len(self.kernels)))
+
+    @property
+    def launches_at_least(self) -> int:
+        """The fewest launches of one run: of a conditional the arm with the fewest, and no iteration
+        of a loop without a known trip count."""
+        fewest = {index: kernel.at_least for index, kernel in enumerate(self.kernels)}
+        return self._one_arm_each(fewest, min)
+
+    @property
+    def callback_count(self) -> int:
+        """How many places of the program call back to Python on the host, which copies there and waits."""
+        found = (kernel for kernel in self.kernels if kernel.kind == CALLBACK)
+        return len({kernel.equations or (kernel.name,) for kernel in found})
 
     @property
     def launches_known(self) -> bool:
         """Whether every trip count is known."""
         return all(loop.trips is not None for loop in self.loops)
+
+    def launches_of(self, kernels: Iterable[int]) -> int:
+        """The most launches that one run makes of some kernels, counted as `launch_count` is."""
+        return self._one_arm_each({each: self.kernels[each].launches for each in kernels}, max)
+
+    def iterations(self, loop: int) -> int:
+        """How often one run of the program runs a loop's body, at least 1: an unknown trip count
+        counts once. 1 for no loop (-1)."""
+        times = 1
+        while loop >= 0:
+            times *= max(1, 1 if (trips := self.loops[loop].trips) is None else trips)
+            loop = self.loops[loop].parent
+        return times
+
+    def is_within(self, branch: int, arms: range) -> bool:
+        """Whether a branch is one of some arms, or within one; -1 is none."""
+        while branch >= 0 and branch not in arms:
+            branch = self.branches[branch].parent
+        return branch >= 0
+
+    def _one_arm_each(self, counts: Mapping[int, int], of: Callable[[Sequence[int]], int]) -> int:
+        """Add up counts of kernels, one arm of each conditional."""
+        sums = [0] * len(self.branches)
+        total = 0
+        for index, count in counts.items():
+            branch = self.kernels[index].branch
+            if branch < 0:
+                total += count
+            else:
+                sums[branch] += count
+        for first in self._conditionals():
+            parent = self.branches[first].parent
+            taken = of(sums[first : first + self.branches[first].arms])
+            if parent < 0:
+                total += taken
+            else:
+                sums[parent] += taken
+        return total
+
+    def _conditionals(self) -> Iterator[int]:
+        """The first branch of each conditional; those within an arm have greater numbers than it."""
+        for index in range(len(self.branches) - 1, -1, -1):
+            if self.branches[index].arm == 0:
+                yield index

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jaxsight.compiler.donation import Alias
 from jaxsight.compiler.graph import Graph
 
-COMPILER_VERSION = 4
+COMPILER_VERSION = 7
 """Raised whenever a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -67,6 +68,8 @@ class Compiled:
     jaxlib: str = ""
     platform: str = ""
     """The platform's version as the plugin tells it."""
+    aliases: tuple[Alias, ...] = ()
+    """Results that lie in the buffers of donated parameters."""
     notes: tuple[str, ...] = field(default=())
     """What differs from a compile on the device (`autotuning is not known without the device`)."""
 

@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 
+from jaxsight.compiler import stand_ins
+from jaxsight.compiler.donation import aliases
 from jaxsight.compiler.graph import Graph
 from jaxsight.compiler.hlo import read
 from jaxsight.compiler.protocol import (
@@ -25,7 +27,7 @@ from jaxsight.compiler.protocol import (
     NotCompiled,
     Ready,
 )
-from jaxsight.compiler.targets import CPU, parse
+from jaxsight.compiler.targets import parse
 from jaxsight.workers import wire
 
 log = logging.getLogger(__name__)
@@ -72,8 +74,8 @@ def serve(incoming: int, outgoing: int) -> None:
                     log.error("a compiler was sent %s", type(message).__name__)
     except (wire.WireError, OSError):
         log.exception("the server's messages cannot be read")
-        os._exit(BROKEN_PROTOCOL)
-    os._exit(0)
+        _end(BROKEN_PROTOCOL)
+    _end(0)
 
 
 def _end_with(incoming: int) -> None:
@@ -85,14 +87,20 @@ def _end_with(incoming: int) -> None:
 
     def wait() -> None:
         watch.poll()
-        os._exit(0)
+        _end(0)
 
     threading.Thread(target=wait, daemon=True, name="end of the pipe").start()
 
 
+def _end(status: int) -> None:
+    """End at once, whatever other threads do, and leave nothing behind."""
+    stand_ins.remove()
+    os._exit(status)
+
+
 def answer(request: Compile) -> Compiled | NotCompiled:
     """Compile a program, in this process."""
-    from jaxsight.compiler import devices
+    from jaxsight.compiler import attempts, devices
     from jaxsight.compiler.compat import xla
 
     try:
@@ -102,7 +110,8 @@ def answer(request: Compile) -> Compiled | NotCompiled:
     try:
         device = devices.device(request.target)
         begin = time.perf_counter()
-        compiled = xla.compile(program, device.device, {**device.options, **dict(request.options)})
+        options, target = dict(request.options), parse(request.target)
+        compiled, differences = attempts.compile(program, device, options, target)
         seconds = time.perf_counter() - begin
     except devices.NotHere as error:
         return NotCompiled(request.id, "target", str(error))
@@ -112,7 +121,7 @@ def answer(request: Compile) -> Compiled | NotCompiled:
         compiled.hlo,
         constants=request.constants,
         barriers=request.barriers,
-        conditions=parse(request.target).platform != CPU,
+        platform=parse(request.target).platform,
         trips=dict(request.trips),
     )
     return Compiled(
@@ -134,7 +143,8 @@ def answer(request: Compile) -> Compiled | NotCompiled:
         bytes_accessed=compiled.bytes_accessed,
         jaxlib=xla.JAXLIB,
         platform=device.device.platform_version,
-        notes=_notes(device.notes, graph),
+        aliases=aliases(compiled.hlo),
+        notes=(*_notes(device.notes, graph), *differences),
     )
 
 

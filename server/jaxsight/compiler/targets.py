@@ -35,6 +35,13 @@ class Target:
         return f"{short}@{self.host}" if self.host else short
 
     @property
+    def capability(self) -> str:
+        """The compute capability of an NVIDIA GPU (`9.0`); empty where there is none, or only the device knows."""
+        if not isinstance(self.chip, Gpu):
+            return ""
+        return f"{self.chip.generation.major}.{self.chip.generation.minor}"
+
+    @property
     def title(self) -> str:
         """The device for people."""
         if self.chip is not None:

@@ -33,17 +33,20 @@ class Generation:
     shared_per_block: int
     """The most that a block may ask for."""
     fpus_per_core: int
+    doubles_per_core: int
+    """Results of 64-bit multiply-adds of a multiprocessor in a clock, tensor cores apart (section
+    "Arithmetic Instructions")."""
 
 
-VOLTA = Generation(7, 0, 2048, 96 * KIB, 96 * KIB, 64)
-TURING = Generation(7, 5, 1024, 64 * KIB, 64 * KIB, 64)
-AMPERE = Generation(8, 0, 2048, 164 * KIB, 163 * KIB, 64)
-AMPERE_86 = Generation(8, 6, 1536, 100 * KIB, 99 * KIB, 128)
-ADA = Generation(8, 9, 1536, 100 * KIB, 99 * KIB, 128)
-HOPPER = Generation(9, 0, 2048, 228 * KIB, 227 * KIB, 128)
-BLACKWELL = Generation(10, 0, 2048, 228 * KIB, 227 * KIB, 128)
-BLACKWELL_ULTRA = Generation(10, 3, 2048, 228 * KIB, 227 * KIB, 128)
-BLACKWELL_RTX = Generation(12, 0, 1536, 100 * KIB, 99 * KIB, 128)
+VOLTA = Generation(7, 0, 2048, 96 * KIB, 96 * KIB, 64, 32)
+TURING = Generation(7, 5, 1024, 64 * KIB, 64 * KIB, 64, 2)
+AMPERE = Generation(8, 0, 2048, 164 * KIB, 163 * KIB, 64, 32)
+AMPERE_86 = Generation(8, 6, 1536, 100 * KIB, 99 * KIB, 128, 2)
+ADA = Generation(8, 9, 1536, 100 * KIB, 99 * KIB, 128, 2)
+HOPPER = Generation(9, 0, 2048, 228 * KIB, 227 * KIB, 128, 64)
+BLACKWELL = Generation(10, 0, 2048, 228 * KIB, 227 * KIB, 128, 64)
+BLACKWELL_ULTRA = Generation(10, 3, 2048, 228 * KIB, 227 * KIB, 128, 2)
+BLACKWELL_RTX = Generation(12, 0, 1536, 100 * KIB, 99 * KIB, 128, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,15 @@ class Gpu:
     l2: int
     memory: int
     peak: Mapping[str, float] = field(hash=False)
-    """`f32` is what the plain units do, `tf32`, `bf16`, `f8`, `f64` the tensor cores."""
+    """`f32` is what the plain units do, `tf32`, `bf16`, `f8`, `s8`, `f64` the tensor cores. What is not
+    there the chip has no tensor cores for, or no public source gives."""
     platform: str = "cuda"
+
+    @property
+    def vector(self) -> Mapping[str, float]:
+        """What the plain units do, operations a second: `f32` and `f64` [guide]."""
+        doubles = 2 * self.generation.doubles_per_core * self.cores * self.clock * GIGA
+        return {"f32": self.peak["f32"], "f64": doubles}
 
     @property
     def specification(self) -> str:
@@ -116,7 +126,7 @@ _ALL = (
         bandwidth=320 * GIGA,  # [sheet]
         l2=4 * MIB,  # [paper]
         memory=16 * GIB,  # [sheet]
-        peak={"f32": 8.1 * TERA, "f16": 65 * TERA},  # [sheet]
+        peak={"f32": 8.1 * TERA, "f16": 65 * TERA, "s8": 130 * TERA},  # [sheet]
     ),
     Gpu(
         name="a100",
@@ -129,7 +139,7 @@ _ALL = (
         memory=80 * GIB,  # [sheet]
         peak={  # [sheet]
             "f32": 19.5 * TERA, "tf32": 156 * TERA, "bf16": 312 * TERA, "f16": 312 * TERA,
-            "f64": 19.5 * TERA,
+            "f64": 19.5 * TERA, "s8": 624 * TERA,
         },
     ),
     Gpu(
@@ -141,7 +151,7 @@ _ALL = (
         bandwidth=600 * GIGA,  # [sheet]
         l2=6 * MIB,  # [paper] GA102
         memory=24 * GIB,  # [sheet]
-        peak={"f32": 31.2 * TERA, "tf32": 62.5 * TERA, "bf16": 125 * TERA, "f16": 125 * TERA},  # [sheet]
+        peak={"f32": 31.2 * TERA, "tf32": 62.5 * TERA, "bf16": 125 * TERA, "f16": 125 * TERA, "s8": 250 * TERA},  # [sheet]
     ),
     Gpu(
         name="a6000",
@@ -152,7 +162,7 @@ _ALL = (
         bandwidth=768 * GIGA,  # [sheet]
         l2=6 * MIB,  # [paper]
         memory=48 * GIB,  # [sheet]
-        peak={"f32": 38.7 * TERA, "tf32": 77.4 * TERA, "bf16": 154.8 * TERA, "f16": 154.8 * TERA},  # [paper]
+        peak={"f32": 38.7 * TERA, "tf32": 77.4 * TERA, "bf16": 154.8 * TERA, "f16": 154.8 * TERA, "s8": 309.7 * TERA},  # [paper]
     ),
     Gpu(
         name="l4",
@@ -165,7 +175,7 @@ _ALL = (
         memory=24 * GIB,  # [sheet]
         peak={  # [sheet], halved where it counts sparse ones
             "f32": 30.3 * TERA, "tf32": 60 * TERA, "bf16": 121 * TERA, "f16": 121 * TERA,
-            "f8": 242.5 * TERA,
+            "f8": 242.5 * TERA, "s8": 242.5 * TERA,
         },
     ),
     Gpu(
@@ -179,7 +189,7 @@ _ALL = (
         memory=48 * GIB,  # [sheet]
         peak={  # [sheet]
             "f32": 91.6 * TERA, "tf32": 183 * TERA, "bf16": 362 * TERA, "f16": 362 * TERA,
-            "f8": 733 * TERA,
+            "f8": 733 * TERA, "s8": 733 * TERA,
         },
     ),
     Gpu(
@@ -193,7 +203,7 @@ _ALL = (
         memory=24 * GIB,  # [paper]
         peak={  # [paper], with f32 accumulation
             "f32": 82.6 * TERA, "tf32": 82.6 * TERA, "bf16": 165.2 * TERA, "f16": 165.2 * TERA,
-            "f8": 330.3 * TERA,
+            "f8": 330.3 * TERA, "s8": 660.6 * TERA,
         },
     ),
     Gpu(
@@ -207,7 +217,7 @@ _ALL = (
         memory=32 * GIB,  # [paper]
         peak={  # [paper], with f32 accumulation
             "f32": 104.8 * TERA, "tf32": 104.8 * TERA, "bf16": 209.5 * TERA, "f16": 209.5 * TERA,
-            "f8": 419 * TERA,
+            "f8": 419 * TERA, "s8": 838 * TERA,
         },
     ),
     Gpu(
@@ -232,7 +242,7 @@ _ALL = (
         memory=84942979072,  # [xla]
         peak={  # [sheet], halved where it counts sparse ones
             "f32": 66.9 * TERA, "tf32": 494.7 * TERA, "bf16": 989.4 * TERA, "f16": 989.4 * TERA,
-            "f8": 1978.9 * TERA, "f64": 66.9 * TERA,
+            "f8": 1978.9 * TERA, "f64": 66.9 * TERA, "s8": 1978.9 * TERA,
         },
     ),
     Gpu(
@@ -246,7 +256,7 @@ _ALL = (
         memory=141 * 10**9,  # [sheet]
         peak={  # [sheet], halved where it counts sparse ones
             "f32": 66.9 * TERA, "tf32": 494.7 * TERA, "bf16": 989.4 * TERA, "f16": 989.4 * TERA,
-            "f8": 1978.9 * TERA, "f64": 66.9 * TERA,
+            "f8": 1978.9 * TERA, "f64": 66.9 * TERA, "s8": 1978.9 * TERA,
         },
     ),
     Gpu(
@@ -260,7 +270,7 @@ _ALL = (
         memory=180 * 10**9,  # [sheet]
         peak={  # [sheet], halved where it counts sparse ones
             "f32": 75 * TERA, "tf32": 1100 * TERA, "bf16": 2250 * TERA, "f16": 2250 * TERA,
-            "f8": 4500 * TERA, "f64": 37 * TERA,
+            "f8": 4500 * TERA, "f64": 37 * TERA, "s8": 4500 * TERA,
         },
     ),
     Gpu(
@@ -274,7 +284,7 @@ _ALL = (
         memory=186 * 10**9,  # [sheet] of one of its GPUs
         peak={  # [sheet] of one of its GPUs, halved where it counts sparse ones
             "f32": 80 * TERA, "tf32": 1250 * TERA, "bf16": 2500 * TERA, "f16": 2500 * TERA,
-            "f8": 5000 * TERA, "f64": 40 * TERA,
+            "f8": 5000 * TERA, "f64": 40 * TERA, "s8": 5000 * TERA,
         },
     ),
     Gpu(

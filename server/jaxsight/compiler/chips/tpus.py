@@ -1,6 +1,10 @@
 """Google's TPUs. libtpu knows the chips by the names of their topologies; the figures are for the roofline alone.
 
-Source of all figures: the page of each version in Google Cloud's TPU documentation ("System architecture", per chip).
+Sources:
+* [cloud]: the page of each version in Google Cloud's TPU documentation ("System architecture", per chip).
+* [book]: Austin et al., "How to Scale Your Model", jax-ml.github.io/scaling-book, "How to Think About TPUs" (clocks; its appendix A: 8 x 128
+  lanes with 4 units each in the vector unit of a TensorCore).
+* [isca]: Jouppi et al., "TPU v4: An Optically Reconfigurable Supercomputer", ISCA 2023, table 4 (clock, two TensorCores).
 """
 
 from __future__ import annotations
@@ -25,17 +29,42 @@ class Tpu:
     bandwidth: float
     memory: int
     peak: Mapping[str, float] = field(hash=False)
+    """What the matrix units do."""
+    clock: float = 0.0
+    """Hz; 0 where no public source gives it."""
+    cores: int = 1
+    """TensorCores."""
     platform: str = "tpu"
+
+    @property
+    def vector(self) -> Mapping[str, float]:
+        """What the vector units do [book], operations a second: `f32`; empty without a clock."""
+        return {"f32": 8 * 128 * 4 * self.cores * self.clock} if self.clock else {}
 
 
 _ALL = (
-    Tpu("v4", "TPU v4", "v4:2x2x1", "v4-8", 1228 * GIGA, 32 * 2**30, {"bf16": 275 * TERA}),
-    Tpu("v5e", "TPU v5e", "v5e:2x2", "v5litepod-4", 819 * GIGA, 16 * 2**30, {"bf16": 197 * TERA}),
-    Tpu("v5p", "TPU v5p", "v5p:2x2x1", "v5p-8", 2765 * GIGA, 95 * 2**30, {"bf16": 459 * TERA}),
-    Tpu("v6e", "TPU v6e", "v6e:2x2", "v6e-4", 1640 * GIGA, 32 * 2**30, {"bf16": 918 * TERA}),
+    Tpu(
+        "v4", "TPU v4", "v4:2x2x1", "v4-8", 1228 * GIGA, 32 * 2**30,
+        {"bf16": 275 * TERA, "s8": 275 * TERA},  # [cloud] "bf16 or int8"
+        clock=1.05 * GIGA, cores=2,  # [isca]
+    ),
+    Tpu(
+        "v5e", "TPU v5e", "v5e:2x2", "v5litepod-4", 819 * GIGA, 16 * 2**30,
+        {"bf16": 197 * TERA, "s8": 393 * TERA},  # [cloud]
+        clock=1.5 * GIGA,  # [book]
+    ),
+    Tpu(
+        "v5p", "TPU v5p", "v5p:2x2x1", "v5p-8", 2765 * GIGA, 95 * 2**30,
+        {"bf16": 459 * TERA, "s8": 918 * TERA},  # [cloud]
+        clock=1.75 * GIGA, cores=2,  # [book]
+    ),
+    Tpu(
+        "v6e", "TPU v6e", "v6e:2x2", "v6e-4", 1640 * GIGA, 32 * 2**30,
+        {"bf16": 918 * TERA, "s8": 1836 * TERA},  # [cloud]
+    ),
     Tpu(
         "7x", "TPU7x", "tpu7x:2x2x1", "tpu7x-8", 7370 * GIGA, 192 * 2**30,
-        {"bf16": 2307 * TERA, "f8": 4614 * TERA},
+        {"bf16": 2307 * TERA, "f8": 4614 * TERA},  # [cloud]
     ),
 )  # fmt: skip
 

@@ -1,5 +1,8 @@
 """Compiling StableHLO by XLA's clients, for devices that are here and for those that are not. Holds for JAX 0.8 to 0.12 (GPUs that are not here: from 0.9 on).
 
+For a Mosaic kernel of Pallas XLA links host code against JAX's GPU runtime (`jaxlib/mosaic/gpu`), which a machine without
+that GPU does not load. The optimized HLO is complete by then; it is read from what XLA dumps.
+
 Private API used: `compiler.get_compile_options` and `backend_compile_and_load`, `mlir.make_ir_context`, `xla_client.DeviceList`, executables'
 `hlo_modules`, `get_compiled_memory_stats` and `cost_analysis`, `_jax.hlo_module_cost_analysis`, `topologies` with a target's description.
 """
@@ -8,9 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -61,6 +67,12 @@ class Compilation:
     peak: int = -1
     flops: float = -1.0
     bytes_accessed: float = -1.0
+    linked: bool = True
+    """Whether XLA went on behind the optimized HLO; if not, it tells no sizes but that of the temporaries."""
+
+
+_UNLINKED = "Failed to lookup host symbol"
+_TEMPORARY = re.compile(r"^allocation \d+: size (\d+), .*preallocated-temp", re.MULTILINE)
 
 
 def newest_stablehlo() -> str:
@@ -104,12 +116,28 @@ def described(platform: str, **given: Any) -> Device:
     return Device(device, False, str(getattr(device.client, "platform_version", "")))
 
 
-def compile(program: bytes, device: Device, options: Mapping[str, str]) -> Compilation:
+def compile(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Compilation:
     """Optimized HLO of a portable artifact.
 
     Raises:
         Refused: it is no artifact that this version reads, or XLA does not compile it.
     """
+    try:
+        executable = _compiled(program, device, options)
+    except Refused as error:
+        if _UNLINKED not in str(error):
+            raise
+        return _dumped(program, device, options)
+    modules = executable.hlo_modules()
+    if not modules:
+        raise Refused("target", f"jaxlib {JAXLIB} does not show what it compiled for this target")
+    flops, accessed = _cost(executable, modules[0])
+    return Compilation(
+        modules[0].to_string(), **_memory(executable), flops=flops, bytes_accessed=accessed
+    )
+
+
+def _compiled(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Any:
     target = device.device
     context: Any = mlir.make_ir_context()
     with context:
@@ -120,29 +148,42 @@ def compile(program: bytes, device: Device, options: Mapping[str, str]) -> Compi
                 "program",
                 f"jaxlib {JAXLIB} does not read the program (it reads StableHLO up to {newest_stablehlo()}): {error}",
             ) from error
+        overrides: Any = dict(options)  # JAX's annotation knows texts alone; flags are bools
         settings = compiler.get_compile_options(
             1,
             1,
             device_assignment=np.array([[target.id]]),
-            env_options_overrides=dict(options),
+            env_options_overrides=overrides,
             backend=target.client,
         )
         devices: Any = xla_client.DeviceList((target,))
         run: Any = compiler.backend_compile_and_load
         try:
-            executable = run(target.client, module, devices, settings, [])
+            return run(target.client, module, devices, settings, [])
         except Exception as error:
             raise Refused("xla", f"{type(error).__name__}: {error}") from error
-    modules = executable.hlo_modules()
-    if not modules:
-        raise Refused("target", f"jaxlib {JAXLIB} does not show what it compiled for this target")
-    flops, accessed = _cost(executable, modules[0])
-    return Compilation(
-        modules[0].to_string(), **_memory(executable), flops=flops, bytes_accessed=accessed
-    )
 
 
-def _memory(executable: Any) -> dict[str, int]:
+def _dumped(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Compilation:
+    """What XLA writes down before it links, in a folder for this user alone."""
+    with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
+        dumping: dict[str, str | bool] = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
+        try:
+            _compiled(program, device, {**options, **dumping})
+        except Refused:
+            texts = list(Path(folder).glob("*_gpu_after_optimizations.txt"))
+            if len(texts) != 1:
+                raise
+            hlo = texts[0].read_text()
+            buffers = texts[0].with_name(f"{texts[0].stem}-buffer-assignment.txt")
+            if not buffers.exists():
+                return Compilation(hlo, linked=False)
+            sizes = map(int, _TEMPORARY.findall(buffers.read_text()))
+            return Compilation(hlo, temporaries=sum(sizes), linked=False)
+    raise Refused("xla", "XLA fails to link it, but not each time: ask again")
+
+
+def _memory(executable: Any) -> dict[str, Any]:
     try:
         stats = executable.get_compiled_memory_stats()
     except Exception:

@@ -1,0 +1,89 @@
+"""Compiling with what XLA cannot do for a device that is not here switched off, and its errors in words for users."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from jaxsight.compiler.compat import xla
+from jaxsight.compiler.devices import Prepared
+from jaxsight.compiler.targets import Target
+
+UNLINKED = "Mosaic kernels are not linked without the device: sizes but for temporaries are unknown"
+
+_WITHOUT = (
+    # What of an error tells the emitter that failed, the options that switch it off, and its name.
+    # jaxlib 0.10.2 finds no tiles for some matmuls on an H100 (`jax.image.resize`, f32[8,224,224,3] to 112): on the
+    # device autotuning drops such a candidate, ahead of time nothing does.
+    (
+        re.compile(r"Couldn't find output tile sizes|triton", re.IGNORECASE),
+        {"xla_gpu_enable_triton_gemm": False},
+        "Triton's matmuls",
+    ),
+)
+_PALLAS = re.compile(r"Triton support is only enabled.* capability (\d+\.\d+)\) and up")
+_ALGORITHM = re.compile(r"Unsupported algorithm on the current device\(s\): (ALG_\w+)")
+_DTYPES = (("BF16", "bfloat16"), ("F8", "float8"), ("TF32", "TF32"), ("F16", "float16"))
+_CUDNN = re.compile(r"cudnn|\bdnn\b", re.IGNORECASE)
+
+
+def compile(
+    program: bytes, device: Prepared, options: Mapping[str, str], target: Target
+) -> tuple[xla.Compilation, tuple[str, ...]]:
+    """Compile a portable artifact, once more without an emitter that fails inside XLA.
+
+    Returns:
+        What XLA gives, and notes on how it differs from a compile on the device.
+
+    Raises:
+        Refused: as `xla.compile` does, in words that name the target.
+    """
+    wanted = {**device.options, **options}
+    try:
+        compiled, notes = _tried(program, device, wanted)
+    except xla.Refused as error:
+        raise xla.Refused(error.kind, explained(str(error), target)) from error
+    return compiled, (*notes, *([] if compiled.linked else [UNLINKED]))
+
+
+def _tried(
+    program: bytes, device: Prepared, options: Mapping[str, str | bool]
+) -> tuple[xla.Compilation, tuple[str, ...]]:
+    try:
+        return xla.compile(program, device.device, options), ()
+    except xla.Refused as error:
+        if error.kind != "xla" or "INTERNAL" not in str(error):
+            raise
+        for symptom, off, name in _WITHOUT:
+            if symptom.search(str(error)) is None or off.keys() <= options.keys():
+                continue
+            try:
+                compiled = xla.compile(program, device.device, {**options, **off})
+            except xla.Refused:
+                raise error from None
+            return compiled, (f"compiled without {name}: {_reason(error)}",)
+        raise
+
+
+def _reason(error: xla.Refused) -> str:
+    """XLA's reason for a note: its first clause."""
+    words = str(error).partition("INTERNAL: ")[2] or str(error)
+    return "XLA fails with " + repr(words.splitlines()[0].partition(" that satisfy hlo")[0])
+
+
+def explained(message: str, target: Target) -> str:
+    """An error of XLA's for users: what the device lacks, and what to do, where that is known.
+
+    Args:
+        message: as XLA words it, which may quote HLO over many lines.
+    """
+    has = f"{target.title} has {target.capability}" if target.capability else target.title
+    if (pallas := _PALLAS.search(message)) is not None:
+        return f"Pallas's Triton kernels need compute capability {pallas[1]}: {has}"
+    if (algorithm := _ALGORITHM.search(message)) is not None:
+        dtype = next((name for part, name in _DTYPES if part in algorithm[1]), "")
+        what = f"no {dtype} matmul" if dtype else "no such matmul"
+        return f"{target.title} has {what} ({algorithm[1]}): use another dtype"
+    if target.chip is not None and _CUDNN.search(message):
+        return f"cuDNN compiles this on the device itself ({target.title}), which is not here"
+    return message
