@@ -7,6 +7,7 @@ It must hold all that may make the object behave in another way, or be refused.
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from typing import Any
 
@@ -15,6 +16,9 @@ import jax.extend.core
 
 _POINTER = 8
 """Bytes that an object has for each slot of its class."""
+
+_LOOKUPS = {"__getattribute__", "__getattr__"}
+"""What a class defines that finds attributes in a way of its own."""
 
 _KNOWN_BY_IDENTITY = (type, jax.core.Tracer, jax.extend.core.Primitive)
 """Others keep for these what they do."""
@@ -95,8 +99,13 @@ def _is_transparent(base: type) -> bool:
     return (
         own <= _POINTER * (len(_slots(base)) + bookkeeping)
         and base.__base__ is not None
-        and not {"__getattribute__", "__getattr__"} & vars(base).keys()
+        and (_is_equinox_module(base) or not _LOOKUPS & vars(base).keys())
     )
+
+
+def _is_equinox_module(base: type) -> bool:
+    """Whether it is `equinox.Module`: its `__getattribute__` only wraps bound methods (equinox 0.13)."""
+    return base is getattr(sys.modules.get("equinox"), "Module", None)
 
 
 def _slots(base: type) -> list[str]:

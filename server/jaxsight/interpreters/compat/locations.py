@@ -46,6 +46,22 @@ def places(equation: Any) -> Iterator[tuple[str, Place]]:
         yield frame.file_name, place
 
 
+Caller = tuple[str, str, Place]
+"""The qualified name of a function, its file, and the place in it that was running."""
+
+
+def callers(equation: Any) -> list[Caller]:
+    """The user's functions that made an equation, outermost first."""
+    return [
+        (
+            frame.function_name,
+            frame.file_name,
+            (frame.start_line, frame.start_column, frame.end_line, frame.end_column),
+        )
+        for frame in source_info_util.user_frames(equation.source_info.traceback)
+    ][::-1]
+
+
 def scope(equation: Any) -> str:
     """The names of the scopes and transformations that an equation was made in, `transpose(jvp(norm))`."""
     return str(equation.source_info.name_stack)

@@ -11,15 +11,17 @@ import itertools
 import types
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from jax._src import core, sharding_impls, util
 from jax._src import linear_util as lu
 from jax._src.interpreters import ad as _ad
+from jax.custom_derivatives import SymbolicZero
 
 from jaxsight.interpreters.compat.memos import undisturbed
 from jaxsight.interpreters.compat.staging import Program, Staged, closed, opened, stage
+from jaxsight.interpreters.contents import Identity
 
 _ZERO: Any = getattr(_ad, "Zero")  # noqa: B009 - its module says not that it exports it
 _UNSPECIFIED: Any = getattr(sharding_impls, "UnspecifiedValue")  # noqa: B009
@@ -31,6 +33,9 @@ is_subtype: Any = getattr(jax.dtypes, "issubdtype")  # noqa: B009
 def is_unspecified(value: Any) -> bool:
     """A sharding that `jit` was not given."""
     return isinstance(value, _UNSPECIFIED)
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,22 @@ def scan(params: dict[str, Any]) -> Scan:
     )
 
 
+SOLVES = ("matvec", "vecmat", "solve", "transpose_solve")
+"""The functions of a linear solve, in the order of the values that they capture."""
+
+
+def solves(
+    params: dict[str, Any], operands: Sequence[T]
+) -> Iterator[tuple[Program | None, Sequence[T]]]:
+    """Each function of a `custom_linear_solve`, if it has it, with the operands that it captures."""
+    start = 0
+    for name in SOLVES:
+        count = getattr(params["const_lengths"], name)
+        program = getattr(params["jaxprs"], name)
+        yield None if program is None else opened(program), operands[start : start + count]
+        start += count
+
+
 def is_wrapped_function(value: Any) -> bool:
     return isinstance(value, lu.WrappedFun)
 
@@ -75,18 +96,33 @@ class Rule:
 
 
 class Refused(Exception):
-    """A rule that cannot be had: it raises, or holds values of a trace that is over, so that JAX cannot differentiate by it either."""
+    """A rule that cannot be had: it raises."""
+
+
+class Outlived(Refused):
+    """A rule that holds values of a trace that is over, of programs that are not at hand."""
 
 
 class Unreadable(Exception):
     """A rule that is not understood."""
 
 
+_WRAPPERS = ("jax._src.util", "jax._src.linear_util", "jax._src.api_util", "jax._src.callback")
+
+
+def is_wrapper(value: Any) -> bool:
+    """Whether an object of JAX's holds one of the user's, whose `==` it has for its own."""
+    return type(value).__module__ in _WRAPPERS
+
+
 def rule_identity(params: dict[str, Any]) -> Hashable:
     """The user's rule of a custom derivative, by identity, with the static arguments that it is given: rules call their own function, and so have
     themselves inside."""
     rule = _innermost(params.get("jvp_jaxpr_fun") or params["bwd"])
-    return (id(rule.f), *(_static(arg) for _, args in rule.transforms for arg in _leaves(args)))
+    return (
+        Identity(rule.f),
+        *(_static(arg) for _, args in rule.transforms for arg in _leaves(args)),
+    )
 
 
 def _leaves(args: Any) -> Iterator[Any]:
@@ -104,7 +140,7 @@ def _static(value: Any) -> Hashable:
     except TypeError:
         leaves, tree = jax.tree.flatten(value)
         if len(leaves) == 1 and leaves[0] is value:
-            return id(value)
+            return Identity(value)
         return (tree, *map(_static, leaves))
     return (type(value), value, repr(value) if isinstance(value, float) else "")  # -0.0 is not 0.0
 
@@ -193,7 +229,7 @@ def jvp_rule(params: dict[str, Any], absent: Sequence[bool] | None = None) -> Ru
     rule = params["jvp_jaxpr_fun"]
     with _asking(), undisturbed(rule, always=False):
         jaxpr, consts, zeros = rule.call_wrapped(*flags)
-    return Rule(_own(jaxpr, consts), tuple(zeros))
+    return Rule(closed(jaxpr, consts), tuple(zeros))
 
 
 @contextlib.contextmanager
@@ -206,32 +242,51 @@ def _asking() -> Iterator[None]:
         raise Refused(f"{type(error).__name__}: {said[0]}") from error
 
 
-def _own(jaxpr: Any, consts: Sequence[Any]) -> Program:
-    if any(isinstance(const, core.Tracer) for const in consts):
-        raise Refused("it holds values of a trace that is over")
-    return closed(jaxpr, consts)
-
-
 MOST_PATTERNS = 4
 """Tangents that a rule for symbolic zeros may have to be asked for all patterns of them."""
 
 
-def absences(params: dict[str, Any]) -> list[tuple[bool, ...]]:
-    """Patterns of symbolic zeros that a rule is asked for: without any first; where they are too many, those of one, or of all but one.
+def absences(params: dict[str, Any]) -> list[tuple[bool, ...]] | None:
+    """Patterns of symbolic zeros that a jvp rule is asked for, the one without any first.
 
-    Tangents of integers are zero in all of them, and never are all tangents: JAX asks for no others.
+    Tangents of integers are zero in all of them, and never are all tangents: JAX asks for no
+    others. None where they are too many to be asked for.
     """
     may_be = differentiable(params)
     if not params["symbolic_zeros"]:
         return [(False,) * len(may_be)]
-    count = sum(may_be)
-    if count <= MOST_PATTERNS:
-        patterns = list(itertools.product((False, True), repeat=count))[: -1 if count else None]
-    else:
-        single = [tuple(i == j for i in range(count)) for j in range(count)]
-        patterns = [(False,) * count, *single, *(tuple(not i for i in one) for one in single)]
+    patterns = _patterns(sum(may_be))
+    if patterns is None:
+        return None
     flags = map(iter, patterns)
     return [tuple(next(flag) if one else True for one in may_be) for flag in flags]
+
+
+def _patterns(count: int) -> list[tuple[bool, ...]] | None:
+    """Ways to make some of `count` values symbolic zeros, but not all; none of them first."""
+    if count > MOST_PATTERNS:
+        return None
+    return list(itertools.product((False, True), repeat=count))[: -1 if count else None]
+
+
+def perturbations(
+    params: dict[str, Any],
+) -> list[tuple[tuple[bool, ...], tuple[bool, ...]]] | None:
+    """What the rules of a `custom_vjp_call` are asked for: which inputs are perturbed, and which
+    cotangents are symbolic zeros. None where there are too many ways.
+
+    Rules that do not ask for symbolic zeros are told of none (`jax.custom_vjp.defvjp`).
+    """
+    may_be = differentiable(params)
+    results = len(opened(params["call_jaxpr"]).jaxpr.outvars)
+    if not params["symbolic_zeros"]:
+        return [(tuple(may_be), (False,) * results)]
+    unperturbed, absent = _patterns(sum(may_be)), _patterns(results)
+    if unperturbed is None or absent is None:
+        return None
+    flags = map(iter, unperturbed)
+    perturbed = [tuple(not next(flag) if one else False for one in may_be) for flag in flags]
+    return list(itertools.product(perturbed, absent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +305,16 @@ class VjpRules:
     zeros: tuple[bool, ...]
 
 
-def vjp_rules(params: dict[str, Any]) -> VjpRules:
-    """Traces both rules, the way reverse differentiation with every input perturbed that can be would.
+def vjp_rules(
+    params: dict[str, Any],
+    perturbed: Sequence[bool] | None = None,
+    absent: Sequence[bool] | None = None,
+) -> VjpRules:
+    """Trace both rules, the way reverse differentiation would.
+
+    Args:
+        perturbed: which inputs are; every one that can be when it is not given.
+        absent: which cotangents are symbolic zeros; none of them when it is not given.
 
     Raises:
         Refused: with what a rule said.
@@ -259,15 +322,18 @@ def vjp_rules(params: dict[str, Any]) -> VjpRules:
     """
     asked = params["fwd_jaxpr_thunk"], params["bwd"], params["out_trees"]
     with undisturbed(*asked, always=params["symbolic_zeros"]):
-        return _vjp_rules(params)
+        return _vjp_rules(params, perturbed, absent)
 
 
-def _vjp_rules(params: dict[str, Any]) -> VjpRules:
+def _vjp_rules(
+    params: dict[str, Any], perturbed: Sequence[bool] | None, absent: Sequence[bool] | None
+) -> VjpRules:
     call = opened(params["call_jaxpr"]).jaxpr
     inputs = call.invars[params["num_consts"] :]
     with _asking():
-        jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*differentiable(params))
-    forward = _own(jaxpr, consts)
+        flags = differentiable(params) if perturbed is None else perturbed
+        jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*flags)
+    forward = closed(jaxpr, consts)
     found = params["out_trees"]()
     out_tree, res_tree = found[0], found[1]
     given = found[2] if len(found) > 2 else (None,) * res_tree.num_leaves
@@ -279,16 +345,23 @@ def _vjp_rules(params: dict[str, Any]) -> VjpRules:
     if len(cotangents) != out_tree.num_leaves:
         raise Unreadable("results of a custom_vjp that its rule does not give")
     zeros: list[bool] = []
+    zero_cotangents = absent or (False,) * len(cotangents)
 
     def backward(*args: Any) -> list[Any]:
-        answered = params["bwd"].call_wrapped(*args)
+        values = iter(args[len(residuals) :])
+        given_cotangents = [
+            SymbolicZero(aval) if zero else next(values)
+            for aval, zero in zip(cotangents, zero_cotangents, strict=True)
+        ]
+        answered = params["bwd"].call_wrapped(*args[: len(residuals)], *given_cotangents)
         results = answered[0] if _has_logs(answered) else answered
         zeros[:] = [isinstance(result, _ZERO) for result in results]
         return [result for result in results if not isinstance(result, _ZERO)]
 
     with _asking():
-        staged: Staged = stage(backward, [*residuals, *cotangents])
-    program = _own(staged.program.jaxpr, staged.program.consts)
+        nonzero = [a for a, zero in zip(cotangents, zero_cotangents, strict=True) if not zero]
+        staged: Staged = stage(backward, [*residuals, *nonzero])
+    program = closed(staged.program.jaxpr, staged.program.consts)
     return VjpRules(forward, len(forwards), forwards, program, tuple(zeros))
 
 

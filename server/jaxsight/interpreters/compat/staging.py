@@ -1,7 +1,7 @@
 """Tracing small functions on abstract values, and jaxprs of whichever class. Holds for JAX 0.8 to 0.12.
 
 Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `api_util.debug_info`, `core.eval_jaxpr`,
-`JaxprEqn.ctx.manager`, `core.Literal`, `core.DropVar`, `core.extend_axis_env_nd`. From 0.11 on `ClosedJaxpr` is
+`DynamicJaxprTracer.val`, `JaxprEqn.ctx.manager`, `core.Literal`, `core.DropVar`, `core.extend_axis_env_nd`. From 0.11 on `ClosedJaxpr` is
 merged into `Jaxpr`, which then has `consts`; `Program` is either.
 """
 
@@ -63,6 +63,25 @@ def closed(jaxpr: Any, consts: Sequence[Any]) -> Program:
     return Program(jaxpr, tuple(consts))
 
 
+def inner_jaxpr(value: Any) -> Any:
+    """The jaxpr itself, where its constants come with it."""
+    return (
+        value.jaxpr if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED) else value
+    )
+
+
+def with_inner(value: Any, jaxpr: Any) -> Any:
+    """The same with another jaxpr in it."""
+    if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
+        return _CLOSED(jaxpr, value.consts)
+    return jaxpr
+
+
+def new_variable(aval: Any) -> Any:
+    """A new variable of a type."""
+    return core.Var(aval)
+
+
 def is_literal(atom: Any) -> bool:
     return isinstance(atom, core.Literal)
 
@@ -83,6 +102,12 @@ def is_ref(value: Any) -> bool:
 def is_tracer(value: Any) -> bool:
     """What stands for a value while a function is traced."""
     return isinstance(value, core.Tracer)
+
+
+def variable(tracer: Any) -> Any:
+    """The variable of a traced program that a tracer stands for: `DynamicJaxprTracer.val`, also
+    when the trace is over. None for other tracers."""
+    return getattr(tracer, "val", None)
 
 
 def is_dropped(var: Any) -> bool:
