@@ -1,6 +1,6 @@
-"""Each of the hard programs passes the gate, with 64-bit types off and on.
+"""Each of the hard programs passes the gate, with 64-bit types off on JAX before 0.12 and on from there on.
 
-They run in processes of their own, because some need four devices, which is settled before JAX starts.
+`--every-setting` runs them off and on on each JAX. They run in processes of their own, because some need four devices, which is settled before JAX starts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -33,8 +34,14 @@ def test_every_module_of_programs_is_run():
     assert beside - {"checking", "registry", "third_party"} == set(MODULES)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "x64" in metafunc.fixturenames:
+        usual = "on" if jax.__version_info__ >= (0, 12) else "off"
+        every = metafunc.config.getoption("--every-setting")
+        metafunc.parametrize("x64", ["off", "on"] if every else [usual])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("x64", ["off", "on"])
 @pytest.mark.parametrize("module", MODULES)
 def test_hard_programs(module, x64):
     failed = failures("--module", module, "--x64", x64)

@@ -250,3 +250,16 @@ def test_parts_of_arguments_with_long_paths_are_called_by_the_last_words():
     kernel = {"running_averages": {"kernel": np.ones(3, np.float32)}}
     text = sourcerize(updated, style="pretty")({"optimizer_of_everything": [kernel]})
     assert "running_averages_kernel * 2" in text
+
+
+def test_look_ups_whose_indices_have_two_readers_share_their_dimension_numbers(round_trip):
+    table = jnp.arange(32.0).reshape(8, 4)
+
+    def loss(table, i):
+        return (table[i] ** 2).sum() + jnp.take(table, i + 1, axis=0).sum()
+
+    text = round_trip(jax.grad(loss), table, i, style="pretty").text
+    assert text.count("lax.GatherDimensionNumbers(") == 1
+    assert "_GATHER = lax.GatherDimensionNumbers((1,), (0,), (0,))\n" in text
+    assert re.search(r"lax\.gather\(table, \w+, _GATHER, \(1, 4\), mode=\"\w+\"\)", text)
+    assert re.search(r"lax\.scatter_add\(.*, _SCATTER, mode=\"\w+\"\)", text)

@@ -13,6 +13,10 @@ How it works, in the order of the modules:
   versions of JAX, and cannot make the text wrong. What was proved is remembered by primitive, parameters and inputs.
 * An equation with programs inside (`writer.STRUCTURES`: scan, cond, jit, custom_jvp …) is written by a rule that holds by construction:
   it writes the functions and gives the call.
+* In the pretty style `folding` looks for equal runs of equations first, and puts a step in place of each: a helper function that is named after the user's, a
+  Python loop. `rules.folded` writes them, `paths` says what of an argument is passed whole, `gathering` makes comprehensions of results. Where the text is not the
+  same program in the end, it is written again without.
+* `primal` is the program without rules for derivatives, which is what is written with `derivatives="primal"`.
 * `module` holds the text as statements, so that passes may change them; `layout` makes lines of them as `ruff format` would.
 * `interpreters.same` says whether two jaxprs are one program: `api.check` executes a written module and compares.
 

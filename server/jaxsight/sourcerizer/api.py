@@ -8,12 +8,14 @@ import linecache
 import logging
 import re
 import tempfile
+import textwrap
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.depth import room_for_nesting
@@ -22,9 +24,10 @@ from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import passing, rules, shadowing, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
 from jaxsight.sourcerizer.collecting import nothing_collected
-from jaxsight.sourcerizer.exprs import Atom, Expr, Index, is_identifier
+from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Index, is_identifier, is_number
 from jaxsight.sourcerizer.exprs import call as calling
 from jaxsight.sourcerizer.fixed import checks
+from jaxsight.sourcerizer.gathering import gathered
 from jaxsight.sourcerizer.inlining import handled, inlined
 from jaxsight.sourcerizer.module import (
     Assign,
@@ -37,14 +40,31 @@ from jaxsight.sourcerizer.module import (
     lines,
     roots,
 )
-from jaxsight.sourcerizer.options import Constants, Options, Style
+from jaxsight.sourcerizer.options import Constants, Derivatives, Options, Style
+from jaxsight.sourcerizer.paths import path_of
+from jaxsight.sourcerizer.primal import equations_of, primal
 from jaxsight.sourcerizer.remarks import with_sources
 from jaxsight.sourcerizer.results import pytree
+from jaxsight.sourcerizer.running import NOT_RUN, Differs, Ran, run_beside
+from jaxsight.sourcerizer.running import is_number as is_python_number
 from jaxsight.sourcerizer.source import Source
 from jaxsight.sourcerizer.whole import jitted
-from jaxsight.sourcerizer.writer import Placeholder, Writer
+from jaxsight.sourcerizer.writer import (
+    LEAST_REFUSED,
+    LONGEST_RULES,
+    MOST_LINES,
+    NotTheSame,
+    Placeholder,
+    Scope,
+    TooLong,
+    Unsourceable,
+    Writer,
+)
 
 _log = logging.getLogger(__name__)
+
+_LONGEST = 400
+"""Characters of a difference that a message shows: jaxprs may have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +87,19 @@ class Written:
     """Whether jitted functions were written in place of their calls, which makes it another jaxpr."""
     constants: Constants = "inline"
     """Where what is stored goes."""
+    derivatives: Derivatives = "exact"
+    """Which of the original's rules for derivatives it has."""
+    ran: Ran = NOT_RUN
+    """How it was run beside the original."""
+
+    def counterpart(self, jaxpr: Any) -> Any:
+        """What of the original's jaxpr it is: all of it, or all but the rules for derivatives."""
+        return primal(jaxpr) if self.derivatives == "primal" else jaxpr
+
+    def differs(self, counterpart: Any, made: Any) -> Difference | None:
+        """Where the jaxpr of the written function parts from what it stands for."""
+        orders = Options(derivatives=self.derivatives).orders
+        return same_jaxpr(counterpart, made, through_jits=self.inlines, orders=orders)
 
     @property
     def passed(self) -> dict[str, Any]:
@@ -77,7 +110,9 @@ class Written:
     @property
     def source(self) -> Source:
         """The text, with what is not in it."""
-        return Source(self.text, self.stored if self.constants == "npz" else {}, self.passed)
+        stored = self.stored if self.constants == "npz" else {}
+        proofs = ("jaxpr", *self.ran.ways)
+        return Source(self.text, stored, self.passed, proofs, self.ran.skipped)
 
 
 def sourcerize(
@@ -90,6 +125,8 @@ def sourcerize(
     sources: bool = False,
     inline: bool = False,
     scopes: bool = False,
+    derivatives: Derivatives = "exact",
+    run: bool = True,
 ) -> Callable[..., Source]:
     """A function that takes `function`'s arguments (arrays or `jax.ShapeDtypeStruct`s) and gives the text of a Python module (a `Source`, which is a string).
 
@@ -106,12 +143,21 @@ def sourcerize(
         sources: the user's source as a comment wherever it changes.
         inline: writes the inside of jitted functions in place of calls. That is another jaxpr; it is the same one but for these calls.
         scopes: `jax.named_scope` around what was computed under one, by transformations too.
+        derivatives: which rules of `custom_jvp` and `custom_vjp` functions are written: `"exact"` those of three orders, `"first"` those of
+            one, and `"primal"` none: what such functions compute stands in place of their calls, so that the written function gives the
+            same values but does not keep the original's derivatives.
+        run: runs the text beside the original too, where that is small and has no effects: eagerly,
+            under `jit` and under `grad`. `Source.proofs` says what was done.
 
     Raises:
-        Unsourceable: for an equation that cannot be written, naming it and the user's line.
+        Unsourceable: for an equation that cannot be written, naming it and the user's line, or a
+            text that is not the same program.
         TooLarge: for an array that the text cannot hold.
+        TooLong: for a text of more than three lines per equation (and of more than 3,000).
     """
-    options = Options(style, constants, shapes, sources, inline, scopes)
+    options = Options(
+        style, constants, shapes, sources, inline, scopes, derivatives=derivatives, run=run
+    )
 
     def of(*args: Any, **kwargs: Any) -> Source:
         return write(function, args, kwargs, options, name).source
@@ -144,43 +190,109 @@ def write(
         raise ValueError(f"{called!r} is what the text imports: give the function another name")
     call = signature.bind(function, args, kwargs, traced)
     with room_for_nesting():
-        jaxpr, shape = jax.make_jaxpr(call.flat, return_shape=True)(
-            *(argument.value for argument in call.arguments)
-        )
+        traced_call = _traced(call)
+        if options.derivatives == "primal":
+            traced_call = replace(traced_call, jaxpr=primal(traced_call.jaxpr))
+        equations = equations_of(traced_call.jaxpr)
         title = name or signature.name_of(function)
-        style = options.style
+        plain = replace(options, style="lax", fold=False)
+        unfolded = replace(options, fold=False)
+        choices = dict.fromkeys((options, unfolded, plain) if options.folds else (unfolded, plain))
+        for chosen in choices:
 
-        def new_writer() -> Writer:
-            return Writer(replace(options, style=style), name_of=name_of, fits=fits)
+            def new_writer(chosen: Options = chosen) -> Writer:
+                spelling.modules.clear()
+                most = max(equations * LONGEST_RULES, LEAST_REFUSED)
+                return Writer(chosen, name_of=name_of, fits=fits, most=most, size=equations)
 
-        written = _write(call, jaxpr, shape, new_writer, title)
-        if options.style == "pretty" and (why := _parted(written, call, jaxpr)) is not None:
-            _log.warning(
-                "the pretty style of %s is not the same program (%s): plain style", title, why
+            try:
+                written = _write(call, traced_call, new_writer, title)
+            except spelling.Unwritable as error:
+                if chosen.folds:
+                    continue
+                raise Unsourceable(title, str(error)) from error
+            except (KeyError, Unsourceable) as error:
+                if not chosen.folds:
+                    raise
+                _log.info("%s is not folded: %s", title, error)
+                continue
+            why = _parted(written, call, traced_call.jaxpr)
+            if why is None and options.run:
+                try:
+                    written = replace(written, ran=_ran(written, call, traced_call))
+                except Differs as error:
+                    why = error
+            if why is None:
+                return _of_length(written, equations)
+            level = logging.INFO if chosen.folds else logging.WARNING
+            _log.log(
+                level, "the %s style of %s is not the same program: %s", chosen.style, title, why
             )
-            style = "lax"
-            written = _write(call, jaxpr, shape, new_writer, title)
-        return written
+    short = textwrap.shorten(str(why), _LONGEST, placeholder=" …")
+    raise NotTheSame(title, f"the text that was made for it is not the same program: {short}")
+
+
+def _of_length(written: Written, equations: int) -> Written:
+    """Raises `TooLong` for more lines than a reader of the program can want."""
+    if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
+        raise TooLong(f"{len(written.lines):,} lines", equations, written.derivatives)
+    return written
+
+
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """A call's program, its results as structs, and which of them are numbers of Python's."""
+
+    jaxpr: Any
+    shape: Any
+    numbers: tuple[bool, ...]
+
+
+def _traced(call: signature.Call) -> _Traced:
+    numbers: list[tuple[bool, ...]] = []
+
+    def flat(*leaves: Any) -> Any:
+        results = call.flat(*leaves)
+        numbers.append(tuple(map(is_python_number, jax.tree.leaves(results))))
+        return results
+
+    values = [argument.value for argument in call.arguments]
+    jaxpr, shape = jax.make_jaxpr(flat, return_shape=True)(*values)
+    return _Traced(jaxpr, shape, numbers[-1])
+
+
+def _made_call(written: Written, call: signature.Call) -> signature.Call:
+    return replace(call, function=load(written))
 
 
 def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | Exception | None:
     """Where a written module is not the program that it was written for."""
     values = [argument.value for argument in call.arguments]
     try:
-        made = signature.Call(
-            load(written), call.parameters, call.arguments, call.fixed, call.rebuild
-        )
-        made_jaxpr = jax.make_jaxpr(made.flat)(*values)
-        return same_jaxpr(jaxpr, made_jaxpr, through_jits=written.inlines)
+        made_jaxpr = jax.make_jaxpr(_made_call(written, call).flat)(*values)
+        return written.differs(jaxpr, made_jaxpr)
     except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program either
         return error
+
+
+def _ran(written: Written, call: signature.Call, traced_call: _Traced) -> Ran:
+    """Raises `Differs` where the text gives something else."""
+    values = [argument.value for argument in call.arguments]
+    made = _made_call(written, call)
+    return run_beside(
+        made.flat,
+        call.flat,
+        traced_call.jaxpr,
+        values,
+        traced_call.numbers,
+        derivatives=written.derivatives != "primal",
+    )
 
 
 @nothing_collected()
 def _write(
     call: signature.Call,
-    jaxpr: Any,
-    shape: Any,
+    traced_call: _Traced,
     new_writer: Callable[[], Writer],
     name: str,
     apart: bool = False,
@@ -191,7 +303,7 @@ def _write(
     writer.names.keep(name)
     whole = call
     call, others = shadowing.renamed(call)
-    program = opened(jaxpr)
+    program = opened(traced_call.jaxpr)
     one = None if apart or options.inline else jitted(whole, program)
     if one is not None:
         program = one.program
@@ -205,17 +317,25 @@ def _write(
         elif id(var) in used:
             fresh = scope.names.fresh(argument.name)
             scope.write(var, Atom(fresh))
+            if isinstance(argument.value, (jax.Array, jax.ShapeDtypeStruct)):
+                _remember(writer, scope, var, argument.expr)
             scope.body.append(Assign(fresh, argument.expr))
     results = scope.program(program)
+    if one is None:
+        pairs = zip(results, traced_call.numbers, strict=True)
+        results = [_as_number(given) if plain else _as_array(given) for given, plain in pairs]
     if options.style == "pretty" and one is None:
         scope.body = [*_converted(call, scope.body), *scope.body]
     trees = [(Atom(others.get(name, name)), given) for name, given in _argument_trees(call)]
-    value = pytree(jax.tree.structure(shape), results, trees, writer.structure)
+    structure = jax.tree.structure(traced_call.shape)
+    value = pytree(structure, results, trees, writer.structure)
+    if options.folds:
+        value = gathered(value, writer.sizes)
     parameters = whole.parameters
     extra = [*writer.placeholders.values()]
     stored = list(writer.stored) if options.constants == "argument" else []
     if one is not None and (extra or stored):
-        return _write(whole, jaxpr, shape, new_writer, name, apart=True)
+        return _write(whole, traced_call, new_writer, name, apart=True)
     if extra or stored:
         added = (*(placeholder.name for placeholder in extra), *stored)
         star = () if any(p == "*" or p.startswith("*") for p in parameters) else ("*",)
@@ -250,7 +370,20 @@ def _write(
         writer.equations,
         options.inline,
         options.constants,
+        options.derivatives,
     )
+
+
+def _remember(writer: Writer, scope: Scope, var: Any, expr: Expr) -> None:
+    """Keeps how a part of an argument is read, and how many elements the lists have that it is in."""
+    path = path_of(expr)
+    if path is None:
+        return
+    writer.paths[id(var)] = scope.paths[id(var)] = path
+    for place, (kind, text) in enumerate(path.steps):
+        if kind == "[" and text.isdecimal():
+            collection = (path.root, *path.steps[:place])
+            writer.sizes[collection] = max(writer.sizes.get(collection, 0), int(text) + 1)
 
 
 def _converted(call: signature.Call, body: list[Statement]) -> list[Statement]:
@@ -275,6 +408,26 @@ def _converted(call: signature.Call, body: list[Statement]) -> list[Statement]:
             ):
                 statement.value = _array(argument.expr)
     return made
+
+
+def _as_number(expr: Expr) -> Expr:
+    """A result that the original gives as a number of Python's: `True` has no weak type."""
+    match expr:
+        case Call(Atom("np.bool_"), (Atom(text),)):
+            return Atom(text)
+        case _:
+            return expr
+
+
+def _as_array(expr: Expr) -> Expr:
+    """A result that the original gives as an array: NumPy's and Python's numbers are none."""
+    if not is_number(expr):
+        return expr
+    match expr:
+        case Call(Atom(text), items) if text.startswith("np.") and hasattr(jnp, text[3:]):
+            return Call(Atom(f"jnp.{text[3:]}"), items)
+        case _:
+            return _array(expr)
 
 
 def _array(expr: Expr) -> Expr:
@@ -309,6 +462,10 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
         head.append("Holds with jax_enable_x64 on.")
     else:
         head.append("Holds with jax_enable_x64 off, JAX's default.")
+    if options.derivatives == "primal":
+        head.append("Does not keep derivatives: rules of custom_jvp and custom_vjp are left out.")
+    elif options.derivatives == "first":
+        head.append("Keeps derivatives of the first order alone, where there are custom rules.")
     inner: list[Statement] = [*writer.functions, *main]
     if options.style == "pretty" and not options.shapes:
         inner = inlined(inner)
@@ -388,9 +545,8 @@ def check(
     values = [argument.value for argument in call.arguments]
     with room_for_nesting():
         ours = jax.make_jaxpr(call.flat)(*values)
-        again = signature.Call(made, call.parameters, call.arguments, call.fixed, call.rebuild)
-        theirs = jax.make_jaxpr(again.flat)(*values)
-        return same_jaxpr(ours, theirs, through_jits=written.inlines)
+        theirs = jax.make_jaxpr(replace(call, function=made).flat)(*values)
+        return written.differs(written.counterpart(ours), theirs)
 
 
 def load(written: Written) -> Callable[..., Any]:

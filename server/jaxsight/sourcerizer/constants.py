@@ -85,7 +85,9 @@ def regular(value: Any) -> Iterator[Expr]:
             start, second = spelling.plain(found[0]), found[1]
             step = second - first
             stop = first + step * found.size
-            if flat(start) in ("0", "0.0") and step == 1:
+            if not step:
+                pass  # `arange` has no such step
+            elif flat(start) in ("0", "0.0") and step == 1:
                 yield call("jnp.arange", Atom(str(found.size)), dtype=dtype)
             elif step == 1:
                 yield call("jnp.arange", start, spelling.plain(stop), dtype=dtype)
@@ -144,7 +146,7 @@ def _makes(candidate: Expr, value: Any) -> bool:
     try:
         with jax.ensure_compile_time_eval():
             made = eval(flat(candidate), names)
-    except (TypeError, ValueError, OverflowError, FloatingPointError):
+    except (TypeError, ValueError, ArithmeticError):
         return False
     return (
         value_token(made) == value_token(value)

@@ -84,6 +84,15 @@ class Sequence_:
 
 
 @dataclass(frozen=True, slots=True)
+class Each:
+    """`body for target in values`, in the brackets of a sequence or call."""
+
+    body: Expr | Pair
+    target: str
+    values: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Binary:
     """`left operator right`."""
 
@@ -108,10 +117,18 @@ class Lambda:
     body: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Once:
+    """An argument without operands that is written once in a module, under a name like `base`."""
+
+    base: str
+    value: Expr
+
+
 Expr: TypeAlias = (
-    Atom | Slot | Call | Index | Attribute | Sequence_ | Binary | Unary | Lambda | Star
+    Atom | Slot | Call | Index | Attribute | Sequence_ | Binary | Unary | Lambda | Star | Once
 )
-Item: TypeAlias = "Expr | Keyword | Pair"
+Item: TypeAlias = "Expr | Keyword | Pair | Each"
 
 NONE = Atom("None")
 
@@ -205,6 +222,10 @@ def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
             return Unary(operator, again(value))
         case Lambda(parameters, body):
             return Lambda(parameters, again(body))
+        case Each(body, target, values):
+            return Each(again(body), target, again(values))
+        case Once(base, value):
+            return Once(base, again(value))
         case _:
             raise TypeError(f"not an expression: {expr!r}")
 

@@ -19,6 +19,7 @@ from jaxsight.sourcerizer.exprs import (
     Attribute,
     Binary,
     Call,
+    Each,
     Expr,
     Index,
     Keyword,
@@ -35,6 +36,7 @@ from jaxsight.sourcerizer.layout import STEP, WIDTH, flat
 from jaxsight.sourcerizer.module import (
     Assign,
     Effect,
+    For,
     Function,
     Raw,
     Remark,
@@ -63,7 +65,7 @@ _HARMLESS = frozenset({"at"})
 def inlined(body: Sequence[Statement], indent: str = "") -> list[Statement]:
     """The statements of a module or function, and of the functions in it, with values moved to where they are used."""
     inside = _without_readings([_within(statement, indent) for statement in body])
-    inside = _returned_whole(_passed_whole(inside))
+    inside = _returned_together(_returned_whole(_passed_whole(inside)))
     counts = Counter(_names(inside))
     done: list[Statement] = []
     for statement in inside:
@@ -136,7 +138,7 @@ def _without_readings(body: Sequence[Statement]) -> list[Statement]:
             and _reads_part(statement)
         ):
             name = statement.targets
-            if counts[name] == 1 or (
+            if counts[name] <= 1 or (
                 counts[name] <= FEW and len(flat(statement.value)) <= len(name) + 2
             ):
                 short[name] = statement.value
@@ -197,6 +199,44 @@ def _returned_whole(body: Sequence[Statement]) -> list[Statement]:
             return kept
 
 
+def _returned_together(body: Sequence[Statement]) -> list[Statement]:
+    """`ct, *grads = backward(ct)`, where the last of a function's results are only returned, in order: `return ct, *grads`."""
+    kept = list(body)
+    match kept:
+        case [*_, Return(Sequence_("(", items))]:
+            returned = list(items)
+        case _:
+            return kept
+    counts = Counter(_names(kept))
+    for place, statement in enumerate(kept[:-1]):
+        if not (
+            isinstance(statement, Assign)
+            and isinstance(statement.targets, Sequence_)
+            and isinstance(statement.value, Call)
+        ):
+            continue
+        targets = list(statement.targets.items)
+        count = 0
+        while count < len(targets) - 1 and _only_returned(targets[-1 - count], returned, counts):
+            count += 1
+        tail = targets[len(targets) - count :]
+        start = returned.index(tail[0]) if count > 1 else -1
+        if start < 0 or returned[start : start + count] != tail:
+            continue
+        rest = Star(tail[0])  # type: ignore[arg-type]
+        kept[place] = dataclasses.replace(
+            statement, targets=Sequence_("(", (*targets[: len(targets) - count], rest))
+        )
+        returned[start : start + count] = [rest]
+    value = Sequence_("(", tuple(returned))
+    kept[-1] = dataclasses.replace(kept[-1], value=value)  # type: ignore[arg-type]
+    return kept
+
+
+def _only_returned(target: Any, returned: Sequence[Any], counts: Counter[str]) -> bool:
+    return isinstance(target, Atom) and target in returned and counts[target.text] == 1
+
+
 def _starred(statement: Statement, parts: tuple[Any, ...], whole: Atom) -> tuple[Statement, int]:
     """`statement` with `*whole` for these arguments wherever they are passed in a row, and how often they are."""
     times = 0
@@ -237,7 +277,7 @@ def _within(statement: Statement, indent: str) -> Statement:
     match statement:
         case Function():
             return dataclasses.replace(statement, body=inlined(statement.body, indent + STEP))
-        case With():
+        case With() | For():
             return dataclasses.replace(statement, body=inlined(statement.body, indent + STEP))
         case _:
             return statement
@@ -319,6 +359,7 @@ _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     Index: lambda expr: (expr.value, *expr.items),
     Sequence_: lambda expr: tuple(expr.items),
     Binary: lambda expr: (expr.left, expr.right),
+    Each: lambda expr: (expr.values, expr.body),
 }
 
 
@@ -399,6 +440,9 @@ def _names(body: Sequence[Statement]) -> Iterator[str]:
             case With(context, inside):
                 yield from _read(context)
                 yield from _names(inside)
+            case For(_, values, inside):
+                yield from _read(values)
+                yield from _names(inside)
             case Raw(lines):
                 for line in lines:
                     yield from _words(line)
@@ -443,7 +487,7 @@ def handled(body: Sequence[Statement]) -> set[str]:
                 found |= _handled(value, True)
             case Return(value):
                 found |= _handled(value, False)
-            case Function(_, _, inside) | With(_, inside):
+            case Function(_, _, inside) | With(_, inside) | For(_, _, inside):
                 found |= handled(inside)
             case _:
                 pass

@@ -13,11 +13,13 @@ from jaxsight.sourcerizer.exprs import (
     Attribute,
     Binary,
     Call,
+    Each,
     Expr,
     Index,
     Item,
     Keyword,
     Lambda,
+    Once,
     Pair,
     Sequence_,
     Slot,
@@ -57,6 +59,10 @@ def flat(item: Item) -> str:
             return f"{flat(key)}: {flat(value)}"
         case Star(value):
             return f"*{flat(value)}"
+        case Once(_, value):
+            return flat(value)
+        case Each(body, target, values):
+            return f"{flat(body)} for {target} in {flat(values)}"
         case Index(value, items):
             return f"{_tight(value)}[{_joined(items)}]"
         case Attribute(value, name):
@@ -186,6 +192,12 @@ def _arguments(items: tuple[Item, ...], indent: str) -> list[str]:
 
 
 def _one_per_line(items: Iterable[Item], indent: str) -> list[str]:
+    match list(items):
+        case [Each(body, target, values)]:
+            after = broken(values, indent, f"for {target} in ", "")
+            return [*broken(body, indent, "", ""), *after]
+        case items:
+            pass
     return [line for item in items for line in broken(item, indent, "", ",")]
 
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from jaxsight.sourcerizer.exprs import Atom, Expr, Sequence_, Slot, rebuilt
-from jaxsight.sourcerizer.layout import STEP, WIDTH, assign, broken, definition, returned
+from jaxsight.sourcerizer.layout import (
+    STEP,
+    WIDTH,
+    assign,
+    broken,
+    broken_always,
+    definition,
+    flat,
+    returned,
+)
 
 
 @dataclass(slots=True)
@@ -62,6 +71,15 @@ class With:
 
 
 @dataclass(slots=True)
+class For:
+    """`for target in values:` around statements."""
+
+    target: str | Sequence_
+    values: Expr
+    body: list[Statement]
+
+
+@dataclass(slots=True)
 class Function:
     """A function with what it is decorated with (`@jax.jit` without the `@`)."""
 
@@ -72,7 +90,7 @@ class Function:
     docstring: str = ""
 
 
-Statement: TypeAlias = Assign | Effect | Return | Remark | Raw | With | Function
+Statement: TypeAlias = Assign | Effect | Return | Remark | Raw | With | For | Function
 
 
 class Line(NamedTuple):
@@ -97,8 +115,9 @@ def lines(
         ):
             yield from [Line("")] * gap
         match statement:
-            case Assign(targets, value, equations, comment):
+            case Assign(targets, value, equations, quoted):
                 made = assign(targets, value, indent)
+                comment = _visible(quoted)
                 if comment and len(made) == 1 and len(made[0]) + len(comment) + 4 <= WIDTH:
                     made[0] += f"  # {comment}"
                 elif comment:
@@ -110,13 +129,24 @@ def lines(
                 yield from (Line(text, equations) for text in returned(value, indent))
             case Remark(text):
                 for line in text.splitlines():
-                    yield Line(f"{indent}# {line}".rstrip())
+                    yield Line(f"{indent}# {_visible(line)}".rstrip())
             case Raw(given):
                 yield from (Line(f"{indent}{line}".rstrip()) for line in given)
             case With(context, inside):
                 yield from (Line(text) for text in broken(context, indent, "with ", ":"))
                 if isinstance(inside[0], Function):
                     yield Line("")
+                yield from lines(inside, indent + STEP)
+            case For(target, values, inside):
+                named = target if isinstance(target, str) else flat(target)[1:-1]
+                if isinstance(target, str) or len(f"{indent}for {named} in zip(") <= WIDTH:
+                    opening = f"for {named} in "
+                else:
+                    *rows, last = broken_always(target, indent)
+                    rows[0] = f"{indent}for ("
+                    yield from map(Line, rows)
+                    opening = f"{last.strip()} in "
+                yield from (Line(text) for text in broken(values, indent, opening, ":"))
                 yield from lines(inside, indent + STEP)
             case Function(name, parameters, inside, decorators, docstring):
                 for decorator in decorators:
@@ -128,6 +158,11 @@ def lines(
                         yield Line("")
                 yield from lines(inside, indent + STEP)
         before = statement
+
+
+def _visible(quoted: str) -> str:
+    """Text of the user's for a comment: what reorders it or does not show is written as in a literal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in quoted)
 
 
 def _leads(body: Sequence[Statement], position: int) -> bool:
@@ -175,6 +210,9 @@ def replaced(
                 return replace(found, value=rebuilt(value, leaf))
             case With(context, inside):
                 return With(context, [statement(part) for part in inside])
+            case For(target, values, inside):
+                inside = [statement(part) for part in inside]
+                return For(target, rebuilt(values, leaf), inside)
             case Function():
                 return replace(
                     found,

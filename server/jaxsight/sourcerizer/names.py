@@ -155,6 +155,10 @@ class Names:
         self._everywhere.add(name)
         return name
 
+    def owns(self, name: str) -> bool:
+        """Whether it is a name of this function, not of one around."""
+        return name in self._own
+
     def keep(self, name: str) -> None:
         """Takes a name that was given, a parameter's say."""
         self._own.add(name)

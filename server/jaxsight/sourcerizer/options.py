@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from jaxsight.interpreters.same import DEEPEST_RULES
+
 Style = Literal["lax", "pretty"]
 Constants = Literal["inline", "npz", "argument"]
+Derivatives = Literal["exact", "first", "primal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +23,29 @@ class Options:
     inline: bool = False
     scopes: bool = False
     user_names: bool = True
+    run: bool = False
+
+    derivatives: Derivatives = "exact"
+    fold: bool = True
+    """Whether equal runs of equations become helper functions and loops, in the pretty style."""
+
+    @property
+    def orders(self) -> int:
+        """Orders of derivatives that rules are written for, and compared."""
+        return DEEPEST_RULES if self.derivatives == "exact" else 1
+
+    @property
+    def folds(self) -> bool:
+        """Whether they do with these options: what is said of single lines differs from one run to the next."""
+        return self.fold and self.style == "pretty" and not (self.shapes or self.scopes)
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for a word that is no choice."""
-        for name, choices in (("style", get_args(Style)), ("constants", get_args(Constants))):
+        for name, choices in (
+            ("style", get_args(Style)),
+            ("constants", get_args(Constants)),
+            ("derivatives", get_args(Derivatives)),
+        ):
             given = getattr(self, name)
             if given not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {given!r}")

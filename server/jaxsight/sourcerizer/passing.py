@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from jaxsight.sourcerizer.module import Function, Remark, Statement, lines, roots
+
+_WIDEST = 84
+"""Columns of a line of a docstring, which stands in a function."""
 
 
 def split(
@@ -34,11 +38,28 @@ def split(
     )
 
 
+_WIDTH = 88
+_LONGEST = 400
+"""Characters of a reason: programs of others may say thousands."""
+
+
+def _row(name: str, why: str) -> str:
+    """A name with its reason, over as many lines as it takes."""
+    text = f"{name}: {textwrap.shorten(why, _LONGEST, placeholder=' …')}."
+    return textwrap.fill(
+        text,
+        _WIDTH - 4,  # the docstring's own indentation
+        initial_indent="    ",
+        subsequent_indent="        ",
+        break_on_hyphens=False,
+    )
+
+
 def explained(
     placeholders: Sequence[tuple[str, str]], fixed: Sequence[tuple[str, str]] = ()
 ) -> str:
     """The docstring of a written function that takes more than the original, or cannot check what it takes: for each name, why."""
-    rows = [f"    {name}: {why}." for name, why in (*placeholders, *fixed)]
+    rows = [_row(name, why) for name, why in (*placeholders, *fixed)]
     if not rows:
         return ""
     first = (

@@ -58,7 +58,8 @@ class Prover:
         slots = ", ".join(f"a{index}" for index in range(len(claim.inputs)))
         text = f"lambda {slots}: {flat(expr)}"
         for root in {module.partition(".")[0] for module in spelling.modules.values()}:
-            self.names.setdefault(root, sys.modules[root])
+            if root in sys.modules:
+                self.names.setdefault(root, sys.modules[root])
         try:
             function = eval(text, self.names)
             with surroundings(claim.equations[-1].ctx, self.axes):

@@ -7,7 +7,16 @@ import linecache
 from collections.abc import Sequence
 
 from jaxsight.sourcerizer.layout import STEP, WIDTH
-from jaxsight.sourcerizer.module import Assign, Effect, Function, Remark, Return, Statement, With
+from jaxsight.sourcerizer.module import (
+    Assign,
+    Effect,
+    For,
+    Function,
+    Remark,
+    Return,
+    Statement,
+    With,
+)
 from jaxsight.sourcerizer.names import made_at
 
 Line = tuple[str, int]
@@ -32,6 +41,9 @@ def _remarked(
             case With(context, inside):
                 inside, line = _remarked(inside, indent + STEP, line)
                 made.append(With(context, inside))
+            case For(body=inside):
+                inside, line = _remarked(inside, indent + STEP, line)
+                made.append(dataclasses.replace(statement, body=inside))
             case (
                 Assign(equations=equations)
                 | Effect(equations=equations)

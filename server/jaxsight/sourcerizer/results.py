@@ -178,4 +178,4 @@ def _namespace() -> dict[str, Any]:
     """The packages whose types may have been spelled, under their own names and those that written modules give them."""
     roots = {module.partition(".")[0] for module in spelling.modules.values()} | {"jax"}
     short = {given: sys.modules[name] for name, given in spelling.SHORT.items()}
-    return short | {root: sys.modules[root] for root in roots}
+    return short | {root: sys.modules[root] for root in roots if root in sys.modules}

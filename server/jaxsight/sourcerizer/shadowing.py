@@ -10,7 +10,7 @@ from jaxsight.sourcerizer.module import Function, Return
 from jaxsight.sourcerizer.signature import Argument, Call, Fixed
 from jaxsight.sourcerizer.spelling import IMPORTS
 
-SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "repr", "slice", "tuple", "type"}
+SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "range", "repr", "slice", "tuple", "type"}
 """Names that the text of a function may use in another meaning than a parameter's."""
 
 Read = TypeVar("Read", Argument, Fixed)

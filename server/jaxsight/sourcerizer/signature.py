@@ -208,8 +208,8 @@ def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, st
     found = whole
     for key in path:
         match key:
-            case DictKey(key=inner):
-                expr = Index(expr, (spelling.value(inner),))
+            case DictKey(key=inner) if (key_said := _said(inner)) is not None:
+                expr = Index(expr, (key_said,))
                 found = found[inner]
                 name = f"{name}_{inner}"
             case SequenceKey(idx=index):
@@ -228,9 +228,19 @@ def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, st
     return expr, of_path(name, parameter)
 
 
+def _said(key: Any) -> Expr | None:
+    """The key of a dictionary as text; None for one that no text can say, as of an `enum` in a function."""
+    try:
+        return spelling.value(key)
+    except spelling.Unwritable:
+        return None
+
+
 def name_of(function: Callable[..., Any]) -> str:
     """What to call the written function."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
+    if is_identifier(str(name)) and str(name).strip("_"):
+        return str(name)
     return identifier(str(name), "function") if name != "<lambda>" else "function"

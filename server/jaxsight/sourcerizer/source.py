@@ -21,15 +21,26 @@ class Source(str):
     """What the caller of the written function passes in by keyword, because no text can hold it: callbacks, structures of results,
     and arrays with `constants="argument"`."""
 
+    proofs: tuple[str, ...]
+    """What showed that the text is the function: `"jaxpr"`, and where it was run beside it with
+    equal results `"eagerly"`, `"under jit"`, `"under grad"`."""
+
+    not_run: str
+    """Why it was not run; empty where it was."""
+
     def __new__(
         cls,
         text: str,
         constants: Mapping[str, Any] | None = None,
         passed: Mapping[str, Any] | None = None,
+        proofs: tuple[str, ...] = (),
+        not_run: str = "",
     ) -> Self:
         made = super().__new__(cls, text)
         made.constants = {name: arrays.plain(value) for name, value in (constants or {}).items()}
         made.passed = dict(passed or {})
+        made.proofs = proofs
+        made.not_run = not_run
         return made
 
     def save(self, path: str | Path) -> None:

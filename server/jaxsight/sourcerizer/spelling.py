@@ -479,6 +479,9 @@ def value(given: Any) -> Expr:
             return Atom(
                 f'jax.devices("{given.platform}")[{jax.devices(given.platform).index(given)}]'
             )
+        case range():
+            step = () if given.step == 1 else (value(given.step),)
+            return call("range", value(given.start), value(given.stop), *step)
         case slice():
             return call("slice", value(given.start), value(given.stop), value(given.step))
         case frozenset():

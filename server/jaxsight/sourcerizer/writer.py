@@ -7,6 +7,7 @@ the functions around them and give a call.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import logging
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
@@ -29,10 +31,12 @@ from jaxsight.interpreters.compat.staging import (
     is_dropped,
     is_literal,
     is_ref,
+    is_tracer,
     on_its_mesh,
     opened,
+    variable,
 )
-from jaxsight.interpreters.same import DEEPEST_RULES, Comparison, live, value_token
+from jaxsight.interpreters.same import Comparison, live, needed_by, value_token
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
@@ -45,6 +49,7 @@ from jaxsight.sourcerizer.exprs import (
     Call,
     Expr,
     Lambda,
+    Once,
     Sequence_,
     Slot,
     call,
@@ -55,6 +60,7 @@ from jaxsight.sourcerizer.exprs import (
     tuple_,
     uses_python,
 )
+from jaxsight.sourcerizer.folding import Returned, folded
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
     Assign,
@@ -77,6 +83,7 @@ from jaxsight.sourcerizer.names import (
     suggested,
 )
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.paths import Path
 from jaxsight.sourcerizer.prover import Claim, Prover
 from jaxsight.sourcerizer.rules.bound import by_name, by_package, by_primitive
 from jaxsight.sourcerizer.view import LAX, PRETTY, View
@@ -89,6 +96,16 @@ DEEPEST = 12
 allows a hundred levels of indentation.)"""
 
 
+MOST_LINES = 3
+"""Lines of text for each equation of a program, at most."""
+
+LEAST_REFUSED = 3000
+"""Lines that are written for any program, however few its equations are."""
+
+LONGEST_RULES = 8
+"""Equations written for each one of a program, those of rules included, from which on its text is too long whatever it looks like."""
+
+
 class Unsourceable(Exception):
     """An equation that no public text stands for, or whose text could not be proved."""
 
@@ -97,6 +114,19 @@ class Unsourceable(Exception):
         self.why = why
         self.place = place
         super().__init__(f"cannot write {primitive}{' at ' + place if place else ''}: {why}")
+
+
+class TooLong(Exception):
+    """A text of many times more lines than the program has equations."""
+
+    def __init__(self, written: str, equations: int, derivatives: str) -> None:
+        advice = {"exact": 'derivatives="first"', "first": 'derivatives="primal"'}.get(derivatives)
+        why = f", mostly rules of derivatives; help: write it with {advice}" if advice else ""
+        super().__init__(f"{written} for {equations:,} equations{why}")
+
+
+class NotTheSame(Unsourceable):
+    """A text that was made and is not the same program, or does not give the same when it is run."""
 
 
 @dataclass(slots=True)
@@ -117,6 +147,9 @@ class Proved:
     bound: bool = False
     """Whether only `bind` says it."""
 
+
+WRITTEN = Proved(NONE, None)
+"""What a rule gives that wrote statements of its own: there is nothing to assign."""
 
 Structure = Callable[["Scope", Any], "Proved | None"]
 """A rule for an equation that contains programs. The expression's slots are filled already; None leaves the equation to others."""
@@ -152,6 +185,10 @@ class Writer:
     bound: list[str] = field(default_factory=list)
     """Primitives that only `bind` could write, once for each equation."""
     equations: int = 0
+    most: int | None = None
+    """Equations that are written at most, those of rules included."""
+    size: int = 0
+    """Equations of the program."""
     name_of: Callable[[Any], str | None] = lambda var: None
     """What the user called a variable, where someone watched the program being made."""
     fits: Fits | None = None
@@ -170,7 +207,22 @@ class Writer:
     """How many rules were not written, because too many are around them."""
     _inlined: int = 0
     _customs: dict[Any, list[tuple[Program, str, int]]] = field(default_factory=dict)
+    inside: list[tuple[Any, str]] = field(default_factory=list)
+    """Functions with rules that are being written where they are called: by what they are known,
+    and their names."""
     _texts: dict[str, str] = field(default_factory=dict)
+    folds: dict[int, Any] = field(default_factory=dict)
+    """How helper functions take what they read, by the family."""
+    paths: dict[int, Path] = field(default_factory=dict)
+    """How parts of the whole function's arguments are read, by the variable."""
+    sizes: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    """Elements of lists, by how they are read."""
+    handles: dict[str, str] = field(default_factory=dict)
+    """What the elements of a list of functions are called, by the list's name."""
+    given: dict[int, str] = field(default_factory=dict)
+    """The user's names, by the variable."""
+    known: dict[Any, int] = field(default_factory=dict)
+    """Numbers of equations that look the same."""
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
 
     @contextmanager
@@ -180,9 +232,11 @@ class Writer:
         Raises:
             read.Refused: so many rules are around that this one is not written.
         """
-        if self._rules >= DEEPEST_RULES:
+        if self._rules >= self.options.orders:
             self._cut += 1
-            raise read.Refused(f"rules are written for {DEEPEST_RULES} orders of derivatives")
+            count = self.options.orders
+            orders = "1 order" if count == 1 else f"{count} orders"
+            raise read.Refused(f"rules are written for {orders} of derivatives")
         self._rules += 1
         try:
             yield
@@ -223,9 +277,14 @@ class Writer:
             return known[1]
         if is_ref(value):
             return self.placeholder(value, "ref", "is an array that changes")
-        token = (value_token(value), bool(getattr(value, "weak_type", False)))
+        where = _mesh_of(value)
+        token = (value_token(value), bool(getattr(value, "weak_type", False)), where)
         same = self._constants.get(token)
         made = same[1] if same is not None else self._new_constant(value)
+        if same is None and where is not None and flat(made) not in self.stored:
+            name = self.names.fresh("_CONSTANT")
+            self.made.append(Assign(name, call("jax.device_put", made, spelling.value(where))))
+            made = Atom(name)
         self._constants[id(value)] = self._constants[token] = (value, made)
         return made
 
@@ -302,6 +361,12 @@ class Writer:
             self.placeholders[id(value)] = known
         return Atom(known.name)
 
+    def bound_length(self) -> None:
+        """Raises `TooLong` for a text that grows far beyond its program."""
+        if self.most is not None and self.equations > self.most:
+            written = f"over {self.most:,} equations to be written"
+            raise TooLong(written, self.size, self.options.derivatives)
+
     def function_of(self, equation: Any) -> Callable[..., Any]:
         """A function that does what an equation does; of equal equations the same."""
         key = _key(equation) or id(equation)
@@ -331,8 +396,15 @@ class Writer:
         stand_in = f"{STAND_IN}{len(self._building)}__"
         self._building.append(stand_in)
         start = len(self.functions)
-        statements = build(stand_in)
-        self._building.pop()
+        around, self.inside = self.inside, []  # the top of the module does not see them
+        try:
+            statements = build(stand_in)
+        except read.Outlived:
+            del self.functions[start:]
+            raise
+        finally:
+            self._building.pop()
+            self.inside = around
         text = "\n".join(line.text for line in lines(statements)).replace(stand_in, "")
         name = self._texts.get(text)
         if name is None:
@@ -358,9 +430,10 @@ class Writer:
 
         def built(name: str) -> list[Statement]:
             entries.append((program, name, 0))
-            statements = build(name)
-            entries.pop()
-            return statements
+            try:
+                return build(name)
+            finally:
+                entries.pop()
 
         key = ("custom", identity, id(program.jaxpr))
         made = self.shared(key, program, base, built)
@@ -502,6 +575,33 @@ def _literal(atom: Any, variant: int) -> Expr:
     return call("jnp.asarray", spelling.typed(value))
 
 
+def _mesh_of(value: Any) -> Any:
+    """How an array lies on a mesh of several devices, which its type says; None for others."""
+    sharding = getattr(value, "sharding", None)
+    is_on_mesh = isinstance(sharding, jax.sharding.NamedSharding) and sharding.mesh.axis_names
+    return sharding if is_on_mesh else None
+
+
+def _converted(program: Program) -> set[int]:
+    """The ids of the variables that a program converts: JAX folds that where they are numbers."""
+    return {
+        id(equation.invars[0])
+        for equation in program.jaxpr.eqns
+        if equation.primitive.name == "convert_element_type"
+    }
+
+
+def _array(atom: Any) -> Any:
+    """A literal as an array of its type. Raises `Unwritable` for a weak type that is not Python's."""
+    value = np.asarray(atom.val).astype(atom.aval.dtype)
+    if not getattr(atom.aval, "weak_type", False):
+        return jnp.asarray(value)
+    made = jnp.asarray(value.item())
+    if made.dtype != atom.aval.dtype:
+        raise spelling.Unwritable(atom.val, "its weak type is not that of a Python number")
+    return made
+
+
 class Scope:
     """One function that is being written: its statements, names and variables."""
 
@@ -515,6 +615,8 @@ class Scope:
         """How often each variable is read, by its id."""
         self.captured: dict[str, None] = {}
         """Names of functions around that this one reads, in order."""
+        self.paths: dict[int, Path] = {}
+        """How variables that are parts of something are read."""
         self._environment: Environment[tuple[Scope, Expr]] = Environment(
             around._environment if around else None
         )
@@ -531,7 +633,17 @@ class Scope:
                 var, (self, scalar(value, bool(getattr(var.aval, "weak_type", False))))
             )
         else:
-            self._environment.write(var, self._environment.read(atom))
+            with contextlib.suppress(KeyError):  # nothing was written that only dead code reads
+                self._environment.write(var, self._environment.read(atom))
+
+    def capture(self, program: Program, captured: Sequence[Any]) -> None:
+        """Lets a program's first inputs stand for atoms of a function around."""
+        converted = _converted(program)
+        for var, atom in zip(program.jaxpr.invars, captured, strict=False):
+            if is_literal(atom) and id(var) in converted:
+                self.write(var, self.writer.unfolded(_array(atom)))
+            else:
+                self.alias(var, atom)
 
     def read(self, var: Any) -> Expr:
         owner, expr = self._environment.read(var)
@@ -542,6 +654,26 @@ class Scope:
                     scope.captured[expr.text] = None
                 scope = scope.around
         return expr
+
+    def path(self, var: Any) -> Path | None:
+        """How a variable is read that is part of something."""
+        scope: Scope | None = self
+        while scope is not None:
+            if id(var) in scope.paths:
+                return scope.paths[id(var)]
+            scope = scope.around
+        return None
+
+    def stand(self, var: Any, path: Path) -> None:
+        """Lets `var` stand for what is read so."""
+        if not path.steps:
+            self.paths.pop(id(var), None)
+            self.write(var, Atom(path.root))
+            return
+        self.paths[id(var)] = path
+        name = self.names.fresh(path.name)
+        self.write(var, Atom(name))
+        self.body.append(Assign(name, path.expr))
 
     def operand(self, atom: Any, weak: bool | None = None) -> Expr:
         """What is passed for `atom`; literals keep their dtype, and are weakly typed where `weak` says so."""
@@ -579,25 +711,54 @@ class Scope:
 
     def program(self, program: Program) -> list[Expr]:
         """Writes the equations of a program whose inputs are named, and gives its results."""
-        converted = {
-            id(equation.invars[0])
-            for equation in program.jaxpr.eqns
-            if equation.primitive.name == "convert_element_type"
-        }
+        converted = _converted(program)
+        kept = live(program.jaxpr.outvars, program.jaxpr.eqns)
+        used = set(map(id, itertools.chain(program.jaxpr.outvars, *(e.invars for e in kept))))
+        needed = set(map(id, needed_by(program)))
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
-            made = self.writer.unfolded if id(var) in converted else self.writer.constant
-            self.write(var, made(value))
+            if is_tracer(value):
+                if id(var) in needed:
+                    self.write(var, self._held_by_rule(value))
+            elif id(var) in used:
+                made = self.writer.unfolded if id(var) in converted else self.writer.constant
+                self.write(var, made(value))
         self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
         return [self.operand(atom) for atom in program.jaxpr.outvars]
 
-    def equations(self, equations: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def _held_by_rule(self, tracer: Any) -> Expr:
+        """What a rule holds of the programs around the function that it belongs to.
+
+        Raises:
+            read.Outlived: it is of none that this function stands in.
+        """
+        try:
+            return self.read(variable(tracer))
+        except KeyError:
+            raise read.Outlived("it holds values of a trace that is over") from None
+
+    def equations(
+        self, equations: Sequence[Any], outputs: Sequence[Any], *, named: bool = True
+    ) -> None:
+        """Writes equations. `named` says that the user's names of their results are not known yet."""
         kept = live(outputs, equations)
+        self.writer.bound_length()
+        given = self.writer.given
+        if named:
+            for index, names in self.writer.user_names(equations, kept).items():
+                pairs = zip(kept[index].outvars, names, strict=False)
+                given.update((id(var), name) for var, name in pairs)
+        if self.writer.options.folds:
+            kept = folded(kept, outputs, self.writer.known)
         uses: dict[int, int] = {}
         for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
             if not is_literal(atom):
                 uses[id(atom)] = uses.get(id(atom), 0) + 1
-        named = self.writer.user_names(equations, kept)
-        self.names.promise(itertools.chain.from_iterable(named.values()))
+        called = {
+            index: [_user_name(var, given) for var in item.outvars]
+            for index, item in enumerate(kept)
+            if any(_user_name(var, given) != "_" for var in item.outvars)
+        }
+        self.names.promise(itertools.chain.from_iterable(called.values()))
         self.uses |= uses
         windows = self._windows(kept, uses)
         position = 0
@@ -609,7 +770,7 @@ class Scope:
                 self.writer.equations += len(group)
                 expr = self._fill(window.expr, window.window.inputs)
                 start = len(self.body)
-                self._assign(group, Proved(expr, 0), named.get(position - 1), uses)
+                self._assign(group, Proved(expr, 0), called.get(position - 1), uses)
                 self._place(start, equation)
                 continue
             absorb = ABSORBS.of(equation.primitive.name)
@@ -620,7 +781,7 @@ class Scope:
             position += count
             self.writer.equations += count
             start = len(self.body)
-            self._group(group, named.get(position - 1), uses)
+            self._group(group, called.get(position - 1), uses)
             self._place(start, group[-1])
 
     def _place(self, start: int, equation: Any) -> None:
@@ -656,7 +817,8 @@ class Scope:
                     self._group([single], None, uses)
                 return
             proved = self._leaf(equation)
-        self._assign(group, proved, names, uses)
+        if proved is not WRITTEN:
+            self._assign(group, proved, names, uses)
 
     def _assign(
         self,
@@ -670,7 +832,7 @@ class Scope:
         if not outputs or not any(uses.get(id(var)) for var in outputs):
             self.body.append(Effect(proved.expr, group))
             return
-        base = self._base(equation, proved)
+        base = next(iter(getattr(equation, "bases", ())), "") or self._base(equation, proved)
         if len(outputs) == 1 and proved.results == 0 and not self.writer.options.shapes:
             given = names[0] if names and names[0].strip("_") else base
             name = self.names.fresh(given, promised=names is not None)
@@ -678,7 +840,11 @@ class Scope:
             self.body.append(Assign(name, proved.expr, group, "", names is not None))
             return
         targets: list[str] = []
-        bases = [name if name.strip("_") else base for name in names or [base] * len(outputs)]
+        others = getattr(equation, "bases", ()) or [base] * len(outputs)
+        bases = [
+            name if name.strip("_") else other
+            for name, other in zip(names or others, others, strict=True)
+        ]
         for var, base in zip(outputs, bases, strict=True):
             if is_dropped(var) or not uses.get(id(var)):
                 targets.append("_")
@@ -751,7 +917,14 @@ class Scope:
         if operands and all(map(is_number, operands)) and uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
         filled: Expr = fill(expr, operands)
+        if isinstance(filled, Call) and any(isinstance(item, Once) for item in filled.items):
+            items = (self._once(item) if isinstance(item, Once) else item for item in filled.items)
+            return Call(filled.function, tuple(items))
         return filled
+
+    def _once(self, shared: Once) -> Expr:
+        """The name at the top of the module of what is written there."""
+        return self.writer.named(flat(shared.value), shared.base, shared.value)
 
     def function(
         self,
@@ -766,8 +939,7 @@ class Scope:
         `captured` are atoms here that the program's first inputs stand for; `parameters` names the others in the new scope.
         """
         scope = self.inner()
-        for var, atom in zip(program.jaxpr.invars, captured, strict=False):
-            scope.alias(var, atom)
+        scope.capture(program, captured)
         named = parameters(scope)
         value = results(scope.program(program))
         if scope.depth <= DEEPEST:
@@ -839,6 +1011,10 @@ def _operand_key(atom: Any) -> Any:
     return (value_token(value), atom.aval)
 
 
+def _user_name(var: Any, given: dict[int, str]) -> str:
+    return var.name if isinstance(var, Returned) else given.get(id(var), "_")
+
+
 def _primitive(equation: Any) -> str:
     """The name of what is computed."""
     name = str(equation.primitive.name)
@@ -887,7 +1063,12 @@ def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> lis
 
 def passed_as(operands: Sequence[Expr]) -> list[str]:
     """Base names for parameters that JAX has no names for: those of what is passed."""
-    return [_NUMBERED.sub("", e.text) if _is_name(e) else "x" for e in operands]  # type: ignore[union-attr]
+    return [without_number(e.text) if _is_name(e) else "x" for e in operands]  # type: ignore[union-attr]
+
+
+def without_number(name: str) -> str:
+    """A name without what `fresh` appended."""
+    return _NUMBERED.sub("", name)
 
 
 def slices_of(operands: Sequence[Expr]) -> list[str]:
@@ -925,6 +1106,7 @@ __all__ = [
     "PRETTY_STRUCTURES",
     "STRUCTURES",
     "Call",
+    "NotTheSame",
     "Placeholder",
     "Proved",
     "Remark",

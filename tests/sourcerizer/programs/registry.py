@@ -25,6 +25,8 @@ class Call:
     """Python's limit that JAX itself needs for it."""
     bits: bool = True
     """Whether two runs of the function itself give the same bits (and a CPU can run it)."""
+    orders: int | None = None
+    """How many orders of its rules are compared, where each order is larger than the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,10 @@ def called(
     *args: Any,
     _bits: bool = True,
     _recursion: int | None = None,
+    _orders: int | None = None,
     **kwargs: Any,
 ) -> Call:
-    return Call(function, args, kwargs, recursion=_recursion, bits=_bits)
+    return Call(function, args, kwargs, recursion=_recursion, bits=_bits, orders=_orders)
 
 
 def program(

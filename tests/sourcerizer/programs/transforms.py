@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsight.interpreters.same import DEEPEST_RULES
 from tests.sourcerizer.programs.registry import Call, called, floats, integers, program
 
 
@@ -171,7 +172,7 @@ def special_functions() -> Call:
             s.multigammaln(x + 3, 2), s.spence(x), s.logit(x), s.hyp1f1(x, 2.0, 0.5),
         )  # fmt: skip
 
-    return called(f, floats(3, low=0.2, high=0.9))
+    return called(f, floats(3, low=0.2, high=0.9), _orders=DEEPEST_RULES)
 
 
 @program()
@@ -200,7 +201,8 @@ def ordinary_differential_equation() -> Call:
     def f(y0: Any, ts: Any) -> Any:
         return odeint(lambda y, t: jnp.stack([y[1], -jnp.sin(y[0])]), y0, ts)
 
-    return called(f, np.array([1.0, 0.0], np.float32), np.linspace(0, 1, 3, dtype=np.float32))
+    start, times = np.array([1.0, 0.0], np.float32), np.linspace(0, 1, 3, dtype=np.float32)
+    return called(f, start, times, _orders=DEEPEST_RULES)
 
 
 @program()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 
 _MODULES = (
-    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "foreign", "functional", "high",
+    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "folded", "foreign", "functional", "high",
     "indexing", "indices", "library", "linalg", "loops", "operators", "parallel", "random", "rare",
     "refs", "reductions", "shapes", "shaping", "statistics",
 )  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +18,7 @@ from jaxsight.interpreters.compat.staging import Program, folded, is_literal, op
 from jaxsight.interpreters.same import Comparison
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
+from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Return, Statement
 from jaxsight.sourcerizer.names import identifier
 from jaxsight.sourcerizer.rules.zeros import with_symbolic_zeros
@@ -267,6 +270,8 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
                     return [function, *with_symbolic_zeros(home, name, params, bases, base)]
                 derivative = rule_of(home, name)
         except read.Refused as error:
+            if isinstance(error, read.Outlived) and home is not scope:
+                raise
             derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(base, error)])
         if params["symbolic_zeros"]:
             zeros = Atom("True")
@@ -304,7 +309,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
 
 def _refusal(name: str, why: read.Refused) -> Statement:
     """The rule of a function that cannot be differentiated."""
-    said = spelling.text(f"no derivative of {name}: {why}")
+    said = spelling.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
     return Effect(call("raise NotImplementedError", said))
 
 
@@ -321,8 +326,7 @@ def _zero_tangent(aval: Any) -> Expr:
 
 def _function(scope: Scope, name: str, program: Program, captured: Sequence[Any]) -> Function:
     inner = scope.inner()
-    for var, atom in zip(program.jaxpr.invars, captured, strict=False):
-        inner.alias(var, atom)
+    inner.capture(program, captured)
     count = len(captured)
     parameters = inner.parameters(program.jaxpr.invars[count:], argument_bases(program)[count:])
     results = inner.program(program)
@@ -341,17 +345,27 @@ def _custom(
     count = len(equation.outvars)
     operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
 
-    if captured and any(not is_literal(atom) for atom in equation.invars[:captured]):
-        own = scope.names.fresh(base)
+    def shared(name: str) -> list[Statement]:
+        return build(scope.writer.scope(), name)
+
+    if not captured or all(map(is_literal, equation.invars[:captured])):
+        identity = read.rule_identity(equation.params)
+        with contextlib.suppress(read.Outlived):  # a rule that captures something: it stays here
+            name = scope.writer.custom(identity, program, base, shared)
+            return Proved(call(name, *operands), nested_results(count))
+    given = [_known(scope, atom) for atom in equation.invars[:captured]]
+    types = [var.aval for var in program.jaxpr.invars]
+    key = (read.rule_identity(equation.params), given, types)
+    for known, around in scope.writer.inside:
+        if known == key:  # its own rule calls it
+            return Proved(call(around, *operands), nested_results(count))
+    own = scope.names.fresh(base)
+    scope.writer.inside.append((key, own))
+    try:
         scope.body.extend(build(scope, own))
-        return Proved(call(own, *operands), nested_results(count))
-    name = scope.writer.custom(
-        read.rule_identity(equation.params),
-        program,
-        base,
-        lambda name: build(scope.writer.scope(), name),
-    )
-    return Proved(call(name, *operands), nested_results(count))
+    finally:
+        scope.writer.inside.pop()
+    return Proved(call(own, *operands), nested_results(count))
 
 
 @STRUCTURES("custom_vjp_call")
@@ -373,6 +387,8 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
             with scope.writer.rule():
                 made = rules_of(home, *pair)
         except read.Refused as error:
+            if isinstance(error, read.Outlived) and home is not scope:
+                raise
             made = [Function(rule, ("*_",), [_refusal(base, error)]) for rule in pair]
         except read.Unreadable as error:
             raise Unsourceable("custom_vjp_call", str(error)) from error
@@ -417,6 +433,14 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
         return [forward_function, backward_function]
 
     return _custom(scope, equation, program, captured, base, build)
+
+
+def _known(scope: Scope, atom: Any) -> str:
+    """What a captured value is called here; nothing for one that only dead code reads."""
+    try:
+        return flat(scope.operand(atom))
+    except KeyError:
+        return ""
 
 
 def _residual_bases(rules: read.VjpRules, named: Sequence[str]) -> list[str]:

@@ -31,14 +31,15 @@ def dynamic_update_slice(view: View) -> Iterator[Expr]:
 _FLAGS = ("indices_are_sorted", "unique_indices")
 
 
-def _flags(view: View) -> dict[str, Expr]:
+def flags(view: View) -> dict[str, Expr]:
+    """What a gather or scatter is promised of its indices, as keyword arguments."""
     return {name: Atom("True") for name in _FLAGS if view.params.get(name)}
 
 
 @LAX("gather")
 def gather(view: View) -> Iterator[Expr]:
     named = keywords(view, "dimension_numbers", "slice_sizes")
-    named |= _flags(view) | keywords(view, "mode")
+    named |= flags(view) | keywords(view, "mode")
     if view.params.get("fill_value") is not None:
         named |= keywords(view, "fill_value")
     yield call("lax.gather", *view.operands, **named)
@@ -46,5 +47,5 @@ def gather(view: View) -> Iterator[Expr]:
 
 @LAX("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
 def scatter(view: View) -> Iterator[Expr]:
-    named = keywords(view, "dimension_numbers") | _flags(view) | keywords(view, "mode")
+    named = keywords(view, "dimension_numbers") | flags(view) | keywords(view, "mode")
     yield call(f"lax.{view.name.replace('-', '_')}", *view.operands, **named)

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, Index, call, tuple_
+from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, Index, Once, call, tuple_
+from jaxsight.sourcerizer.rules.bound import keywords
+from jaxsight.sourcerizer.rules.indexing import flags
 from jaxsight.sourcerizer.rules.shapes import bounds, whole_of
 from jaxsight.sourcerizer.spelling import imported, text, value
 from jaxsight.sourcerizer.view import PRETTY, View
@@ -119,6 +121,44 @@ def updated(window: Window) -> Iterator[Expr]:
                 yield call(at, y, **flags)
             if mode is not None:
                 yield call(at, y, mode=text("drop" if mode == "fill" else mode), **flags)
+
+
+@PRETTY("gather")
+def gathered_alone(view: View) -> Iterator[Expr]:
+    """A gather whose indices are computed elsewhere, on as few lines as it takes."""
+    mode = _MODES.get(getattr(view.params["mode"], "name", ""))
+    if mode is None:
+        return
+    numbers, sizes = _numbers(view), value(view.params["slice_sizes"])
+    named = flags(view) | {"mode": text(mode)}
+    yield call("lax.gather", *view.operands, numbers, sizes, **named)
+    yield call(
+        "lax.gather", *view.operands, numbers, sizes, **named, **keywords(view, "fill_value")
+    )
+
+
+@PRETTY(*_UPDATES)
+def updated_alone(view: View) -> Iterator[Expr]:
+    """A scatter whose indices are computed elsewhere, on as few lines as it takes."""
+    mode = _MODES.get(getattr(view.params["mode"], "name", ""))
+    if mode is not None:
+        path = f"lax.{view.name.replace('-', '_')}"
+        yield call(path, *view.operands, _numbers(view), **flags(view), mode=text(mode))
+
+
+def _numbers(view: View) -> Expr:
+    """`lax.GatherDimensionNumbers((2,), (0,), (0,))`, without batching dimensions if there are none;
+    written at the top of the module."""
+    numbers = view.params["dimension_numbers"]
+    given = list(numbers)
+    while len(given) > _REQUIRED and not given[-1]:
+        given.pop()
+    base = "_GATHER" if view.name == "gather" else "_SCATTER"
+    return Once(base, call(f"lax.{type(numbers).__name__}", *map(value, given)))
+
+
+_REQUIRED = 3
+"""Fields of dimension numbers that have no defaults, the first ones."""
 
 
 def _places(window: Window, equation: Any, where: Any) -> Iterator[tuple[Expr, ...]]:

@@ -37,6 +37,8 @@ def with_symbolic_zeros(
     body.append(Assign(tuple_(map(Atom, named)), Atom(primals)))
     registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=Atom("True"))
     patterns, may_be = read.absences(params), read.differentiable(params)
+    if patterns is None:
+        raise read.Refused("its rule asks for too many patterns of zeros")
     if len(patterns) == 1:
         rule = read.jvp_rule(params, patterns[0])
         dots, statements = _by(jvp.inner(), rule, patterns[0], named, zero)

@@ -1,0 +1,754 @@
+"""Equal runs of equations, found: calls of the same function of the user's, and iterations of an unrolled loop.
+
+Each run is replaced with one `Step`, which looks like an equation, so that runs of steps are found in the same way. Nothing is written
+here and no equation moves, so the program stays what it is whatever is found; `rules.folded` writes the steps.
+
+* A `Family` is a helper function: runs of equations that one function of the user's made, one after another, equal but for what they
+  read. It takes what they read from outside and returns what is read outside.
+* Where the runs of one family read what those of another one compute, as the backward pass of a layer reads its forward pass, the
+  former is written inside the latter, which returns it: it sees everything there, as the function that `jax.vjp` returns does.
+* A `Loop` is a tandem repeat: runs of steps that follow one another, each of which may read what the one before made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat.locations import Caller, callers
+from jaxsight.interpreters.compat.staging import is_dropped, is_jaxpr, is_literal, opened
+from jaxsight.interpreters.same import value_token
+from jaxsight.sourcerizer.compat.sources import is_backward
+from jaxsight.sourcerizer.names import identifier
+
+SHORTEST_CALL = 6
+"""Equations of a function of the user's that is worth a helper function."""
+
+LEAST_SAVED = 16
+"""Equations that a loop spares, at least."""
+
+_COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
+"""Functions that Python makes of what stands within a function of the user's."""
+
+CALL = "call of a helper"
+LOOP = "loop over helpers"
+
+_OURS = re.compile(r"[/\\]jaxsight[/\\](sourcerizer|interpreters|tracer)[/\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """The type of a function that a helper returns."""
+
+    weak_type: bool = False
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return "function"
+
+
+@dataclass(eq=False, slots=True)
+class Returned:
+    """Stands for a function that a helper returns, where others have variables."""
+
+    name: str
+    aval: _Function = _Function()
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """Equations in a row, as one: what `Scope` asks of equations it answers."""
+
+    kind: str
+    family: Any
+    index: int
+    invars: list[Any]
+    outvars: list[Any]
+    members: list[Any]
+    effects: frozenset[Any]
+    source_info: Any
+    ctx: Any = None
+    bases: tuple[str, ...] = ()
+    """What its results may be called that the user has no names for."""
+
+    @property
+    def primitive(self) -> _Named:
+        return _Named(self.kind)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(eq=False, slots=True)
+class Family:
+    """A helper function; `runs` are the equations and steps that its calls stand for, the first of which is what is written."""
+
+    name: str
+    runs: list[list[Any]]
+    inputs: list[tuple[Any, ...]]
+    """What is read from outside, for each run, by order of first use in the first one."""
+    outputs: list[tuple[int, int]] = field(default_factory=list)
+    """Which step makes what is read outside, and the number of its result."""
+    handed_on: int = 0
+    """How many of these, the first ones, are more than results of the program."""
+    inside: Family | None = None
+    """The helper that this one is written in and returned by."""
+    returned: list[Family] = field(default_factory=list)
+    """The helpers that are written in this one."""
+    partners: list[int] = field(default_factory=list)
+    """For each run the one of `inside` that it reads from."""
+    handles: dict[tuple[int, int], Returned] = field(default_factory=dict)
+    """The functions that it returns, by the number of the helper among `returned` and of the run."""
+
+    def variable(self, run: int, place: tuple[int, int]) -> Any:
+        step, result = place
+        return self.runs[run][step].outvars[result]
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A Python loop; each of its variables is a tuple with one value for each iteration."""
+
+    runs: list[list[Any]]
+    carried: list[tuple[Any, tuple[int, int]]]
+    """What an iteration takes over: the value before the first one, and where an iteration makes it."""
+    taken: list[Any]
+    """For each of them the variable that stands for it in the first iteration."""
+    varying: list[tuple[Any, ...]]
+    """What each iteration reads that is its own: variables or literals."""
+    collected: list[tuple[int, int]]
+    """What is read afterwards of more iterations than the last."""
+    finals: list[tuple[int, int]]
+    """What is read of the last one only, and is not carried."""
+
+
+Describe = Callable[[Any], bool]
+"""Whether a variable means the same everywhere in the module: constants do."""
+
+
+def folded(equations: Sequence[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
+    """The equations with steps in place of runs of them.
+
+    Args:
+        equations: those that results depend on, in order.
+        outputs: the program's results.
+        known: numbers of equations that look the same, kept from one call to the next.
+    """
+    if len(equations) < 2 * SHORTEST_CALL:
+        return list(equations)
+    items = _with_calls(list(equations), outputs, known)
+    return _with_loops(items, outputs, known)
+
+
+# Calls of the user's functions
+
+
+def _with_calls(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
+    chains: dict[Any, list[Caller]] = {id(item): _chain(item) for item in items}
+    ranks: dict[tuple[str, str], int] = {}
+    for chain in chains.values():
+        for depth, caller in enumerate(chain):
+            ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
+    for rank in range(max(ranks.values(), default=0), 0, -1):
+        alike: dict[tuple[int, ...], list[tuple[int, int, str]]] = defaultdict(list)
+        tokens = [_token(item, known, exact=True) for item in items]
+        depths = [_depth(chains[id(item)], ranks, rank) for item in items]
+        for name, start, stop in _called(items, chains, depths):
+            for first, last in _periods(items, tokens, start, stop):
+                if last - first > 1 and _size(items[first:last]) >= SHORTEST_CALL:
+                    alike[tuple(tokens[first:last])].append((first, last, name))
+        made: list[Placed] = []
+        for segments in alike.values():
+            places = [(first, last) for first, last, _ in segments]
+            made.extend(_agreeing(items, places, segments[0][2]))
+        if not made:
+            continue
+        made.sort(key=lambda pair: pair[1][0])
+        _nest([family for family, _ in made])
+        if others := _apart(items, made, outputs):
+            made = sorted(others, key=lambda pair: pair[1][0])
+            for family, _ in made:
+                family.inside, family.partners = None, []
+                family.returned.clear()
+            _nest([family for family, _ in made])
+        for _, places in made:
+            for first, _ in places:
+                chain = chains[id(items[first])]
+                chains["step", id(items[first])] = chain[: depths[first]]
+        items = _replaced(items, made, outputs)
+        for item in items:
+            if isinstance(item, Step) and id(item) not in chains:
+                first_of = item.family.runs[item.index][0]
+                chains[id(item)] = chains["step", id(first_of)]
+    return items
+
+
+Placed = tuple[Family, list[tuple[int, int]]]
+"""A family, and where its runs start and stop."""
+
+
+def _apart(items: list[Any], made: Sequence[Placed], outputs: Sequence[Any]) -> list[Placed]:
+    """The families divided by what is read of their runs outside, if that differs within one; else nothing."""
+    readers = _readers(items, outputs)
+    where = _whereabouts([family for family, _ in made])
+    divided: list[Placed] = []
+    for family, places in made:
+        by_outputs: dict[Hashable, list[int]] = defaultdict(list)
+        for number in range(len(family.runs)):
+            inner, results = _outputs_of(family, [number], readers, where)
+            by_outputs[frozenset((*inner, *results))].append(number)
+        if family.inside is not None or len(by_outputs) == 1:
+            divided.append((family, places))
+            continue
+        for numbers in by_outputs.values():
+            if len(numbers) > 1:
+                runs = [family.runs[number] for number in numbers]
+                own = Family(family.name, runs, _inputs(runs))
+                divided.append((own, [places[number] for number in numbers]))
+    return divided if len(divided) != len(made) or any(
+        one is not other for (one, _), (other, _) in zip(divided, made, strict=True)
+    ) else []  # fmt: skip
+
+
+def _whereabouts(families: Iterable[Family]) -> dict[int, tuple[Family, int]]:
+    """The family and run that each item belongs to, by its id."""
+    return {
+        id(item): (family, number)
+        for family in families
+        for number, run in enumerate(family.runs)
+        for item in run
+    }
+
+
+def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: int) -> int:
+    """Where in a chain of calls the innermost function of a rank is; 0 where there is none."""
+    for depth in range(len(chain) - 1, 0, -1):
+        if ranks[chain[depth][:2]] == rank:
+            return depth
+    return 0
+
+
+def _chain(item: Any) -> list[Caller]:
+    if isinstance(item, Step):
+        return []
+    chain = callers(item)
+    ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
+    chain = chain[ours[-1] + 1 :] if ours else chain
+    return [caller for caller in chain if not caller[0].endswith(_COMPREHENSIONS)]
+
+
+def _called(
+    items: Sequence[Any], chains: Mapping[int, list[Caller]], depths: Sequence[int]
+) -> Iterator[tuple[str, int, int]]:
+    """Runs of items that one call made, at their depths: the function's name, where they start and stop."""
+
+    def key(position: int) -> tuple[Hashable, ...] | None:
+        depth = depths[position]
+        if not depth:
+            return None
+        chain = chains[id(items[position])]
+        return (tuple(chain[:depth]), chain[depth][:2], is_backward(items[position]))
+
+    for call, group in itertools.groupby(range(len(items)), key):
+        if call is not None:
+            positions = list(group)
+            first = positions[0]
+            caller = chains[id(items[first])][depths[first]]
+            yield _name_of(caller[0], bool(call[2])), first, positions[-1] + 1
+
+
+def _name_of(qualified: str, backward: bool) -> str:
+    """What a helper is called: after the function, or after the class of a module that is called."""
+    words = [word for word in qualified.split(".") if word != "<locals>"]
+    name = words[-1]
+    if name.startswith("__") and len(words) > 1:
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words[-2]).lower()
+    name = identifier(name, "helper")
+    return f"{name}_backward" if backward else name
+
+
+def _periods(
+    items: Sequence[Any], tokens: Sequence[int], start: int, stop: int
+) -> Iterator[tuple[int, int]]:
+    """A run that is repeats of a shorter one, as these: a call in a loop, time after time.
+
+    The first or last ones may differ, which are one run then: the first layer of a network has no derivative by its input.
+    """
+    size = stop - start
+    for period in range(1, size // 2 + 1):
+        first, last = stop, start
+        while first - period > start and tokens[first - period - 1] == tokens[first - 1]:
+            first -= 1
+        while last + period < stop and tokens[last] == tokens[last + period]:
+            last += 1
+        enough = max(period, size // 2 - period)
+        if stop - first >= enough and _size(items[stop - period : stop]) >= SHORTEST_CALL:
+            count = (stop - first) // period + 1
+            begin = stop - count * period
+            if begin > start:
+                yield start, begin
+            yield from ((at, at + period) for at in range(begin, stop, period))
+            return
+        if last - start >= enough and _size(items[start : start + period]) >= SHORTEST_CALL:
+            end = start + ((last - start) // period + 1) * period
+            yield from ((at, at + period) for at in range(start, end, period))
+            if end < stop:
+                yield end, stop
+            return
+    yield start, stop
+
+
+def _agreeing(
+    items: Sequence[Any], places: Sequence[tuple[int, int]], name: str
+) -> Iterator[tuple[Family, list[tuple[int, int]]]]:
+    """Runs that look the same as families: of those with the same flow of values inside, if there are several."""
+    by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+    for first, last in places:
+        by_flow[_flow(items[first:last])].append((first, last))
+    for own in by_flow.values():
+        if len(own) > 1:
+            runs = [list(items[first:last]) for first, last in own]
+            yield Family(name, runs, _inputs(runs)), own
+
+
+def _flow(run: Sequence[Any]) -> Hashable:
+    """Which operands are made inside, and where."""
+    made = {
+        id(var): (place, result)
+        for place, item in enumerate(run)
+        for result, var in enumerate(item.outvars)
+    }
+    return tuple(tuple(made.get(id(atom)) for atom in item.invars) for item in run)
+
+
+def _inputs(runs: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    own = {id(var) for run in runs[:1] for item in run for var in item.outvars}
+    inputs: dict[tuple[int, ...], tuple[Any, ...]] = {}
+    for place, item in enumerate(runs[0]):
+        for slot, atom in enumerate(item.invars):
+            if not is_literal(atom) and id(atom) not in own:
+                row = tuple(run[place].invars[slot] for run in runs)
+                inputs.setdefault(tuple(map(id, row)), row)
+    return list(inputs.values())
+
+
+def _nest(families: Sequence[Family]) -> None:
+    """Puts families into those whose values they read, run by run."""
+    made: dict[int, tuple[Family, int, tuple[int, int]]] = {}
+    for family in families:
+        for number, run in enumerate(family.runs):
+            for place, item in enumerate(run):
+                for result, var in enumerate(item.outvars):
+                    made[id(var)] = family, number, (place, result)
+    for family in families:
+        for partner in families:
+            if partner is family or partner.inside is not None or family.returned:
+                continue
+            partners = _partners(family, partner, made)
+            if partners is not None:
+                family.inside, family.partners = partner, partners
+                partner.returned.append(family)
+                break
+
+
+_LEAST_READ = 2
+"""Values of another helper that one must read to be written in it."""
+
+
+def _partners(
+    family: Family,
+    partner: Family,
+    made: Mapping[int, tuple[Family, int, tuple[int, int]]],
+) -> list[int] | None:
+    """For each run of a family the one of `partner` that it reads from; None where it cannot be written inside."""
+    places: list[set[tuple[int, int]]] = []
+    partners: list[int] = []
+    for number in range(len(family.runs)):
+        sources = [made.get(id(row[number])) for row in family.inputs]
+        read_from = [source for source in sources if source and source[0] is partner]
+        runs = {source[1] for source in read_from}
+        if len(runs) != 1:
+            return None
+        partners.append(runs.pop())
+        places.append({source[2] for source in read_from})
+    if len(set(partners)) < len(partners) or any(each != places[0] for each in places):
+        return None
+    return partners if len(places[0]) >= _LEAST_READ else None
+
+
+def _replaced(
+    items: list[Any],
+    made: Sequence[Placed],
+    outputs: Sequence[Any],
+) -> list[Any]:
+    """The items with a step for each run."""
+    starts = {own[0]: (family, number, own[1]) for family, places in made
+              for number, own in enumerate(places)}  # fmt: skip
+    readers = _readers(items, outputs)
+    where = _whereabouts(family for family, _ in made)
+    for family, _ in made:
+        inner, results = _outputs_of(family, range(len(family.runs)), readers, where)
+        family.outputs = [*inner, *results]
+        family.handed_on = len(inner)
+        for which, nested in enumerate(family.returned):
+            for number in nested.partners:
+                family.handles[which, number] = Returned(nested.name)
+    done: list[Any] = []
+    position = 0
+    while position < len(items):
+        if position not in starts:
+            done.append(items[position])
+            position += 1
+            continue
+        family, number, position = starts[position]
+        done.append(_step(family, number))
+    return done
+
+
+def _step(family: Family, number: int) -> Step:
+    run = family.runs[number]
+    seen = _captured(family)
+    invars = [row[number] for index, row in enumerate(family.inputs) if index not in seen]
+    outvars = [family.variable(number, place) for place in family.outputs]
+    for which in range(len(family.returned)):
+        handle = family.handles.get((which, number))
+        outvars.append(handle if handle is not None else Returned("_"))
+    if family.inside is not None:
+        which = family.inside.returned.index(family)
+        invars.insert(0, family.inside.handles[which, family.partners[number]])
+    members = [inner for item in run for inner in _members(item)]
+    effects = frozenset(effect for item in run for effect in item.effects)
+    step = Step(CALL, family, number, invars, outvars, members, effects, run[0].source_info)
+    if family.inside is not None:
+        results = len(family.outputs) - family.handed_on
+        step.bases = ("ct",) * family.handed_on + ("grad",) * results
+    return step
+
+
+def _size(items: Sequence[Any]) -> int:
+    """Equations that items stand for."""
+    return sum(len(_members(item)) for item in items)
+
+
+def _members(item: Any) -> list[Any]:
+    return item.members if isinstance(item, Step) else [item]
+
+
+def _captured(family: Family) -> set[int]:
+    """Which inputs of a family that is written in another one are seen there."""
+    return set(captures(family))
+
+
+def captures(family: Family) -> dict[int, Any]:
+    """What inputs of a family stand for in the helper that it is written in: variables of that one's first run, by input."""
+    outer = family.inside
+    if outer is None:
+        return {}
+    made = {
+        id(var): (number, (place, result))
+        for number, run in enumerate(outer.runs)
+        for place, item in enumerate(run)
+        for result, var in enumerate(item.outvars)
+    }
+    found: dict[int, Any] = {}
+    for index, row in enumerate(family.inputs):
+        source = made.get(id(row[0]))
+        if source is not None and source[0] == family.partners[0]:
+            found[index] = outer.variable(0, source[1])
+            continue
+        for outer_row in outer.inputs:
+            if all(
+                outer_row[partner] is var for partner, var in zip(family.partners, row, strict=True)
+            ):
+                found[index] = outer_row[0]
+                break
+    return found
+
+
+def _readers(items: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[Any]]:
+    """By variable, the items that read it; None for the program's results."""
+    readers: dict[int, list[Any]] = defaultdict(list)
+    for item in items:
+        for atom in item.invars:
+            if not is_literal(atom):
+                readers[id(atom)].append(item)
+    for atom in outputs:
+        if not is_literal(atom):
+            readers[id(atom)].append(None)
+    return readers
+
+
+Places = tuple[tuple[int, int], ...]
+"""Steps of a run, and which of their results."""
+
+
+def _outputs_of(
+    family: Family,
+    numbers: Iterable[int],
+    readers: Mapping[int, list[Any]],
+    where: Mapping[int, tuple[Family, int]],
+) -> tuple[Places, Places]:
+    """What is read of some runs outside of them: by other steps, and then what is only a result of the program."""
+    inner: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
+    chosen = list(numbers)
+    for place, item in enumerate(family.runs[0]):
+        for result in range(len(item.outvars)):
+            outside: list[Any] = []
+            for number in chosen:
+                for reader in readers.get(id(family.runs[number][place].outvars[result]), ()):
+                    at = where.get(id(reader)) if reader is not None else None
+                    if at is None or not _is_within(at, family, number):
+                        outside.append(reader)
+            if any(reader is not None for reader in outside):
+                inner.append((place, result))
+            elif outside:
+                results.append((place, result))
+    return tuple(inner), tuple(results)
+
+
+def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
+    """Whether something is part of a run, or of one that is written inside it."""
+    other, run = at
+    if other is family:
+        return run == number
+    return other.inside is family and other.partners[run] == number
+
+
+# Iterations of unrolled loops
+
+
+def _with_loops(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
+    """The items with loops in place of tandem repeats, those that spare most first."""
+    while True:
+        tokens = np.array([_token(item, known, exact=False) for item in items], np.int64)
+        readers = _readers(items, outputs)
+        weights = np.array([len(_members(item)) for item in items])
+        for first, period, count in _tandems(tokens, weights):
+            loop = _loop(items, first, period, count, readers)
+            if loop is not None:
+                start, made = loop
+                stop = start + period * len(made.runs)
+                step = _loop_step(made)
+                items = [*items[:start], step, *items[stop:]]
+                break
+        else:
+            return items
+
+
+_MOST_TRIED = 24
+"""Tandem repeats that are looked at more closely, of those that spare most."""
+
+
+def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
+    """Where equal runs follow one another: start, length and count, with every phase that there is; the best first."""
+    found: list[tuple[int, int, int, int]] = []
+    size = len(tokens)
+    total = np.concatenate([[0], np.cumsum(weights)])
+    for period in range(1, size // 2 + 1):
+        equal = tokens[period:] == tokens[:-period]
+        if not equal.any():
+            continue
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], equal.astype(np.int8), [0]])))
+        for start, stop in edges.reshape(-1, 2):
+            length = int(stop - start)
+            count = length // period + 1
+            if count < 2:
+                continue
+            saved = int(total[start + (count - 1) * period] - total[start])
+            if saved >= LEAST_SAVED:
+                found.append((saved, int(start), period, length))
+    found.sort(key=lambda one: (-one[0], one[2]))
+    made: list[tuple[int, int, int]] = []
+    for _, start, period, length in found[:_MOST_TRIED]:
+        count = length // period + 1
+        slack = length + period - count * period
+        made.extend((start + phase, period, count) for phase in range(slack + 1))
+        if count > 2:
+            made.extend((start + phase, period, count - 1) for phase in range(slack + 1, period))
+    return made
+
+
+def _loop(
+    items: Sequence[Any],
+    first: int,
+    period: int,
+    count: int,
+    readers: Mapping[int, list[Any]],
+) -> tuple[int, Loop] | None:
+    """A tandem repeat as a loop, if each iteration reads nothing of others but of the one before."""
+    runs = [list(items[first + k * period : first + (k + 1) * period]) for k in range(count)]
+    made = {
+        id(var): (number, (place, result))
+        for number, run in enumerate(runs)
+        for place, item in enumerate(run)
+        for result, var in enumerate(item.outvars)
+    }
+    carried: dict[tuple[int, tuple[int, int]], tuple[Any, tuple[int, int]]] = {}
+    varying: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
+    for place, item in enumerate(runs[0]):
+        for slot in range(len(item.invars)):
+            row = tuple(run[place].invars[slot] for run in runs)
+            sources = [None if is_literal(atom) else made.get(id(atom)) for atom in row]
+            if not any(sources):
+                keys = tuple(_atom_key(atom) for atom in row)
+                if len(set(keys)) > 1:
+                    varying.setdefault(keys, row)
+                continue
+            if sources[0] is None:
+                expected = [(number - 1, sources[1][1]) if sources[1] else None
+                            for number in range(1, count)]  # fmt: skip
+                if sources[1:] != expected or is_literal(row[0]):
+                    return None
+                carried.setdefault((id(row[0]), sources[1][1]), (row[0], sources[1][1]))  # type: ignore[index]
+            elif any(
+                source is None or source != (number, sources[0][1])
+                for number, source in enumerate(sources)
+            ):
+                return None
+    inside = [set(map(id, run)) for run in runs]
+    sent = {place for _, place in carried.values()}
+    collected: list[tuple[int, int]] = []
+    finals: list[tuple[int, int]] = []
+    for place, item in enumerate(runs[0]):
+        for result in range(len(item.outvars)):
+            outside = []
+            for number, run in enumerate(runs):
+                following = inside[number + 1] if number + 1 < count else set()
+                own = inside[number] | (following if (place, result) in sent else set())
+                outside.append(
+                    any(
+                        reader is None or id(reader) not in own
+                        for reader in readers.get(id(run[place].outvars[result]), ())
+                    )
+                )
+            if any(outside[:-1]):
+                collected.append((place, result))
+            elif outside[-1] and (place, result) not in sent:
+                finals.append((place, result))
+    if len(carried) > _MOST_CARRIED:
+        return None
+    return first, Loop(
+        runs,
+        list(carried.values()),
+        [init for init, _ in carried.values()],
+        list(varying.values()),
+        collected,
+        finals,
+    )
+
+
+_MOST_CARRIED = 4
+"""Values that an iteration takes over from the one before; more of them say that it was cut at an odd place."""
+
+
+def _atom_key(atom: Any) -> Hashable:
+    if is_literal(atom):
+        return ("literal", value_token(atom.val), atom.aval)
+    return id(atom)
+
+
+def _loop_step(loop: Loop) -> Step:
+    members = [inner for run in loop.runs for item in run for inner in _members(item)]
+    own = {id(var) for run in loop.runs for item in run for var in item.outvars}
+    invars: dict[int, Any] = {
+        id(atom): atom
+        for run in loop.runs
+        for item in run
+        for atom in item.invars
+        if not is_literal(atom) and id(atom) not in own
+    }
+    last = loop.runs[-1]
+    outvars = [last[place].outvars[result] for _, (place, result) in loop.carried]
+    outvars += [last[place].outvars[result] for place, result in loop.finals]
+    for run in loop.runs:
+        outvars += [run[place].outvars[result] for place, result in loop.collected]
+    unique = list({id(var): var for var in outvars}.values())
+    effects = frozenset(effect for item in members for effect in item.effects)
+    source = loop.runs[0][0].source_info
+    return Step(LOOP, loop, 0, list(invars.values()), unique, members, effects, source)
+
+
+# What equations look like
+
+
+def _token(item: Any, known: dict[Any, int], exact: bool) -> int:
+    """A number that items have in common which differ in nothing but what they read; literals count where it is to be `exact`."""
+    if isinstance(item, Step):
+        return known.setdefault(("step", item.kind, id(item.family)), len(known))
+    key = ("at", id(item), exact)
+    number = known.get(key)
+    if number is None:
+        look = _look(item, exact)
+        number = known[key] = known.setdefault(look, len(known))
+        known["kept", id(item)] = item  # its id stays its own
+    return number
+
+
+def _look(equation: Any, exact: bool) -> Hashable:
+    operands = tuple(
+        (_atom_key(atom) if exact else ("literal", atom.aval)) if is_literal(atom) else atom.aval
+        for atom in equation.invars
+    )
+    params = equation.params
+    if equation.primitive.name in ("custom_jvp_call", "custom_vjp_call"):
+        told: Hashable = (
+            _frozen(params["call_jaxpr"]),
+            read.rules_key(params),
+            params["num_consts"],
+            params["symbolic_zeros"],
+        )
+    else:
+        told = tuple((name, _frozen(given)) for name, given in params.items())
+    results = tuple((var.aval, is_dropped(var)) for var in equation.outvars)
+    look = (equation.primitive, told, operands, results, equation.ctx)
+    try:
+        hash(look)
+    except TypeError:
+        return ("alone", id(equation))
+    return look
+
+
+def _frozen(value: Any) -> Hashable:
+    """Something that is equal for equal parameters; it may say that equal ones differ."""
+    if is_jaxpr(value):
+        return _program(value)
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(_frozen, value))
+    if isinstance(value, dict):
+        return tuple((name, _frozen(given)) for name, given in value.items())
+    if isinstance(value, (bool, int, float, complex)):
+        return (type(value), repr(value))
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value  # type: ignore[no-any-return]
+
+
+def _program(value: Any) -> Hashable:
+    program = opened(value)
+    jaxpr = program.jaxpr
+    if program.consts or jaxpr.constvars:
+        return id(value)
+    number = {id(var): index for index, var in enumerate(jaxpr.invars)}
+    body: list[Hashable] = []
+    for equation in jaxpr.eqns:
+        operands = tuple(None if is_literal(a) else number.get(id(a)) for a in equation.invars)
+        body.append((_look(equation, True), operands))
+        for var in equation.outvars:
+            number[id(var)] = len(number)
+    results = tuple(_atom_key(a) if is_literal(a) else number.get(id(a)) for a in jaxpr.outvars)
+    return (tuple(var.aval for var in jaxpr.invars), tuple(body), results)
