@@ -18,7 +18,7 @@ from jaxsight.workers import wire
 
 BOOT = Path(p.__file__).with_name("boot.py")
 
-Answer = p.Traced | p.Failed | p.Cancelled | p.Shown
+Answer = p.Traced | p.Failed | p.Cancelled | p.Shown | p.Spoiled
 
 
 class Driver:
@@ -54,7 +54,7 @@ class Driver:
 
     def prints(self, words: str) -> bool:
         """Whether that comes on the output pipe, which may be later than the answer."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while words not in self.output and time.monotonic() < deadline:
             time.sleep(0.01)
         return words in self.output
@@ -90,7 +90,7 @@ class Driver:
             match self.receive():
                 case p.Stage() as stage:
                     self.stages.append(stage)
-                case p.Traced() | p.Failed() | p.Cancelled() | p.Shown() as answer:
+                case (p.Traced() | p.Failed() | p.Cancelled() | p.Shown() | p.Spoiled()) as answer:
                     return answer
                 case other:
                     raise AssertionError(other)
@@ -102,12 +102,13 @@ class Driver:
         *,
         file: str = "main.py",
         module: str = "",
+        whole: bool = False,
         **shapes: tuple[int, ...],
     ) -> p.Trace:
         """A request to trace `function` of a file with this text; without shapes, `x` is `f32[4]`."""
         self._ids += 1
         parsed = Module.parse(textwrap.dedent(text))
-        chunks = slice_for(parsed, [function.partition(".")[0]]).chunks
+        chunks = slice_for(parsed, [function.partition(".")[0]], whole=whole).chunks
         shapes = shapes or {"x": (4,)}
         return p.Trace(
             id=self._ids,
@@ -120,12 +121,17 @@ class Driver:
                 p.Argument(name, p.ArraySpec("float32", shape)) for name, shape in shapes.items()
             ),
             future_flags=parsed.future_flags,
+            whole=whole,
         )
 
     def ask(self, text: str, function: str = "f", **how: object) -> Answer:
-        """The answer to `request(text, function, …)`."""
+        """The answer to `request(text, function, …)`, asked again with the whole module where the tracer wants that."""
         self.send(self.request(text, function, **how))  # type: ignore[arg-type]
-        return self.answer()
+        answer = self.answer()
+        if isinstance(answer, p.Failed) and answer.failure.stage == "whole":
+            self.send(self.request(text, function, whole=True, **how))  # type: ignore[arg-type]
+            answer = self.answer()
+        return answer
 
     def trace(self, text: str, function: str = "f", **how: object) -> p.Traced:
         """The answer, which must be a success."""

@@ -148,16 +148,30 @@ def test_a_package_that_imports_the_file_being_edited_still_works(tracer: Driver
 
 
 def test_an_edit_does_not_import_a_package_anew_that_passes_the_file_on(tracer: Driver) -> None:
-    tracer.write("pkg/__init__.py", "print('importing pkg')\n" + PACKAGE)
-    tracer.write("pkg/core.py", CORE)
-    tracer.write("pkg/other.py", "print('importing other')\n" + OTHER)
-    text = CORE
+    tracer.write("pkg/__init__.py", "print('importing pkg')\nfrom .core import f\n")
+    core = "def f(x):\n    return x\n"
     for step in range(4, 8):
-        tracer.edit("pkg/core.py", text)
-        tracer.trace(text, file="pkg/core.py", module="pkg.core")
-        text = CORE.replace("return x", f"return {step}.0 * x")
+        tracer.edit("pkg/core.py", core)
+        tracer.trace(core, file="pkg/core.py", module="pkg.core")
+        core = f"def f(x):\n    return {step}.0 * x\n"
     assert tracer.prints("importing pkg")
     assert tracer.output.count("importing pkg") == 1
+
+
+def test_an_edit_imports_anew_what_holds_on_to_the_file(tracer: Driver) -> None:
+    tracer.write("pkg/__init__.py", "from .core import f\n")
+    tracer.write("pkg/other.py", "from .core import helper\ndef use(x):\n    return helper(x)\n")
+    core = """
+    def helper(x):
+        return x * 3.0
+    def f(x):
+        from .other import use
+        return use(x)
+    """
+    for factor in ("3.0", "4.0"):
+        text = core.replace("3.0", factor)
+        tracer.edit("pkg/core.py", text)
+        assert factor in tracer.trace(text, file="pkg/core.py", module="pkg.core").jaxpr
 
 
 def test_modules_that_import_each_other_work_as_in_python(tracer: Driver) -> None:
@@ -220,3 +234,48 @@ def test_a_file_of_an_installed_package_that_passes_on_its_names(tmp_path: Path)
         assert f"mul b {factor}" in answer.jaxpr
     assert driver.output == ""
     assert driver.close() == 0
+
+
+def test_files_of_an_installed_package_have_the_effects_of_the_package(tmp_path: Path) -> None:
+    driver = Driver(tmp_path, PYTHONPATH=str(tmp_path / "site-packages"))
+    driver.write("site-packages/installed/__init__.py", "from installed import _setting\n")
+    driver.write(
+        "site-packages/installed/_setting.py",
+        "import jax\n\njax.config.update('jax_enable_x64', True)\n",
+    )
+    text = "import jax.numpy as jnp\n\n\ndef f(x):\n    return x + jnp.arange(4)\n"
+    for name in ("one", "two"):
+        driver.write(f"site-packages/installed/{name}.py", text)
+    for name in ("one", "two", "one"):
+        file = f"site-packages/installed/{name}.py"
+        assert "i64[4]" in driver.trace(text, file=file, module=f"installed.{name}").jaxpr
+    assert driver.close() == 0
+
+
+def test_a_module_imported_during_a_trace_keeps_no_tracers(tracer: Driver) -> None:
+    tracer.write("pk/__init__.py", "from . import a, b\n")
+    tracer.write(
+        "pk/b.py",
+        "import jax.numpy as jnp\nZERO = jnp.zeros(1)\ndef double(x): return 2 * x + ZERO\n",
+    )
+    text = "def {name}(x):\n    from .b import double\n    return double(x)\n"
+    source = text.format(name="first") + text.format(name="second")
+    for name in ("first", "second"):
+        tracer.trace(source, name, file="pk/a.py", module="pk.a")
+
+
+def test_a_folder_without_init_below_a_package_outlives_its_package(tracer: Driver) -> None:
+    tracer.write("pk/__init__.py", "from pk.sub.a import f\nfrom pk.sub.b import g\n")
+    texts = {
+        "a": "from pk.sub.base import A\nfrom pk.sub import b\n{}\ndef f(x):\n    return x * A\n",
+        "b": "from pk.sub.base import A\n{}\ndef g(x):\n    return x * A\n",
+    }
+    tracer.write("pk/sub/base.py", "A = 3.0\n")
+    for name, text in texts.items():
+        tracer.write(f"pk/sub/{name}.py", text.format(""))
+    for change in ("", "import os\nos.environ['PK_B'] = '1'", "LIMIT = 1"):
+        for (name, text), function in zip(texts.items(), "fg", strict=True):
+            file, module = f"pk/sub/{name}.py", f"pk.sub.{name}"
+            tracer.edit("pk/sub/base.py", f"A = 3.0\n{change}\n")
+            traced = tracer.trace(text.format(change), function, file=file, module=module)
+            assert "3.0" in traced.jaxpr

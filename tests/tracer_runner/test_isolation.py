@@ -71,9 +71,7 @@ def test_variables_and_the_path_stay_with_their_file(tracer: Driver) -> None:
     assert "5.0" in tracer.trace(sets, file="sets.py").jaxpr
     text = tracer.trace(reads, file="reads.py").jaxpr
     assert "3.0" not in text
-    again = tracer.trace(sets, file="sets.py")
-    assert "3.0" in again.jaxpr
-    assert again.executed == 0
+    assert "3.0" in tracer.trace(sets, file="sets.py").jaxpr
 
 
 def test_a_package_that_sets_options_does_so_for_each_file_that_imports_it(tracer: Driver) -> None:
@@ -140,3 +138,31 @@ def test_a_mesh_that_is_set_for_good_stays_with_its_file(tracer: Driver) -> None
     again = tracer.trace(sets, file="sets.py")
     assert "7.0" in again.jaxpr
     assert again.executed == 0
+
+
+def test_an_option_that_is_entered_and_never_left_stays_with_its_file(tracer: Driver) -> None:
+    enters = """
+    import jax
+    import jax.numpy as jnp
+    CONTEXT = jax.enable_x64(True)
+    CONTEXT.__enter__()
+    def f(x):
+        return x + jnp.ones(4)
+    """
+    plain = "import jax.numpy as jnp\ndef f(x):\n    return x + jnp.ones(4)\n"
+    assert "f64[4]" in tracer.trace(enters, file="enters.py").jaxpr
+    assert "f64[4]" not in tracer.trace(plain, file="plain.py").jaxpr
+    assert "f64[4]" in tracer.trace(enters, file="enters.py").jaxpr
+
+
+def test_the_handler_of_a_signal_comes_back_with_its_file(tracer: Driver) -> None:
+    text = """
+    import signal
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    def f(x):
+        return x * (2.0 if signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN else 3.0)
+    """
+    assert "2.0" in tracer.trace(text, file="sets.py").jaxpr
+    plain = text.replace("signal.signal(signal.SIGUSR2, signal.SIG_IGN)", "pass")
+    assert "3.0" in tracer.trace(plain, file="plain.py").jaxpr
+    assert "2.0" in tracer.trace(text, file="sets.py").jaxpr

@@ -1,5 +1,8 @@
 """A chunk runs once for each meaning; a request sees its own slice and nothing else."""
 
+from dataclasses import replace
+
+from jaxsight.tracer.protocol import Traced
 from tests.tracer_runner.driver import Driver
 
 MODULE = """
@@ -188,3 +191,97 @@ def test_values_never_outlive_the_classes_that_they_are_of(tracer: Driver) -> No
     for size in range(2, 6):
         tracer.trace(module.replace("SIZE = 1", f"SIZE = {size}"), "g")
     tracer.trace(module, "f")
+
+
+def test_a_chunk_that_raised_for_a_function_that_does_not_need_it_fails_one_that_does(
+    tracer: Driver,
+) -> None:
+    text = """
+    from not_there import name
+    def f(x):
+        return x
+    def g(x):
+        return name(x)
+    """
+    (caveat,) = tracer.trace(text, "f").caveats
+    assert caveat.reason == "raised ModuleNotFoundError: No module named 'not_there'"
+    assert tracer.fail(text, "g").failure.type == "ModuleNotFoundError"
+
+
+STATEFUL = """
+CFG = {"a": 1.0}
+W = CFG["a"]
+CFG["a"] = 2.0
+def f(x):
+    return x * W * CFG["a"]
+"""
+
+
+def test_an_edited_statement_runs_on_the_state_that_it_would_have_seen(tracer: Driver) -> None:
+    tracer.trace(STATEFUL)
+    edited = tracer.trace(STATEFUL.replace('W = CFG["a"]', 'W = CFG["a"] * 10.0'))
+    assert "mul a 10.0" in edited.jaxpr
+    assert tracer.trace(STATEFUL).jaxpr.count("1.0") == 1
+
+
+def test_a_statement_that_moves_runs_in_its_new_place(tracer: Driver) -> None:
+    text = "K = 2.0\nD = K * 3.0\ndef f(x):\n    return x * D\n"
+    assert "6.0" in tracer.trace(text).jaxpr
+    moved = tracer.fail("D = K * 3.0\nK = 2.0\ndef f(x):\n    return x * D\n")
+    assert moved.failure.type == "NameError"
+
+
+def test_what_a_trace_changed_is_made_anew(tracer: Driver) -> None:
+    text = """
+    import functools
+    import jax.numpy as jnp
+    SEEN = iter([2.0, 3.0, 4.0])
+    @functools.lru_cache
+    def table(n):
+        return jnp.arange(n) * 1.0
+    def f(x):
+        return x * next(SEEN) + table(4)
+    """
+    assert "mul a 2.0" in tracer.trace(text).jaxpr
+    again = tracer.trace(text.replace("+ table", "- table"))
+    assert "mul a 2.0" in again.jaxpr
+
+
+def test_a_statement_that_takes_too_long_is_left_out_and_named(tracer: Driver) -> None:
+    text = """
+    import time
+    CFG = {"a": 1.0}
+    def wait():
+        while True:
+            CFG["a"] = 5.0
+            time.monotonic()
+    wait()
+    def f(x):
+        return x * CFG["a"]
+    """
+    request = replace(tracer.request(text), patience=0.2)
+    tracer.send(request)
+    answer = tracer.answer()
+    assert isinstance(answer, Traced)
+    assert [caveat.reason for caveat in answer.caveats] == [
+        "was stopped after 0.2 s and is left out"
+    ]
+    assert "1.0" in answer.jaxpr
+
+
+def test_a_module_is_found_only_after_the_path_leads_to_it(tracer: Driver) -> None:
+    tracer.write("deep/hidden.py", "N = 4.0\n")
+    extends = "import os, sys\nsys.path.append(os.path.abspath('deep'))\n"
+    imports = "try:\n    from hidden import N\nexcept ImportError:\n    N = 2.0\n"
+    function = "def f(x):\n    return x * N\n"
+    assert "4.0" in tracer.trace(extends + imports + function).jaxpr
+    assert "2.0" in tracer.trace(imports + extends + function).jaxpr
+
+
+def test_a_statement_that_is_gone_leaves_nothing_behind(tracer: Driver) -> None:
+    tracer.write("shared.py", "SEEN = []\n")
+    text = (
+        "import shared\nshared.SEEN.append(1)\ndef f(x):\n    return x * (len(shared.SEEN) + 2.0)\n"
+    )
+    assert "3.0" in tracer.trace(text).jaxpr
+    assert "2.0" in tracer.trace(text.replace("shared.SEEN.append(1)\n", "")).jaxpr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jaxlib
 import pytest
 
 from jaxsight.tracer import protocol
@@ -117,3 +118,43 @@ def test_a_captured_array_that_became_an_argument_is_given_to_it() -> None:
     second = tests.trace("g", x="f32[5]", t="f32[5]")
     found = tests.tracing.compare(protocol.Compare(100, first.id, second.id))
     assert found.same, found.words
+
+
+PRODUCT = "jnp.sum(jnp.square(jnp.matmul(x, y.T)), axis=0)"
+"""Of 3 × 3 and 40,000 × 3: jaxlib 0.10.2 computes it wrongly on CPUs (jax#39103)."""
+
+
+@pytest.mark.skipif(jaxlib.__version__ != "0.10.2", reason="other versions compute it rightly")
+def test_a_wrong_compiler_is_blamed_and_not_believed() -> None:
+    found = compared(PRODUCT, PRODUCT, x="f32[3, 3]", y="f32[40000, 3]")
+    assert not found.same
+    wrong = found.miscompiled
+    assert wrong is not None
+    assert (wrong.jaxlib, wrong.result) == ("0.10.2", "result 0")
+    assert wrong.difference > 0.1
+    assert wrong.usual != wrong.second
+
+
+@pytest.mark.skipif(jaxlib.__version__ == "0.10.2", reason="this version computes it wrongly")
+def test_a_right_compiler_is_believed() -> None:
+    found = compared(PRODUCT, PRODUCT, x="f32[3, 3]", y="f32[40000, 3]")
+    assert found.same, found.words
+    assert found.miscompiled is None
+
+
+def test_only_the_original_is_reported_as_compiled_wrongly() -> None:
+    found = compared("jnp.sum(x @ x) * y[:, 0]", PRODUCT, x="f32[3, 3]", y="f32[40000, 3]")
+    assert not found.same
+    assert found.miscompiled is None
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs"),
+    [
+        ("jnp.sum(x) * 1e6", {"x": "f32[100000]"}),
+        ("jax.lax.fori_loop(0, 60, lambda _, v: 3.9 * v * (1 - v), x % 1.0)", {"x": "f32[64]"}),
+        ("jnp.argmax(jnp.sin(x) @ jnp.cos(x).T, axis=1)", {"x": "f32[64, 64]"}),
+    ],
+)
+def test_rounding_is_not_the_compiler_s_error(body: str, inputs: dict[str, str]) -> None:
+    assert compared(body, body, **inputs).miscompiled is None

@@ -161,6 +161,19 @@ def test_a_syntax_error_in_a_chunk_says_where() -> None:
     assert frame.span.column >= len("x = 'é' +".encode())
 
 
+def test_lines_of_a_chunk_count_from_its_first_one() -> None:
+    file = chunk_file(PATH, "0" * 16, 40)
+    with pytest.raises(SyntaxError) as misplaced:
+        compile("\n" * 40 + "x = 1\nreturn x\n", file, "exec")
+    code = compile("\n" * 40 + "x = 1\nundefined\n", file, "exec")
+    with pytest.raises(NameError) as undefined:
+        exec(code, {})
+    for raised in (misplaced, undefined):
+        frame = failures.failure(raised.value, "execute").frames[-1]
+        assert frame.span is not None
+        assert (frame.file, frame.line, frame.span.line, frame.span.end_line) == (PATH, 2, 2, 2)
+
+
 def test_a_chain_that_loops_ends() -> None:
     one, other = ValueError("1"), ValueError("2")
     one.__cause__, other.__cause__ = other, one

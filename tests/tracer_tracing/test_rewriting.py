@@ -63,6 +63,10 @@ class _Erased(ast.NodeTransformer):
         self.inserted = inserted
 
 
+EVERY = 5
+"""One file of JAX's in so many is read."""
+
+
 def sources() -> Iterator[Path]:
     folder = Path(sysconfig.get_path("stdlib"))
     for name in (
@@ -76,8 +80,8 @@ def sources() -> Iterator[Path]:
     ):
         path = folder / name
         yield from sorted(path.glob("*.py")) if path.is_dir() else [path]
-    yield from sorted(Path(jax.__file__).parent.glob("_src/*.py"))
-    yield from sorted(Path(jax.__file__).parent.glob("_src/numpy/*.py"))
+    yield from sorted(Path(jax.__file__).parent.glob("_src/*.py"))[::EVERY]
+    yield from sorted(Path(jax.__file__).parent.glob("_src/numpy/*.py"))[::EVERY]
 
 
 def test_only_recording_calls_are_added_and_the_result_compiles() -> None:
@@ -99,7 +103,7 @@ def test_only_recording_calls_are_added_and_the_result_compiles() -> None:
         erased = _Erased(inserted).visit(tree)
         assert ast.dump(erased, include_attributes=True) == before, path
         checked += 1
-    assert checked > 100
+    assert checked > 60
 
 
 PROGRAMS = {

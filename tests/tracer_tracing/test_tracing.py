@@ -369,13 +369,13 @@ def test_traces_are_kept_for_showing_up_to_a_number() -> None:
 def test_a_thousand_traces_leave_nothing_behind() -> None:
     file = lab(HEAD + "def f(x): return jnp.sin(x) @ x\n")
     counts = []
-    for size in (20, 100):
+    for size in (0, 20, 100):  # JAX itself keeps those of traces that failed
         for _ in range(size):
             file.trace("f", x="f32[3]")
         jax.clear_caches()
         gc.collect()
         counts.append(sum(isinstance(thing, jax.core.Tracer) for thing in gc.get_objects()))
-    assert counts == [0, 0]
+    assert counts[1:] == [counts[0]] * 2
 
 
 def test_an_unbound_linen_module_is_refused_by_flax_in_its_words() -> None:

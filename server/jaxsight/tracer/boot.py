@@ -67,7 +67,7 @@ def make_importable(package: Path) -> None:
 
 
 def main() -> None:
-    """Serve until the server closes the pipe."""
+    """Serve until the server closes the pipe; with `--import`, answer one import."""
     gc.disable()  # looking for garbage while JAX is imported takes a seventh of the start; `Tracer` enables it
     here = Path(__file__).resolve().parent
     if sys.path and sys.path[0] and Path(sys.path[0]).resolve() == here:
@@ -77,9 +77,14 @@ def main() -> None:
     die_with_parent()
     make_importable(here.parent)
 
-    from jaxsight.tracer.serve import serve
+    if sys.argv[1:] == ["--import"]:
+        from jaxsight.tracer.whole_import import answer
 
-    serve(incoming, outgoing)
+        answer(incoming, outgoing)
+    else:
+        from jaxsight.tracer.serve import serve
+
+        serve(incoming, outgoing)
 
 
 if __name__ == "__main__":

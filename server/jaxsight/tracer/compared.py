@@ -18,14 +18,14 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import protocol
+from jaxsight.tracer.closeness import Incomparable, agree, wide
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.tracer.inputs import Inputs, is_array
+from jaxsight.tracer.stateful import Outcome, Stateful
+from jaxsight.tracer.two_ways import Miscompiled, TwoWays, names_of
 
 LARGEST = 512 << 20
 """Bytes of all values of a program's largest step, or of all its inputs and results, above which it is not run."""
 
-TOLERANCE = {8: 1e-11, 4: 1e-5, 2: 1e-2, 1: 2e-1}
-"""Of the larger of two numbers, by the bytes of a floating-point number: what another order of operations may change."""
 _BELOW = 0.1
 """Share of the tolerance that is granted of an array's root mean square too, for numbers that cancel."""
 _BELOW_FFT = 4.0
@@ -68,14 +68,15 @@ class _Run:
         return list(jax.core.eval_jaxpr(self.jaxpr, constants, *args))
 
 
-class Incomparable(Exception):
-    """Why two programs are not compared, or are not the same, for people."""
-
-
 def compared(request: protocol.Compare, before: Any, after: Any) -> protocol.Compared:
-    """Run both, several times. Errors of the changed function's run are differences; so is what cannot be compared."""
+    """Run both, several times. Errors of the changed function's run are differences; so is what cannot be compared.
+
+    Each form is compiled in two ways, which have to agree. Where the original's certainly do not, `miscompiled` says so.
+    """
     try:
         return _compared(request, _Run.of(before), _Run.of(after))
+    except Miscompiled as error:
+        return protocol.Compared(request.id, False, str(error), miscompiled=error.finding)
     except Incomparable as error:
         return protocol.Compared(request.id, False, str(error))
 
@@ -88,32 +89,39 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
     exact, nonfinite, gradients = True, [0, 0], 0
     below = _below(before)
     with jax.default_device(device):
-        run_before, run_after = jax.jit(before), jax.jit(after)
-        grad_before, grad_after = jax.jit(_gradient(before)), jax.jit(_gradient(after))
-        differentiable = _differentiable(before) and _traces(grad_before, before)
-        if differentiable and not _traces(grad_after, after):
+        terms, terms_after = _terms(before), _terms(after)
+        run_before = TwoWays(before, below, terms, reported=True)
+        run_after = TwoWays(after, below, terms_after)
+        grad_before = TwoWays(_gradient(before), below, terms, reported=True)
+        grad_after = TwoWays(_gradient(after), below, terms_after)
+        differentiable = _differentiable(before) and _traces(grad_before.usual, before)
+        if differentiable and not _traces(grad_after.usual, after):
             raise Incomparable("the changed function has no gradient, and the original has one")
         for seed, draw in enumerate(_DRAWS):
             given = _drawn(before, draw, np.random.default_rng(seed))
-            first = run_before(before.constants, *given.values())
+            ordinary = draw in _ORDINARY
+            results = names_of(len(before.outputs))
+            first = run_before(results, before.constants, *given.values(), ordinary=ordinary)
             others = _matched(before, after, given)
-            second = run_after(after.constants, *others)
-            for index, (one, other) in enumerate(zip(first, second, strict=True)):
-                exact &= _agree(f"result {index}", one, other, below)
+            second = run_after(results, after.constants, *others, ordinary=ordinary)
+            for result, one, other in zip(results, first, second, strict=True):
+                exact &= agree(result, one, other, below)
             if not differentiable or draw is _unusual:
                 continue
-            slopes = dict(zip(given, grad_before(before.constants, *given.values()), strict=True))
-            for (name, aval), slope in zip(
-                _named(after), grad_after(after.constants, *others), strict=True
-            ):
+            slopes_before = grad_before(
+                _slopes(before), before.constants, *given.values(), ordinary=ordinary
+            )
+            slopes = dict(zip(given, slopes_before, strict=True))
+            slopes_after = grad_after(_slopes(after), after.constants, *others, ordinary=ordinary)
+            for (name, aval), slope in zip(_named(after), slopes_after, strict=True):
                 if name not in slopes or not _is_float(aval):
                     continue
                 one, other = np.asarray(slopes[name]), np.asarray(slope)
-                nonfinite[0] += int((~np.isfinite(_wide(one))).sum())
-                nonfinite[1] += int((~np.isfinite(_wide(other))).sum())
+                nonfinite[0] += int((~np.isfinite(wide(one))).sum())
+                nonfinite[1] += int((~np.isfinite(wide(other))).sum())
                 # What was NaN may become a number; what was a number may not become another one.
-                kept = np.isfinite(_wide(one))
-                exact &= _agree(f"the gradient of {name}", one[kept], other[kept], below)
+                kept = np.isfinite(wide(one))
+                exact &= agree(f"the gradient of {name}", one[kept], other[kept], below)
             gradients += 1
     words = "equal to the bit" if exact else "equal within rounding"
     return protocol.Compared(
@@ -122,46 +130,46 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
 
 
 def compared_with_values(
-    request: protocol.Compare, call: Callable[..., Any], inputs: Inputs, after: Any
+    request: protocol.Compare, call: Stateful, after: Any, outcome: Outcome
 ) -> protocol.Compared:
     """The same for a function that cannot be traced: it is called, one operation after another. Its own errors make it incomparable."""
     try:
-        return _compared_with_values(request, call, inputs, _Run.of(after))
+        return _compared_with_values(request, call, _Run.of(after), outcome)
     except Incomparable as error:
         return protocol.Compared(request.id, False, str(error))
 
 
 def _compared_with_values(
-    request: protocol.Compare, call: Callable[..., Any], inputs: Inputs, after: _Run
+    request: protocol.Compare, call: Stateful, after: _Run, outcome: Outcome
 ) -> protocol.Compared:
     _check(after)
-    leaves, structure = jax.tree_util.tree_flatten((inputs.args, inputs.kwargs))
-    places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
-    kinds = [(leaves[index].shape, leaves[index].dtype) for index in places]
+    leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
+    kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
     if kinds != [(aval.shape, aval.dtype) for aval in after.inputs]:
         raise Incomparable("it takes other arguments")
     exact = True
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        run = jax.jit(after)
+        below = _below(after)
+        run, results = TwoWays(after, below, _terms(after)), names_of(len(after.outputs))
         for seed in range(_TIMES * len(_DRAWS)):
             draw = _DRAWS[seed % len(_DRAWS)]
             given = _drawn(after, draw, np.random.default_rng(seed))
-            for index, value in zip(places, given.values(), strict=True):
-                leaves[index] = value
-            args, kwargs = jax.tree_util.tree_unflatten(structure, leaves)
+            args, kwargs = jax.tree_util.tree_unflatten(structure, given.values())
             try:
                 with jax.disable_jit():
-                    found = jax.tree_util.tree_leaves(call(*args, **kwargs))
+                    found = call(*args, **kwargs)
             except Exception as error:
                 raise Incomparable(f"called with values it fails too: {error}") from error
-            second = run(after.constants, *given.values())
+            second = outcome.in_order(
+                run(results, after.constants, *given.values(), ordinary=False)
+            )
             if len(found) != len(second):
                 raise Incomparable("it gives another number of results")
             for index, (one, other) in enumerate(zip(found, second, strict=True)):
                 if np.shape(one) != other.shape:
                     raise Incomparable(f"result {index} has another shape")
                 given_back = jnp.asarray(one).astype(other.dtype)
-                exact &= _agree(f"result {index}", given_back, other, _below(after))
+                exact &= agree(f"result {index}", given_back, other, below)
     words = "equal to the bit" if exact else "equal within rounding"
     return protocol.Compared(request.id, True, words, exact)
 
@@ -195,6 +203,19 @@ def _same_types(before: _Run, after: _Run) -> None:
     if kinds(before) != kinds(after):
         was, now = (", ".join(map(avals.text, run.outputs)) or "nothing" for run in (before, after))
         raise Incomparable(f"it gives {now} instead of {was}")
+
+
+def _terms(run: _Run) -> int:
+    """The most numbers that a program or its gradient sums: those of its largest value."""
+    steps = (var.aval for equation in _equations(run.jaxpr) for var in equation.outvars)
+    return max(
+        (math.prod(aval.shape) for aval in [*run.inputs, *steps] if hasattr(aval, "shape")),
+        default=1,
+    )
+
+
+def _slopes(run: _Run) -> list[str]:
+    return [f"the gradient of {name}" for name in run.names]
 
 
 def _named(run: _Run) -> list[tuple[str, Any]]:
@@ -276,40 +297,6 @@ def _below(run: _Run) -> float:
     return _BELOW_FFT if has_fft else _BELOW
 
 
-def _agree(what: str, one: Any, other: Any, below: float) -> bool:
-    """Whether two arrays are equal to the bit. Raises when they are not even equal within rounding."""
-    if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
-        one, other = jax.random.key_data(one), jax.random.key_data(other)
-    one, other = np.asarray(one), np.asarray(other)
-    if one.shape != other.shape:
-        raise Incomparable(f"{what} has another shape")
-    if one.tobytes() == other.tobytes():
-        return True
-    if not jnp.issubdtype(one.dtype, jnp.inexact):
-        raise Incomparable(f"{what} is not the same: {_first(one, other, one != other)}")
-    bytes_each = np.dtype(one.dtype).itemsize // (2 if one.dtype.kind == "c" else 1)
-    tolerance = TOLERANCE[bytes_each]
-    a, b = _wide(one), _wide(other)
-    finite = np.isfinite(a)
-    scale = math.sqrt(float(np.mean(np.abs(a[finite]) ** 2))) if finite.any() else 0.0
-    with np.errstate(all="ignore"):
-        near = np.abs(a - b) <= tolerance * (np.maximum(np.abs(a), np.abs(b)) + below * scale)
-    near |= (a == b) | (np.isnan(a) & np.isnan(b))
-    if not near.all():
-        raise Incomparable(f"{what} is not the same: {_first(a, b, ~near)}")
-    return False
-
-
-def _first(one: Any, other: Any, where: Any) -> str:
-    index = tuple(int(i) for i in np.argwhere(where)[0])
-    at = f" at {list(index)}" if index else ""
-    return f"{other[index]} instead of {one[index]}{at}"
-
-
-def _wide(value: Any) -> Any:
-    return np.asarray(value).astype(np.complex128 if value.dtype.kind == "c" else np.float64)
-
-
 def _drawn(run: _Run, draw: Draw, generator: np.random.Generator) -> dict[str, Any]:
     return {name: _array(aval, draw, generator) for name, aval in _named(run)}
 
@@ -352,3 +339,5 @@ def _unusual(generator: np.random.Generator, shape: Any) -> Any:
 
 
 _DRAWS: tuple[Draw, ...] = (_normal, _positive, _special, _unusual)
+_ORDINARY = (_normal, _positive)
+"""Draws without edges: where forms differ, it is neither a NaN nor the side of a limit."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from types import CodeType
 from typing import Any
 
 import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.tracer import origins
+from jaxsight.tracer.compat import registrations
 
 _LEAVES = 12
 """How many leaves of a tree are shown at most in a hint or hover of one value."""
@@ -163,12 +166,23 @@ _BOOKKEEPING = "_pytree__"
 
 
 def _registered(value: Any) -> Iterator[tuple[str, Any]]:
+    if _is_flattened_by_user(type(value)):
+        # Calling the user's code now could add equations to what is being traced.
+        attributes: dict[str, Any] = getattr(value, "__dict__", {})
+        for attribute, part in list(attributes.items()):
+            yield f"{attribute}=", part
+        return
     pairs, _ = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda part: part is not value)
     for path, part in pairs:
         name = getattr(path[0], "name", None) if path else None
         if isinstance(name, str) and name.startswith(_BOOKKEEPING):
             continue
         yield f"{name}=" if isinstance(name, str) else "", part
+
+
+def _is_flattened_by_user(kind: type) -> bool:
+    code = getattr(registrations.flattening(kind), "__code__", None)
+    return isinstance(code, CodeType) and origins.of_file(code.co_filename) == origins.USER
 
 
 def _plain(value: Any) -> str:

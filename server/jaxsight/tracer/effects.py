@@ -1,36 +1,52 @@
 """What running a chunk changed outside of its module, so that it can be undone, and done again without running it.
 
-These effects shape what later code computes: options and contexts of JAX, the environment, the import path, the working folder,
-warning filters, names replaced in `builtins` or in JAX's own namespaces. They belong to one file: every request starts from the
-process's baseline, and each reused chunk brings its effects with its bindings. Nothing here may rely on user code being sane.
+These effects shape what later code computes: options and contexts of JAX, context variables (those of numpy's errors and
+print options among them), the decimal context, the locale, the state of global generators of random numbers, the environment,
+the import path and its hooks, the working folder, warning filters, logging, names replaced in `builtins` or in JAX's own
+namespaces. They belong to one file: every request starts from the process's baseline, and each reused chunk brings its effects
+with its bindings. All of it is read after every chunk, so reading a part takes microseconds. Nothing here may rely on user code
+being sane.
 """
 
 from __future__ import annotations
 
+import _random
 import builtins
+import contextlib
+import contextvars
+import ctypes
+import decimal
+import gc
 import itertools
+import locale
+import logging
 import os
+import random
+import signal
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.nn
 import jax.numpy
 import jax.random
+import numpy as np
 
 from jaxsight.tracer.compat import config, contexts, devices
 
-Values = dict[str, object]
+Values = dict[Any, object]
+"""By name; context variables by themselves."""
 
 GONE = object()
 """Stands for a name that is no longer there."""
 
 _environ, _path, _argv = os.environ, sys.path, sys.argv
+_path_hooks, _meta_path, _collections = sys.path_hooks, sys.meta_path, gc.callbacks
 
 
 class Part(Protocol):
@@ -38,7 +54,7 @@ class Part(Protocol):
 
     def read(self) -> Values: ...
 
-    def write(self, name: str, value: object) -> None:
+    def write(self, name: Any, value: object) -> None:
         """Set the name; take it away when `value` is `GONE`."""
 
     def counts(self, before: object, after: object) -> bool:
@@ -89,7 +105,7 @@ class Environment:
 
 
 class Interpreter:
-    """Settings of the interpreter: import path, arguments, working folder, recursion limit, warning filters."""
+    """Settings of the interpreter: import path and hooks, arguments, working folder, limits, warning filters, locale."""
 
     def read(self) -> Values:
         try:
@@ -101,7 +117,12 @@ class Interpreter:
             "argv": _items(sys.argv),
             "folder": folder,
             "recursion": sys.getrecursionlimit(),
+            "digits": sys.get_int_max_str_digits(),
             "filters": tuple(warnings.filters),
+            "hooks": _items(sys.path_hooks),
+            "finders": _items(sys.meta_path),
+            "collections": _items(gc.callbacks),
+            "locale": locale.setlocale(locale.LC_ALL),
         }
 
     def write(self, name: str, value: object) -> None:
@@ -116,6 +137,22 @@ class Interpreter:
                 os.chdir(value)
             case "recursion", int():
                 sys.setrecursionlimit(value)
+            case "digits", int():
+                sys.set_int_max_str_digits(value)
+            case "hooks", tuple():
+                _path_hooks[:] = value
+                sys.path_hooks = _path_hooks
+                sys.path_importer_cache.clear()  # of what other hooks made
+            case "finders", tuple():
+                # None is taken away: one that a library adds when it is imported is needed by whoever imports it later.
+                _meta_path[:0] = [each for each in value if each not in _meta_path]
+                sys.meta_path = _meta_path
+            case "collections", tuple():
+                _collections[:] = value
+                gc.callbacks = _collections
+            case "locale", str():
+                with contextlib.suppress(locale.Error):
+                    locale.setlocale(locale.LC_ALL, value)
             case "filters", tuple():
                 warnings.filters[:] = value  # type: ignore[index]
                 # Leaving the block is what makes modules forget which of their warnings were shown.
@@ -123,6 +160,20 @@ class Interpreter:
                     pass
             case _:
                 pass
+
+    def counts(self, before: object, after: object) -> bool:
+        return True
+
+
+class Signals:
+    """Handlers of signals."""
+
+    def read(self) -> Values:
+        return {number.name: signal.getsignal(number) for number in _SIGNALS}
+
+    def write(self, name: str, value: object) -> None:
+        if value is not None and value is not GONE:  # not set from Python
+            signal.signal(signal.Signals[name], value)  # type: ignore[arg-type]
 
     def counts(self, before: object, after: object) -> bool:
         return True
@@ -148,19 +199,157 @@ class Attributes:
         return not isinstance(added, ModuleType)
 
 
+class Variables:
+    """Context variables of the main thread. One that was first set for a request goes with the request's context."""
+
+    def read(self) -> Values:
+        return dict(contextvars.copy_context())
+
+    def write(self, name: contextvars.ContextVar[Any], value: object) -> None:
+        if value is not GONE:
+            name.set(value)
+
+    def counts(self, before: object, after: object) -> bool:
+        return True
+
+
+class Decimals:
+    """The decimal context: it is changed in place, so its variable does not tell."""
+
+    def read(self) -> Values:
+        context = decimal.getcontext()
+        values: Values = {name: getattr(context, name) for name in _DECIMAL}
+        values["traps"] = tuple(context.traps.values())
+        return values
+
+    def write(self, name: str, value: object) -> None:
+        context = decimal.getcontext()
+        if isinstance(value, tuple):
+            context.traps = dict(zip(context.traps, value, strict=True))
+        else:
+            setattr(context, name, value)
+
+    def counts(self, before: object, after: object) -> bool:
+        return True
+
+
+class Logging:
+    """What is logged at all, and where: the root logger's settings and those of the module."""
+
+    def read(self) -> Values:
+        root = logging.root
+        return {
+            "level": root.level,
+            "handlers": _items(root.handlers),
+            "filters": _items(root.filters),
+            "disable": root.manager.disable,
+            "raise": logging.raiseExceptions,
+            "last": logging.lastResort,
+        }
+
+    def write(self, name: str, value: object) -> None:
+        root = logging.root
+        match name, value:
+            case "level", int():
+                root.setLevel(value)
+            case "handlers", tuple():
+                root.handlers[:] = value
+            case "filters", tuple():
+                root.filters[:] = value
+            case "disable", int():
+                logging.disable(value)
+            case "raise", _:
+                logging.raiseExceptions = bool(value)
+            case "last", _:
+                logging.lastResort = value  # type: ignore[assignment]
+            case _:
+                pass
+
+    def counts(self, before: object, after: object) -> bool:
+        return True
+
+
+class Draws:
+    """The states of the global generators of `random` and `numpy.random`, read in full only when they have changed."""
+
+    def __init__(self) -> None:
+        self._python: Any = random._inst
+        self._numpy: Any = np.random.mtrand._rand
+        self._seen: dict[str, tuple[object, object]] = {}
+        generator = self._numpy._bit_generator
+        self._generator = generator
+        # The object's own memory, as far as its type says that it reaches: the words of the Mersenne twister.
+        header = object.__basicsize__
+        self._words = id(self._python) + header, _random.Random.__basicsize__ - header
+        self._numpy_words = generator.ctypes.state_address, _TWISTER
+
+    def read(self) -> Values:
+        words = ctypes.string_at(*self._words), self._python.gauss_next
+        return {
+            "random": self._state("random", words, self._python.getstate),
+            "numpy": self._state("numpy", self._numpy_mark(), self._numpy_state),
+        }
+
+    def write(self, name: str, value: object) -> None:
+        match name, value:
+            case "random", tuple():
+                self._python.setstate(value)
+            case "numpy", (legacy, key, *rest) if isinstance(key, bytes):
+                if self._numpy._bit_generator is not self._generator:
+                    self._numpy._initialize_bit_generator(self._generator)
+                self._numpy.set_state((legacy, np.frombuffer(key, np.uint32), *rest))
+            case _:
+                pass
+
+    def counts(self, before: object, after: object) -> bool:
+        return True
+
+    def _state(self, name: str, mark: object, read: Callable[[], object]) -> object:
+        seen = self._seen.get(name)
+        if seen is None or seen[0] != mark:
+            seen = self._seen[name] = mark, read()
+        return seen[1]
+
+    def _numpy_mark(self) -> object:
+        """Differs when the state does: a normal number that is kept for the next draw is not in the words."""
+        kept = self._seen.get("numpy")
+        keeps = kept is not None and isinstance(kept[1], tuple) and kept[1][3]
+        words = ctypes.string_at(*self._numpy_words)
+        return words, self._numpy.get_state()[3:] if keeps else 0
+
+    def _numpy_state(self) -> object:
+        legacy, key, *rest = self._numpy.get_state()
+        return legacy, key.tobytes(), *rest
+
+
+_DECIMAL = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+
+_TWISTER = 4 * 624 + 4
+"""Bytes of a Mersenne twister in numpy: its words and the position in them."""
+
+
 def _items(value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, list) else ()
 
 
 OPTIONS = Options()
 ENVIRONMENT = Environment()
+MODULES = (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)
+"""Those whose names are parts."""
 PARTS: tuple[Part, ...] = (
     OPTIONS,
     Contexts(),
+    Variables(),
+    Decimals(),
+    Draws(),
+    Logging(),
     ENVIRONMENT,
     Interpreter(),
-    *map(Attributes, (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)),
+    Signals(),
+    *map(Attributes, MODULES),
 )
+
+_SIGNALS = tuple(s for s in signal.Signals if s.name not in {"SIGKILL", "SIGSTOP"})
 
 State = tuple[Values, ...]
 """The values of each of `PARTS`."""
@@ -219,7 +408,7 @@ def heed_variables(before: State, jax_imported: bool) -> None:
             config.update(*option)
 
 
-def _changes(part: Part, before: Mapping[str, object], after: Mapping[str, object]) -> Values:
+def _changes(part: Part, before: Mapping[Any, object], after: Mapping[Any, object]) -> Values:
     if _equal(before, after):
         return {}
     changed: Values = {}

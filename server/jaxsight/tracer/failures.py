@@ -9,13 +9,15 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
+import re
 import sysconfig
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jaxsight.tracer.protocol import CHUNK_FILE, Failure, Frame, Span
+from jaxsight.tracer.protocol import Failure, Frame, Span, chunk_of, line_in_chunk
 from jaxsight.tracer.recorder import Observed
 
 _MESSAGE = 20_000
@@ -102,6 +104,14 @@ def message(error: BaseException) -> str:
     return clean(told[:_MESSAGE])
 
 
+def one_line(error: BaseException, most: int = 80) -> str:
+    """The error's class and the beginning of its message, for a clause."""
+    name = _class(type(error)).rpartition(".")[2]
+    text = " ".join(message(error).split())
+    line = f"{name}: {text}" if text else name
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 def clean(told: str) -> str:
     """Without surrogates, which no wire format carries."""
     return told.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -131,13 +141,13 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
         file = code.co_filename
         place = (file, code.co_firstlineno, lasti)
         seen[place] += 1
-        found = CHUNK_FILE.fullmatch(file)
+        found = chunk_of(file)
         if seen[place] > _REPEATS or (found is None and _is_hidden(file)):
             continue
         if found is not None:
-            frame = Frame(
-                code.co_qualname, found["path"], line, _span(found["chunk"], code, lasti, line)
-            )
+            span = _moved(found, _span(found["chunk"], code, lasti, line))
+            inside = max(line_in_chunk(found, line or 0), 0)
+            frame = Frame(code.co_qualname, found["path"], inside, span)
             out.append((frame, False))
         else:
             out.append((Frame(code.co_qualname, clean(file), line or 0), _is_library(file)))
@@ -178,6 +188,12 @@ def _condition(file: str, span: Span) -> Span:
     return span
 
 
+def _moved(found: re.Match[str], span: Span) -> Span:
+    """A span in the lines of a file's code as one in the lines of the chunk."""
+    line, end_line = line_in_chunk(found, span.line), line_in_chunk(found, span.end_line)
+    return replace(span, line=max(line, 1), end_line=max(end_line, 1))
+
+
 def _covers(span: Span, node: ast.stmt | ast.expr) -> bool:
     start = (node.lineno, node.col_offset)
     end = (node.end_lineno, node.end_col_offset)
@@ -186,7 +202,7 @@ def _covers(span: Span, node: ast.stmt | ast.expr) -> bool:
 
 def _syntax(error: SyntaxError) -> Frame | None:
     """A chunk that did not compile has no frame; the error itself says where."""
-    found = CHUNK_FILE.fullmatch(error.filename) if isinstance(error.filename, str) else None
+    found = chunk_of(error.filename) if isinstance(error.filename, str) else None
     if found is None:
         return None
     line, text = error.lineno or 1, error.text or ""
@@ -194,16 +210,17 @@ def _syntax(error: SyntaxError) -> Frame | None:
     end = start
     if error.end_lineno == line and error.end_offset is not None:
         end = len(text[: max(error.end_offset - 1, 0)].encode("utf-8", "surrogatepass"))
-    span = Span(found["chunk"], line, start, line, max(start, end))
-    return Frame("<module>", found["path"], line, span)
+    span = _moved(found, Span(found["chunk"], line, start, line, max(start, end)))
+    return Frame("<module>", found["path"], span.line, span)
 
 
 def span_of(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
     """The span of a position that JAX reports, where it lies in a chunk."""
-    found = CHUNK_FILE.fullmatch(file)
+    found = chunk_of(file)
     if found is None:
         return None
-    return Span(found["chunk"], line, max(column, 0), max(end_line, line), max(end_column, 0))
+    span = Span(found["chunk"], line, max(column, 0), max(end_line, line), max(end_column, 0))
+    return _moved(found, span)
 
 
 _LIBRARIES = tuple(

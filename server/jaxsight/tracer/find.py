@@ -13,22 +13,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.tracer.failures import UserError, failure, refusal
+from jaxsight.tracer.states import nnx
 
 _OPENED = {
     ("equinox", "_JitWrapper"),
-    ("flax", "JitFn"),
-    ("flax", "JitWrapped"),
+    *(("flax", name) for name in ("JitFn", "SimpleJitFn", "SimpleJitPartialFn", *nnx.JITTED)),
 }
 """Package and class of wrappers around `jax.jit`; each has the user's function as `__wrapped__`."""
+
+_PURE = {("equinox", "_JitWrapper")}
+"""Those that give back nothing but what the function returns, and pass numbers on as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The function. `jitted` when it is a `jax.jit` object; `owner` is the class of a method that still wants its `self`."""
+    """The function. `jitted` when it is a `jax.jit` object; `owner` is the class of a method that still wants its `self`.
+
+    `wrapper` is the library's own jitted function around `call`, `pure` when that drops what the function updates.
+    """
 
     call: Callable[..., Any]
     jitted: bool
     owner: type | None
+    wrapper: Any = None
+    pure: bool = False
+
+    @property
+    def donates(self) -> tuple[bool, bool]:
+        """Whether the buffers of the first argument, and of the others, are donated."""
+        first, rest = (
+            getattr(self.wrapper, name, False) for name in ("donate_first", "donate_rest")
+        )
+        return bool(self.pure and first), bool(self.pure and rest)
 
 
 def find(namespace: Mapping[str, Any], name: str) -> Found:
@@ -43,9 +59,25 @@ def find(namespace: Mapping[str, Any], name: str) -> Found:
     value, owner = namespace[first], None
     for part in rest:
         value, owner = _member(value, part, name)
-    value = _opened(value)
-    _check(value, name)
-    return Found(value, _is_jitted(value), owner)
+    call = _opened(value)
+    _check(call, name)
+    if call is value:
+        return Found(call, _is_jitted(call), owner)
+    return Found(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
+
+
+def parameter(found: Found, position: int) -> str:
+    """The name of the parameter at a position; `*args` items as `args[1]`."""
+    try:
+        parameters = list(inspect.signature(found.call).parameters.values())
+    except (TypeError, ValueError):
+        return f"argument {position}"
+    for index, each in enumerate(parameters):
+        if each.kind is inspect.Parameter.VAR_POSITIONAL:
+            return f"{each.name}[{position - index}]"
+        if index == position:
+            return each.name
+    return f"argument {position}"
 
 
 def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:
@@ -70,7 +102,7 @@ def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:
 
 
 def _opened(value: Any) -> Any:
-    while (_package(value), type(value).__name__) in _OPENED:
+    while _kind(value) in _OPENED:
         inside = getattr(value, "__wrapped__", None)
         if inside is None:
             break
@@ -78,8 +110,9 @@ def _opened(value: Any) -> Any:
     return value
 
 
-def _package(value: Any) -> str:
-    return str(type(value).__module__).partition(".")[0]
+def _kind(value: Any) -> tuple[str, str]:
+    """The package and the name of a value's class."""
+    return str(type(value).__module__).partition(".")[0], type(value).__name__
 
 
 def _is_jitted(value: Any) -> bool:

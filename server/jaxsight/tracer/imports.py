@@ -13,23 +13,24 @@ import importlib
 import importlib.util
 import itertools
 import logging
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
-from jaxsight.tracer import effects
+from jaxsight.tracer import effects, origins, reads
 from jaxsight.tracer.effects import Effects
+from jaxsight.tracer.footprint import Footprint
 from jaxsight.tracer.overlay import Finder, Loader, Texts, Version
 from jaxsight.tracer.recorder import CancelledByServer
 
 logger = logging.getLogger(__name__)
 
-_INSTALLED = frozenset({"site-packages", "dist-packages"})
-
 _import = builtins.__import__
+_import_module = importlib.import_module
 
 Edges = dict[str, int]
 """Modules of the project by name, each with the serial of the import that was seen."""
@@ -46,6 +47,10 @@ class Loaded:
     imports: Edges = field(default_factory=dict)
     jax: bool = False
     """Whether importing it imports JAX."""
+    footprint: Footprint | None = None
+    """What it held when it had been imported."""
+    reads: reads.Reads = field(default_factory=reads.Reads)
+    """Files that it read when it was imported."""
 
 
 @dataclass(slots=True)
@@ -55,7 +60,17 @@ class _Running:
     module: ModuleType
     serial: int
     full: ModuleType | None
+    installed: bool = False
+    """Whether the file is one of an installed package: then others of the package take what Python imports."""
     full_in_place: bool = False
+    begin: Callable[[], None] | None = None
+    """Executes the file's chunks, which the first import of it does."""
+    whole: bool = False
+    """Whether the slice has all that the module would bind."""
+
+
+class WantsWhole(CancelledByServer):
+    """Unwinds a request whose slice lacks what another module takes from the file."""
 
 
 class Imports:
@@ -72,6 +87,10 @@ class Imports:
         """Modules whose effects the running file has had."""
         self.jax = False
         """Whether the running file has imported JAX."""
+        self.wanted = ""
+        """Who wants more of the running file than its slice has; user code may have caught the exception that says so."""
+        self.arrived: Callable[[], None] = lambda: None
+        """Called when code of the project has imported what was not loaded."""
         self._roots: tuple[str, ...] = ()
         self._running: _Running | None = None
         self._importing: list[str] = []
@@ -92,7 +111,11 @@ class Imports:
             if name not in seen and loaded is not None:
                 seen.add(name)
                 todo += loaded.imports
-        return {path for name in seen for path in self.loaded[name].versions}
+        return {
+            path
+            for loaded in map(self.loaded.__getitem__, seen)
+            for path in (*loaded.versions, *loaded.reads)
+        }
 
     def current(self, edges: Mapping[str, int]) -> bool:
         """Whether these modules are still the ones that were imported then."""
@@ -104,22 +127,79 @@ class Imports:
         name = module.__name__
         moved = self._roots != tuple(roots)
         self._roots = tuple(roots)
-        self.files, self.used, self.applied, self.jax = set(), {}, set(), False
+        self.files, self.used, self.applied, self.jax, self.wanted = set(), {}, set(), False, ""
         serial = -1 - abs(hash((id(module), self.texts.version(file))))
-        self._running = _Running(module, serial, None)
+        self._running = _Running(module, serial, None, installed=not self._is_project(file))
         self._unload_stale(moved)
         self._running.full = sys.modules.get(name)
+        parent, _, last = name.rpartition(".")
+        around = vars(sys.modules[parent]) if parent in sys.modules else {}
+        as_attribute = around.get(last)
         sys.modules[name] = module
         builtins.__import__ = self._follow
+        importlib.import_module = self._follow_import_module
         try:
             yield
         finally:
             builtins.__import__ = _import
+            importlib.import_module = _import_module
             full, self._running = self._running.full, None
             self._importing.clear()
             sys.modules.pop(name, None)
             if full is not None:
                 sys.modules[name] = full
+            around = vars(sys.modules[parent]) if parent in sys.modules else {}
+            if around.get(last) is module:
+                del around[last]
+                if (standing := full or as_attribute) is not None:
+                    around[last] = standing
+
+    @contextlib.contextmanager
+    def importing(self, begin: Callable[[], None], whole: bool) -> Iterator[None]:
+        """While the running file is being imported: `begin` executes it, when it or a package around it wants that."""
+        running = self._running
+        assert running is not None
+        running.begin, running.whole = begin, whole
+        try:
+            yield
+        finally:
+            running.begin = None
+
+    def namespaces(self) -> list[dict[str, Any]]:
+        """The names of the project's modules."""
+        return [vars(sys.modules[name]) for name in self.loaded if name in sys.modules]
+
+    def can_find(self, missing: str) -> bool:
+        """Whether a module or file that was missing is there now."""
+        if PurePath(missing).is_absolute():
+            return os.path.exists(missing)  # noqa: PTH110 - for every failed chunk at every request
+        if missing in sys.modules or any(
+            part not in sys.modules for part in _prefixes(missing)[:-1]
+        ):
+            return missing in sys.modules
+        parent = missing.rpartition(".")[0]
+        path = getattr(sys.modules[parent], "__path__", None) if parent else None
+        try:
+            return self._finder.find_spec(missing, path) is not None
+        except (ImportError, ValueError):
+            return False
+
+    def renew(self) -> None:
+        """Unload the project's modules that something has changed since they were imported, and those that import them.
+
+        So are those that would not be found now, before the file's statements have changed the path.
+        """
+        changed = {
+            name
+            for name, loaded in self.loaded.items()
+            if loaded.footprint is None
+            or not loaded.footprint.holds()
+            or self._is_elsewhere(name, loaded.path)
+        }
+        for name in changed:
+            self._unload(name, edited=False)
+        self._unload_importers("")
+        importlib.invalidate_caches()
 
     def import_package(self, package: str, folder: str, used: Edges) -> None:
         """Import the package around the running file. One that fails is replaced by an empty one that leads to its modules:
@@ -163,16 +243,26 @@ class Imports:
         own = self._running.module.__name__ if self._running is not None else ""
         versions = {path for loaded in self.loaded.values() for path in loaded.versions}
         now = {path: self.texts.version(path) for path in versions}
+        elsewhere = {
+            name.partition(".")[0]
+            for name, loaded in self.loaded.items()
+            if moved and self._is_elsewhere(name, loaded.path)
+        }
         stale = {
             name
             for name, loaded in self.loaded.items()
             if any(now[path] != version for path, version in loaded.versions.items())
-            or (moved and "." not in name and self._found_at(name) != loaded.path)
+            or name.partition(".")[0] in elsewhere
+            or not loaded.reads.current()
         }
         if stale or moved:
             importlib.invalidate_caches()
         for name in stale:
             self._unload(name)
+        self._unload_importers(own)
+
+    def _unload_importers(self, own: str) -> None:
+        """Unload what imports modules that are gone; packages around the file `own` may keep what they have of it."""
         while fallen := [
             name
             for name, loaded in self.loaded.items()
@@ -185,19 +275,40 @@ class Imports:
             for name in fallen:
                 self._unload(name)
 
-    def _unload(self, name: str) -> None:
+    def _unload(self, name: str, *, edited: bool = True) -> None:
         loaded = self.loaded.pop(name)
-        self._edited.update(loaded.versions)
+        if edited:
+            self._edited.update(loaded.versions)
         self._effects.pop(name, None)
         module = sys.modules.pop(name, None)
+        # Folders without `__init__.py` ask the package around them where they are.
+        for below in [each for each in sys.modules if each.startswith(f"{name}.")]:
+            if vars(sys.modules[below]).get("__file__") is None:
+                del sys.modules[below]
         parent, _, last = name.rpartition(".")
         names = vars(sys.modules[parent]) if parent in sys.modules else {}
         if module is not None and names.get(last) is module:
             del names[last]
 
-    def _found_at(self, name: str) -> str | None:
-        spec = self._finder.find_spec(name, None)
-        return None if spec is None else spec.origin
+    def _is_elsewhere(self, name: str, path: str) -> bool:
+        """Whether the name of a module now leads to another file; where its package is a module, that one is asked."""
+        packages = _prefixes(name)
+        if any(each in self.loaded for each in packages[:-1]):
+            return False
+        # A package without a module is a folder, found for each import: none but its own path knows where.
+        spec, folders = None, None
+        for each in packages:
+            try:
+                spec = self._finder.find_spec(each, folders)
+            except KeyError:
+                # Python finds a folder without `__init__.py` through the package around it, which
+                # is not loaded now (`_NamespacePath` of importlib).
+                return True
+            if spec is None:
+                sys.modules.pop(each, None)
+                return True
+            folders = spec.submodule_search_locations
+        return spec is None or spec.origin != path
 
     def _execute(self, loader: Loader, module: ModuleType) -> None:
         name, path = module.__name__, loader.path
@@ -210,7 +321,8 @@ class Imports:
                 setattr(module, child.rpartition(".")[2], sys.modules[child])
         self._importing.append(name)
         try:
-            loader.run(module)
+            with reads.recording(loaded.reads):
+                loader.run(module)
         except BaseException:
             if self.loaded.get(name) is loaded:
                 del self.loaded[name]
@@ -218,6 +330,7 @@ class Imports:
         finally:
             if name in self._importing:
                 self._importing.remove(name)
+        loaded.footprint = Footprint([vars(module)], {name})
 
     def _follow(
         self,
@@ -229,13 +342,27 @@ class Imports:
     ) -> ModuleType:
         """Stands in for `__import__` while a file runs."""
         arguments = (name, globals, locals, fromlist, level)
+        return self._followed(arguments, sys._getframe(1).f_code.co_filename)
+
+    def _follow_import_module(self, name: str, package: str | None = None) -> ModuleType:
+        """Stands in for `importlib.import_module` while a file runs."""
+        absolute = importlib.util.resolve_name(name, package)
+        frame = sys._getframe(1)
+        # With a name asked of it, `__import__` gives the module itself and not the package around it.
+        arguments = (absolute, frame.f_globals, None, ("__name__",), 0)
+        return self._followed(arguments, frame.f_code.co_filename)
+
+    def _followed(self, arguments: Any, code_file: str) -> ModuleType:
+        name, globals, _, fromlist, level = arguments
         importer = globals.get("__name__", "") if globals is not None else ""
-        code_file = sys._getframe(1).f_code.co_filename
         loaded = None
+        running = self._running
         if "§" in code_file:
             edges = self.used.setdefault(code_file, {})
         elif (loaded := self.loaded.get(importer)) is not None:
             edges = loaded.imports
+        elif running is not None and running.installed and not running.full_in_place:
+            edges = {}
         else:
             return _import(*arguments)
         try:
@@ -247,16 +374,33 @@ class Imports:
             explicit = [absolute, *(f"{absolute}.{each}" for each in fromlist)]
         else:
             explicit = list(_prefixes(absolute))
+        if loaded is None and "§" not in code_file:
+            # Another installed module: it must not find the slice of one that is traced.
+            wanted = running is not None and running.module.__name__ in explicit
+            with self._full_in_place() if wanted else contextlib.nullcontext():
+                return _import(*arguments)
         jax, self.jax = self.jax, False
         try:
-            if loaded is not None and self._wants_all(absolute, fromlist, explicit):
-                with self._full_in_place():
-                    return self._import(edges, arguments, absolute, explicit)
+            if running is not None and running.module.__name__ in explicit:
+                self._give_running(running)
+                if self._wants_all(absolute, fromlist):
+                    self.wanted = f"{importer} imports {running.module.__name__}"
+                    raise WantsWhole(self.wanted)
             return self._import(edges, arguments, absolute, explicit)
         finally:
             if loaded is not None:
                 loaded.jax |= self.jax
             self.jax |= jax
+
+    def _give_running(self, running: _Running) -> None:
+        """Execute the running file where a package around it is the first to import it."""
+        if running.begin is None or running.full_in_place:
+            return
+        begin, running.begin = running.begin, None
+        begin()
+        parent, _, last = running.module.__name__.rpartition(".")
+        if parent in sys.modules:
+            setattr(sys.modules[parent], last, running.module)
 
     def _import(
         self, edges: Edges, arguments: Any, absolute: str, explicit: Sequence[str]
@@ -271,11 +415,8 @@ class Imports:
             for each in explicit:
                 self._note(edges, each)
         if before is not None:
-            found, _ = effects.since(before)
-            arrived = [each for each in missing if each in sys.modules]
-            if found is not None:
-                self._effects.update(dict.fromkeys(arrived, found))
-            self.applied.update(arrived)
+            self._attribute(effects.since(before)[0], missing)
+            self.arrived()
         for each in touched:
             if each in self._effects and each not in self.applied:
                 self._effects[each].apply()
@@ -283,6 +424,13 @@ class Imports:
         if absolute.partition(".")[0] == "jax":
             self.jax = True
         return module
+
+    def _attribute(self, found: Effects | None, missing: Sequence[str]) -> None:
+        """Remember the effects of an import for the modules that it brought."""
+        arrived = [each for each in missing if each in sys.modules]
+        if found is not None:
+            self._effects.update(dict.fromkeys(arrived, found))
+        self.applied.update(arrived)
 
     def _note(self, edges: Edges, name: str) -> None:
         running = self._running
@@ -302,12 +450,10 @@ class Imports:
             return True
         return hasattr(package, "__path__") and last not in vars(package)
 
-    def _wants_all(
-        self, absolute: str, fromlist: Sequence[str] | None, explicit: Sequence[str]
-    ) -> bool:
+    def _wants_all(self, absolute: str, fromlist: Sequence[str] | None) -> bool:
         """Whether a module imports the running file and wants more of it than the slice has defined so far."""
         running = self._running
-        if running is None or running.full_in_place or running.module.__name__ not in explicit:
+        if running is None or running.full_in_place or running.whole:
             return False
         names = vars(running.module)
         defined = absolute == running.module.__name__ and fromlist
@@ -336,8 +482,11 @@ class Imports:
         half = {each: sys.modules.pop(each) for each in self._importing if each in sys.modules}
         importing, self._importing = self._importing, []
         del sys.modules[name]
+        packages = [each for each in _prefixes(name)[:-1] if each not in sys.modules]
+        before = effects.capture()
         try:
             importlib.import_module(name)
+            self._attribute(effects.since(before)[0], packages)
         finally:
             self._importing = importing
             for each, module in half.items():
@@ -353,7 +502,7 @@ def _lies_in(path: str, root: str) -> bool:
     """Whether a file is under the root, not installed there, nor part of an interpreter's environment there."""
     if not path.startswith(root.rstrip("/\\") + ("\\" if "\\" in root else "/")):
         return False
-    if _INSTALLED.intersection(PurePath(path).relative_to(root).parts):
+    if origins.INSTALLED.intersection(PurePath(path).relative_to(root).parts):
         return False
     return not any(
         path.startswith(prefix) and prefix.startswith(root) and prefix != root

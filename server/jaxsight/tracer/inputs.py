@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -22,8 +23,11 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import protocol
+from jaxsight.tracer.compat import refs
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.find import Found
+from jaxsight.tracer.states import nnx
+from jaxsight.tracer.states.watch import Watch
 
 _EXPRESSION = "<example inputs>"
 
@@ -53,7 +57,29 @@ class _Evaluated:
 
     depends: dict[str, Any]
     leaves: tuple[Any, ...]
-    structure: Any
+    structure: _Structure
+
+
+@dataclass(frozen=True, slots=True)
+class _Structure:
+    """What is left of a pytree without its leaves. What its NNX objects share stays shared."""
+
+    pure: Any
+    split: nnx.Split
+
+    @property
+    def num_leaves(self) -> int:
+        return int(self.pure.num_leaves)
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        value, _ = self.split.merge(jax.tree_util.tree_unflatten(self.pure, leaves))
+        return value
+
+
+def _flatten(value: Any) -> tuple[list[Any], _Structure]:
+    split = nnx.split(value)
+    leaves, pure = jax.tree_util.tree_flatten(split.pure)
+    return leaves, _Structure(pure, nnx.Split(None, split.outer, split.places, split.graph))
 
 
 class Evaluator:
@@ -69,13 +95,15 @@ class Evaluator:
         warned: list[protocol.Warned] = []
         if request.call is not None:
             args, kwargs = self._call(request.call, request, found, namespace)
-            return Inputs(args, kwargs, _named(found, args, kwargs), warned)
+            args = tuple(_varying(arg, found) for arg in args)
+            kwargs = {name: _varying(arg, found) for name, arg in kwargs.items()}
+            return Inputs(args, kwargs, named(found, args, kwargs), warned)
         values = {
-            argument.name: self._value(argument, argument.spec, request, namespace, warned)
+            argument.name: self._value(argument, argument.spec, request, namespace, found, warned)
             for argument in request.arguments
         }
         args, kwargs = _bound(request.function, found, values)
-        return Inputs(args, kwargs, _named(found, args, kwargs), warned)
+        return Inputs(args, kwargs, named(found, args, kwargs), warned)
 
     def _value(
         self,
@@ -83,6 +111,7 @@ class Evaluator:
         spec: protocol.InputSpec,
         request: protocol.Trace,
         namespace: Mapping[str, Any],
+        found: Found,
         warned: list[protocol.Warned],
     ) -> Any:
         match spec:
@@ -96,10 +125,12 @@ class Evaluator:
             case protocol.ValueSpec(source, True):
                 return _literal(source, argument.name)
             case protocol.ValueSpec(source, False):
-                return self._evaluate(source, argument.name, request, namespace)
+                value = self._evaluate(source, argument.name, request, namespace)
+                return _varying(value, found)
             case protocol.TreeSpec(kind, children, keys):
                 parts = [
-                    self._value(argument, part, request, namespace, warned) for part in children
+                    self._value(argument, part, request, namespace, found, warned)
+                    for part in children
                 ]
                 if kind == "dict":
                     names = [_literal(key, argument.name) for key in keys]
@@ -146,15 +177,17 @@ class Evaluator:
             return known.structure.unflatten(known.leaves)
 
         def run() -> Any:
-            return eval(code, scope)
+            with Watch(
+                None, depends
+            ):  # what evaluating it changes in the module is none of the function's doing
+                return eval(code, scope)
 
-        structure: Any
         try:
             leaves, structure = _abstractly(run)
         except Exception:  # noqa: BLE001 - user code
             # Whatever was wrong, it counts only if it is wrong with concrete values too.
             try:
-                leaves, structure = jax.tree_util.tree_flatten(run())
+                leaves, structure = _flatten(run())
             except Exception as error:
                 raise UserError(failure(error, "inputs", argument)) from error
             leaves = [_abstract(leaf) for leaf in leaves]
@@ -174,14 +207,14 @@ class _HoldsTracers(Exception):
     """An object that is no pytree came out of an abstract evaluation: nobody can say what it holds."""
 
 
-def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], Any]:
+def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
     """Leaves and structure of what `run` gives, without computing an array."""
     kept: dict[int, Any] = {}
     structure: Any = None
 
     def arrays() -> list[Any]:
         nonlocal structure
-        leaves, structure = jax.tree_util.tree_flatten(run())
+        leaves, structure = _flatten(run())
         out = []
         for index, leaf in enumerate(leaves):
             if is_array(leaf):
@@ -228,14 +261,63 @@ def _is_set(cell: Any) -> bool:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf of an argument is traced: arrays of JAX and NumPy, abstract ones, tracers."""
+    """Whether a leaf of an argument is traced: arrays of JAX and NumPy, abstract ones, tracers, references."""
     match leaf:
         case jax.Array() | jax.ShapeDtypeStruct() | jax.core.Tracer():
+            return True
+        case _ if refs.is_ref(leaf):
             return True
         case np.ndarray() | np.generic():
             return leaf.dtype != np.dtype(object) and leaf.dtype.kind not in "USMm"
         case _:
             return False
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf is a plain Python number, which `jax.jit` traces as a weakly typed scalar."""
+    return type(leaf) in (bool, int, float, complex)
+
+
+def abstract(leaf: Any) -> Any:
+    """Shape, dtype and weak type of an array or number. Raises `OverflowError` for numbers that no dtype holds."""
+    return jax.eval_shape(lambda value: value, leaf)
+
+
+def _varying(value: Any, found: Found) -> Any:
+    """An expression's value with the numbers in it traced as `jax.jit` traces them.
+
+    A number by itself stays as it is, and so do tuples of integers (a shape, axes), the numbers of equinox modules, and
+    all numbers of functions that a library's own `jit` traces.
+    """
+    if found.jitted or found.wrapper is not None or is_number(value) or _is_sizes(value):
+        return value
+    structure: Any
+    leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=_keeps_numbers)
+    if not any(map(is_number, leaves)):
+        return value
+    try:
+        return structure.unflatten([_varying_leaf(leaf) for leaf in leaves])
+    except Exception:  # noqa: BLE001 - user code: a class that checks its leaves when it is made again
+        return value
+
+
+def _varying_leaf(leaf: Any) -> Any:
+    if not is_number(leaf):
+        return leaf
+    try:
+        return abstract(leaf)
+    except OverflowError:
+        return leaf
+
+
+def _is_sizes(value: Any) -> bool:
+    return type(value) is tuple and all(type(size) is int for size in value)
+
+
+def _keeps_numbers(value: Any) -> bool:
+    modules = sys.modules.get("equinox")
+    module = getattr(modules, "Module", None)
+    return nnx.is_node(value) or (module is not None and isinstance(value, module))
 
 
 def _abstract(leaf: Any) -> Any:
@@ -326,7 +408,7 @@ def _bound(
     return tuple(args), kwargs
 
 
-def _named(found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def named(found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by parameter, defaults too: they matter as much as what was given."""
     signature = _signature(found)
     if signature is None:

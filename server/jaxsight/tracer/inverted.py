@@ -15,9 +15,9 @@ import jax
 
 from jaxsight.interpreters import NotInvertible, inverse
 from jaxsight.tracer.failures import refusal
-from jaxsight.tracer.find import Found
+from jaxsight.tracer.find import Found, parameter
 from jaxsight.tracer.inputs import Inputs, is_array
-from jaxsight.tracer.transforms import Call, parameter
+from jaxsight.tracer.transforms import Call
 
 Key = int | str
 """Which argument: its position, or its keyword."""

@@ -10,15 +10,16 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer import folding, protocol, shown
+from jaxsight.tracer import options, protocol, shown
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 
-_CALLBACK = "the platform for the specified backend"
+_UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
+"""Of what JAX 0.12 raises for a Pallas kernel where it does not know the compute capability."""
 
 LARGEST = 40 * 1024 * 1024
 """Bytes of constants that a program may capture to be compiled: it travels in one frame, in base64."""
@@ -30,36 +31,64 @@ _MOST = 50_000
 _Lowered = TypeVar("_Lowered")
 
 
-def lowered(request: protocol.Lower, traced: Any) -> protocol.Lowered:
+def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.Lowered:
     """Lowers a traced function.
+
+    Args:
+        markers: how many of its first results are not the function's own.
 
     Raises:
         UserError: of stage `lower`: it captures too much, or JAX cannot lower it for the platform.
     """
     _refuse_large(traced)
-    predicted = folding.folds(traced.jaxpr)
+    predicted = options.folds(traced)
     if any(fold.trap for fold in predicted):
         return protocol.Lowered(request.id, request.platform, "", "", folds=predicted)
-    artifact = _lower(lowering.artifact, traced, request.platform)
+    artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
+    if artifact.devices > 1:
+        raise refusal("lower", spanning(artifact.devices), type="SeveralDevices")
+    names = lowering.names(traced)
+    chosen = options.compiler_options(traced)
+    compiled = artifact.bytes + (repr(chosen).encode() if chosen else b"")
     return protocol.Lowered(
         id=request.id,
         platform=request.platform,
-        key=hashlib.sha256(artifact.bytes).hexdigest(),
+        key=hashlib.sha256(compiled).hexdigest(),
         program=base64.b64encode(artifact.bytes).decode("ascii"),
         equations=tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr))),
         folds=predicted,
+        options=chosen,
         constants=tuple(dict.fromkeys(_types(traced.jaxpr))),
         trips=tuple(_trips(jaxprs.open_jaxpr(traced.jaxpr))),
         barriers=tuple(_barriers(jaxprs.open_jaxpr(traced.jaxpr))),
         jaxlib=lowering.JAXLIB,
         stablehlo=artifact.version,
+        parameters=named(names, artifact.kept),
+        donated=named(names, lowering.donated(traced)),
+        results=tuple(results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars), markers)),
     )
+
+
+def results(count: int, markers: int = 0) -> Iterator[str]:
+    """The names of a program's flat results; the first `markers` are state that the function updates."""
+    for index in range(count):
+        yield "updated state" if index < markers else f"result {index - markers}"
+
+
+def named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
+    """The names of some flat inputs; by number where they have none."""
+    return tuple(names[at] if at < len(names) and names[at] else f"argument {at}" for at in inputs)
+
+
+def spanning(devices: int) -> str:
+    """Why a program of several devices is not compiled."""
+    return f"it spans {devices} devices, and only programs for one device are compiled"
 
 
 def stablehlo(request: protocol.Show, traced: Any) -> protocol.Shown:
     """The text of a traced function's StableHLO for a platform, each line linked to its equation. Raises as `lowered` does."""
     _refuse_large(traced)
-    module = _lower(lowering.text, traced, request.platform)
+    module = _lower(lambda: lowering.text(traced, request.platform))
     spans = {each.path: each.span for each in _equations(jaxprs.open_jaxpr(traced.jaxpr))}
     return protocol.Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
@@ -75,16 +104,13 @@ def _refuse_large(traced: Any) -> None:
         )
 
 
-def _lower(how: Callable[[Any, str], _Lowered], traced: Any, platform: str) -> _Lowered:
+def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
     try:
-        return how(traced, platform)
+        return lower()
     except Exception as error:
-        if _CALLBACK in str(error):
-            raise refusal(
-                "lower",
-                "it calls back into Python (`jax.debug.print`, `jax.pure_callback`…), which JAX lowers only for a device that is here",
-                type=type(error).__name__,
-            ) from error
+        if _UNKNOWN_GPU in str(error):
+            which = "Pallas kernels need a target that names the GPU, such as `cuda:h100`"
+            raise refusal("lower", which, type="UnknownGpu") from error
         raise UserError(failure(error, "lower")) from error
 
 

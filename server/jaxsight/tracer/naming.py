@@ -59,7 +59,12 @@ class Naming:
 
     def fits(self, file: str, place: tuple[int, int, int, int], aval: Any) -> bool:
         """Whether the expression at a place had values of this type, as far as it was seen."""
-        return aval in self._by_place.get((file, *place), ())
+        named = protocol.chunk_of(file)
+        if named is None or named["path"] != self.file:
+            return False
+        line, column, end_line, end_column = place
+        first, last = (protocol.line_in_chunk(named, each) for each in (line, end_line))
+        return aval in self._by_place.get((named["chunk"], first, column, last, end_column), ())
 
     @functools.cached_property
     def _by_place(self) -> dict[tuple[str, int, int, int, int], set[Any]]:
@@ -69,10 +74,9 @@ class Naming:
             if (known := self.site(number)) is None:
                 continue
             chunk, site = known
-            file = protocol.chunk_file(self.file, chunk)
             for at in site.places:
                 if at.kind == "expression":
-                    key = (file, at.line, at.column, at.end_line, at.end_column)
+                    key = (chunk, at.line, at.column, at.end_line, at.end_column)
                     found.setdefault(key, set()).update(types)
         return found
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
 from typing import Any
 
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, locations
-from jaxsight.tracer import folding, protocol, shown
+from jaxsight.tracer import options, protocol, shown
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 
@@ -22,7 +28,25 @@ _LOOKED_AT = range(1 << 10, 64 << 20)
 
 def outlined(request: protocol.Outline, traced: Any) -> protocol.Outlined:
     """The program of a traced function."""
-    return protocol.Outlined(request.id, _Teller().program(traced), folding.folds(traced.jaxpr))
+    program = _Teller().program(traced)
+    return protocol.Outlined(request.id, program, options.folds(traced), runtime())
+
+
+def runtime() -> protocol.Runtime:
+    """What the user's programs run on by default; no backend is started to find out, and this process has the CPU's alone."""
+    return protocol.Runtime(
+        jaxlib=lowering.JAXLIB,
+        backend="" if _has_accelerators() else "cpu",
+        machine=f"{sys.platform} {platform.machine().lower()}",
+        flags=os.environ.get("XLA_FLAGS", ""),
+    )
+
+
+@functools.cache
+def _has_accelerators() -> bool:
+    """Whether a plugin for accelerators is installed: https://docs.jax.dev/en/latest/about.html#components-of-the-jax-ecosystem."""
+    plugins = importlib.metadata.entry_points(group="jax_plugins")
+    return bool(plugins) or any(map(importlib.util.find_spec, ("jax_plugins", "libtpu")))
 
 
 class _Teller:

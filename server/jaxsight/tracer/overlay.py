@@ -15,6 +15,9 @@ from importlib.util import decode_source, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from jaxsight import reading
+from jaxsight.tracer import origins, reads
+
 Version = int
 """Names a text: equal texts, equal versions. Line ends and encoding do not count."""
 
@@ -48,7 +51,7 @@ class Texts:
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             known = self._on_disk.get(path)
             if known is None or known[0] != stamp:
-                data = Path(path).read_bytes()
+                data = reading.data(path)
                 known = self._on_disk[path] = (stamp, _version_of_bytes(data))
         except OSError:
             return None
@@ -100,7 +103,17 @@ class Finder(MetaPathFinder):
             and self._is_project(spec.origin)
         ):
             spec.loader = Loader(name, spec.origin, self.texts, self._execute, self._is_stale)
+        if spec is None and origins.asked_by_user(("importlib",)):
+            self._note_missing(name, path)
         return spec
+
+    def _note_missing(self, name: str, path: Sequence[str] | None) -> None:
+        """Where a module of the project would be: it may appear there."""
+        last = name.rpartition(".")[2]
+        for folder in sys.path if path is None else path:
+            base = Path(folder, last)
+            if self._is_project(str(base)):
+                reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
 
     def _found_by_others(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None

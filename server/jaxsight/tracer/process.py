@@ -2,8 +2,9 @@
 
 What shapes the results of a file's own code is in `effects` and comes back when that file is traced again. Here is what
 must only be whole again for the next request: descriptors 0 to 2 and the streams over them, `builtins`, JAX's namespaces,
-loaded modules, signal handlers and timers, hooks, tracing functions, the garbage collector. Left as they are: threads,
-open files, child processes (the server ends those with the process) and state that no later answer depends on.
+loaded modules, signal handlers and timers, hooks, tracing functions, the garbage collector; what `system` names. What cannot
+be undone is told, and `leftovers` keeps it from other files. Open files, and functions that `atexit` would call (a tracer never
+exits that way), are left as they are: no later answer depends on them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import os
 import signal
 import sys
 import threading
-from typing import Any, TextIO
+from types import ModuleType
+from typing import Any, TextIO, TypeGuard
 
-from jaxsight.tracer import effects
+from jaxsight.tracer import effects, origins
 from jaxsight.tracer.boot import private
 from jaxsight.tracer.effects import State
+from jaxsight.tracer.import_path import SliceLoader
+from jaxsight.tracer.libraries import same_objects
+from jaxsight.tracer.system import System
 
 _BUILTINS = vars(builtins)
 
@@ -35,6 +40,8 @@ class Baseline:
         self._state: State = effects.capture()
         self._environ = os.environ
         self._modules = dict(sys.modules)
+        self._listed: list[object] = []
+        """The modules that were loaded when they were looked through last."""
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # As whoever started the server in the background had it. User code raises it as in its own Python.
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,13 +52,20 @@ class Baseline:
         self._trace, self._profile = sys.gettrace(), sys.getprofile()
         self._thread_hook = threading.excepthook
         self._switch_interval = sys.getswitchinterval()
+        self._collector = gc.get_threshold(), gc.get_debug()
+        self._finder_types = {type(each) for each in sys.path_importer_cache.values()}
+        self._system = System()
 
-    def restore(self) -> None:
-        """Bring all of it back. Comes first after user code has run, whatever way that ended."""
+    def restore(self) -> tuple[str, ...]:
+        """Bring all of it back. Comes first after user code has run, whatever way that ended.
+
+        Returns what cannot be brought back, as predicates: `lowered a resource limit`.
+        """
         # Before anything else, and by a method alone: `len` and `isinstance` may be anything now.
         _BUILTINS.update(self._builtins)
         sys.settrace(self._trace)
         sys.setprofile(self._profile)
+        lost = self._system.restore_limits()
         os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
         self._restore_modules()
         self._restore_descriptors()
@@ -63,17 +77,38 @@ class Baseline:
         sys.setswitchinterval(self._switch_interval)
         if not gc.isenabled():
             gc.enable()
+        threshold, debug = self._collector
+        gc.set_threshold(*threshold)
+        gc.set_debug(debug)
         effects.restore(self._state)
+        lost += self._system.restore()
         # What was printed goes on its way before the answer does.
         self._streams["stdout"].flush()
         self._streams["stderr"].flush()
+        return tuple(lost)
 
     def _restore_modules(self) -> None:
-        if not self._modules.items() <= sys.modules.items():
+        if not same_objects(self._listed, sys.modules.values()):
             sys.modules.update(self._modules)
+            loaded: dict[str, object] = dict(sys.modules)
+            for name, module in loaded.items():
+                if module is None:
+                    del sys.modules[name]  # what must not be imported, for one file
+                elif self._modules.get(name) is not module and _is_installed(module):
+                    self._modules[name] = module
+            self._listed = list(sys.modules.values())
         for finder in reversed(self._finders):
             if finder not in sys.meta_path:
                 sys.meta_path.insert(0, finder)
+        # A finder that a library adds when it is imported (`six`) is needed by whoever imports it later.
+        sys.meta_path[:] = [
+            each
+            for each in sys.meta_path
+            if any(each is finder for finder in self._finders) or not _is_hook(each)
+        ]
+        cache = sys.path_importer_cache
+        for folder in [f for f, each in cache.items() if type(each) not in self._finder_types]:
+            del cache[folder]
 
     def _restore_descriptors(self) -> None:
         for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
@@ -104,6 +139,23 @@ _STREAMS = ("stdin", "stdout", "stderr")
 _SYS_HOOKS = ("excepthook", "unraisablehook", "displayhook", "breakpointhook")
 
 _UNCATCHABLE = frozenset({"SIGKILL", "SIGSTOP"})
+
+
+def _is_installed(module: object) -> TypeGuard[ModuleType]:
+    """Whether a module was imported from where packages are installed, to its end: it is there to stay."""
+    spec = getattr(module, "__spec__", None)
+    loader = getattr(spec, "loader", None)
+    if not isinstance(module, ModuleType) or loader is None or isinstance(loader, SliceLoader):
+        return False
+    initializing = getattr(spec, "_initializing", False)
+    return not initializing and origins.of_module(module.__name__) != origins.USER
+
+
+def _is_hook(finder: object) -> bool:
+    """Whether a finder on `sys.meta_path` is one that a file put there: its own, or a library's import hook."""
+    kind = finder if isinstance(finder, type) else type(finder)
+    name = kind.__module__
+    return origins.of_module(name) != origins.LIBRARY or "hook" in name
 
 
 def _stream(descriptor: int) -> TextIO:

@@ -9,7 +9,8 @@ A `Trace` that asks to `sourcerize` is answered by `Shown`, any other one by `Tr
 
 Positions on the wire are Python's own: lines from 1 *within the chunk's text*, columns in UTF-8 bytes. The tracer
 never knows where a chunk stands in its file: an edit that moves a chunk changes nothing here. A chunk is
-compiled under the file name `chunk_file(path, id)`, so every frame, warning and location of JAX leads back to it.
+compiled under the file name `chunk_file(path, id, above)`, so every frame, warning and location of JAX leads back to it; the
+lines of its code are those of the file, for code that asks for them, and the name says how many of them are above the chunk.
 """
 
 from __future__ import annotations
@@ -20,16 +21,35 @@ from dataclasses import dataclass, field
 from jaxsight.tracer.places import Span as Span  # noqa: PLC0414 - part of the protocol
 from jaxsight.tracer.program import Program
 
-VERSION = 9
+VERSION = 12
 """Raised whenever a message changes; a tracer that greets with another version is refused."""
 
-CHUNK_FILE = re.compile(r"(?P<path>[^\n\"'<>]*?)§(?P<chunk>[0-9a-f]{16})")
+_CHUNK = r"§(?P<chunk>[0-9a-f]{16})(?:\+(?P<above>\d+))?"
+CHUNK_FILE = re.compile(rf"(?P<path>[^\n\"'<>]*?){_CHUNK}")
 """Finds `chunk_file` names inside any text (tracebacks, warnings, JAX's messages)."""
+_NAME = re.compile(rf"(?P<path>.*){_CHUNK}", re.DOTALL)
+"""A `chunk_file` name by itself: its path may have any character."""
 
 
-def chunk_file(path: str, chunk: str) -> str:
-    """The file name under which a chunk is compiled: the real path, a section sign, the chunk's id."""
-    return f"{path}§{chunk}"
+def chunk_file(path: str, chunk: str, above: int = 0) -> str:
+    """The file name under which a chunk is compiled: the real path, a section sign, the chunk's id, the lines above it."""
+    return f"{path}§{chunk}+{above}" if above else f"{path}§{chunk}"
+
+
+def chunk_of(name: str) -> re.Match[str] | None:
+    """The parts of the file name under which a chunk was compiled; nothing for another file's name."""
+    return _NAME.fullmatch(name)
+
+
+def real_file(name: str) -> str:
+    """The path of the file that code is in, for the file name that it is compiled under."""
+    found = chunk_of(name)
+    return found["path"] if found is not None else name
+
+
+def line_in_chunk(found: re.Match[str], line: int) -> int:
+    """The line in the chunk, for a line of code under a name whose parts `chunk_of` found."""
+    return line - int(found["above"] or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +65,16 @@ class Chunk:
     key: str
     text: str
     binds: tuple[str, ...] = ()
-    configures: bool = False
-    """It changes the process (`jax.config.update`, `os.environ[...] =`, `sys.path…`)."""
+    executes: bool = False
+    """It does more than bind names to functions, modules and constants, so it must run in its place."""
+    acts: bool = False
+    """It may change anything: what else was executed holds only together with this execution of it."""
+    needed: bool = True
+    """The function needs it by name. What others raise is a caveat, not a failure."""
+    unlimited: bool = False
+    """It may take as long as the request may."""
+    above: int = 0
+    """The lines above it in the file. They are in the `key` only where the code of the slice may ask for its lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +152,9 @@ class Sourcerize:
     """Jitted functions written out where they are called."""
     scopes: bool = False
     """`jax.named_scope` around what was computed under one."""
+    derivatives: str = ""
+    """Which rules of custom derivatives are written: those of three orders (`exact`), of one (`first`), or none (`primal`). The setting
+    `sourcerize.derivatives` when it is empty."""
 
 
 MAPPED_SIZE = 8
@@ -150,10 +181,18 @@ class Trace:
     """A doctest call, e.g. `f(jnp.ones(3), n=2)`: evaluated for its arguments instead of `arguments`."""
     sourcerize: Sourcerize | None = None
     """Write the function as source instead of telling about it."""
+    patience: float = 5.0
+    """Seconds that a chunk may take which is neither `needed` nor `unlimited`; it is left out then."""
+    whole: bool = False
+    """Nothing of the module is left out that other modules might look up in it."""
 
 
 JAXPR = "jaxpr"
 STABLEHLO = "stablehlo"
+PROGRAM = "program"
+"""The jaxpr without lines of files, and digests of the arrays that it captures: equal for equal programs."""
+CONSTANT = "constant "
+"""How a line with such a digest begins."""
 
 _SCOPE = re.compile(r"eq\[([^\]]*)\]")
 
@@ -188,6 +227,8 @@ class Lower:
     id: int
     trace: int
     platform: str
+    capability: str = ""
+    """The compute capability of the GPU (`9.0`), which Pallas kernels are made for; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +250,24 @@ class Compare:
     trace: int
     other: int
     run: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Import `file` whole under the name `module`, and give the program of each of `functions`, whose chunks do not count.
+
+    A process of its own answers it, by `Imported`, or by `Failed` when the import raises.
+    """
+
+    id: int
+    file: str
+    module: str
+    root: str
+    functions: tuple[Trace, ...]
+    lines: tuple[tuple[int, int], ...] = ()
+    """First and last lines (from 1) of the top-level statements to run; all of them when it is empty."""
+    deadline: float = 60.0
+    """Seconds after which the process writes where it is to its output, and ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +353,8 @@ class Frame:
 class Failure:
     """An exception of user code. `type` is the class's qualified name, `bases` the names of its superclasses.
 
-    `stage`: `execute` (a chunk), `find` (the function is not there or cannot be traced: `async`, generator), `inputs`
+    `stage`: `execute` (a chunk), `whole` (another module takes names from this one that were not sent: ask again with the whole
+    module), `find` (the function is not there or cannot be traced: `async`, generator), `inputs`
     (an example input did not evaluate: `argument` names it), `trace`, `sourcerize` (what was traced cannot be written as source, or
     what was written is not the same program: the message says where), `view` (an interpreter of the user's). Frames run from the outermost to the innermost; those of
     JAX and of the tracer itself are left out.
@@ -317,6 +377,17 @@ class Warned:
     category: str
     message: str
     span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """A statement of the module that was not run as importing the module would run it, so that the answer may differ.
+
+    `reason` is one clause about chunk `chunk`: `raised ValueError: …`, `was stopped after 5 s`.
+    """
+
+    chunk: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +429,12 @@ class Traced:
     reused: tuple[Reused, ...] = ()
     views: tuple[str, ...] = ()
     """The interpreters that packages register in this environment: what `Show` can give besides."""
+    caveats: tuple[Caveat, ...] = ()
+    """Statements that did not run to their end."""
+    updates: tuple[str, ...] = ()
+    """What the function updates in place, by the names of its parameters and globals (`model`, `self.count`): outputs too."""
+    left_out: tuple[str, ...] = ()
+    """Those of `updates` that are not outputs: what is no array, or what a library's `jit` drops."""
 
 
 FOLDED_LINES = 40
@@ -374,11 +451,39 @@ class Failed:
     modules: tuple[str, ...] = ()
     executed: int = 0
     reused: tuple[Reused, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """This process cannot answer request `id` as a fresh one would: what another file, or an earlier text, did in it cannot be undone.
+
+    The supervisor replaces the process and asks the new one; nobody else sees this message.
+    """
+
+    id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A function of an imported file: its program (`PROGRAM`), or why there is none."""
+
+    program: str = ""
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A file was imported. `functions` are in the order of the request."""
+
+    id: int
+    functions: tuple[Made, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +534,8 @@ class Lowered:
     program: str
     equations: tuple[Equation, ...] = ()
     folds: tuple[Fold, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    """The compiler options of the user's `jax.jit` that hold for every target; part of `key`."""
     constants: tuple[str, ...] = ()
     """Types of the arrays that the program captures, as HLO writes them."""
     barriers: tuple[str, ...] = ()
@@ -438,6 +545,12 @@ class Lowered:
     jaxlib: str = ""
     stablehlo: str = ""
     """The StableHLO version of the artifact."""
+    parameters: tuple[str, ...] = ()
+    """The program's parameters by name (`x`, `params['w']`): the function's inputs but for those that it does not use."""
+    donated: tuple[str, ...] = ()
+    """The names of the inputs whose buffers are donated."""
+    results: tuple[str, ...] = ()
+    """The program's results by name: `result 0`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,15 +567,50 @@ class Shown:
     reused: tuple[Reused, ...] = ()
     companion: str = ""
     """The file of arrays that written source reads from beside it, in base64; empty where there is none."""
+    ran: tuple[str, ...] = ()
+    """How written source was run beside the original, with equal results: `eagerly`, `under jit`,
+    `under grad`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What compiles and runs programs by default where the tracer is."""
+
+    jaxlib: str = ""
+    backend: str = ""
+    """`cpu`; empty where an accelerator may be used."""
+    machine: str = ""
+    """The system and its processor: `linux x86_64`."""
+    flags: str = ""
+    """XLA's flags of the environment (`XLA_FLAGS`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlined:
-    """A traced program as plain data, and what XLA would fold of it."""
+    """A traced program as plain data, what XLA would fold of it, and what it would run on."""
 
     id: int
     program: Program
     folds: tuple[Fold, ...] = ()
+    runtime: Runtime = field(default=Runtime())
+
+
+@dataclass(frozen=True, slots=True)
+class Miscompiled:
+    """What the CPU compiler of `jaxlib` computes wrongly of a function: `usual` at index `at` of a result, and `second` without library fusions.
+
+    `difference` is the largest one, as a multiple of the root mean square of `second`'s result.
+    """
+
+    jaxlib: str
+    result: str
+    """`result 0`, `the gradient of x`."""
+    at: tuple[int, ...]
+    usual: str
+    second: str
+    difference: float
+    options: str
+    """Compiler options of `second`, as Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,10 +626,24 @@ class Compared:
     exact: bool = False
     gradients: int = 0
     nonfinite: tuple[int, int] = (0, 0)
+    miscompiled: Miscompiled | None = None
+    """What is wrong with the first of the two as it is compiled; the comparison then says nothing about the second."""
 
 
 Request = Trace | Show | Lower | Outline | Compare
 """What is answered by one message."""
 
-ToTracer = Request | Overlay | Cancel
-FromTracer = Hello | Stage | Traced | Failed | Cancelled | Shown | Lowered | Outlined | Compared
+ToTracer = Request | Overlay | Cancel | Import
+FromTracer = (
+    Hello
+    | Stage
+    | Traced
+    | Failed
+    | Cancelled
+    | Spoiled
+    | Shown
+    | Lowered
+    | Outlined
+    | Compared
+    | Imported
+)

@@ -256,6 +256,8 @@ class Recorder:
         if kind == _IGNORED:
             return value
         trace = traces.current()
+        if trace is None:
+            return value
         if self._trace() is not trace:
             self._enter(trace)
         context = self._current

@@ -6,17 +6,24 @@ stage `internal`), with the traceback on the output.
 
 from __future__ import annotations
 
+import contextvars
 import gc
+import importlib
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import jax
 
 from jaxsight.interpreters import views
+from jaxsight.tracer import reads
 from jaxsight.tracer.failures import UserError, failure
 from jaxsight.tracer.imports import Imports
+from jaxsight.tracer.leftovers import Leftovers, Spoilt
+from jaxsight.tracer.patches import Patches
 from jaxsight.tracer.process import Baseline
 from jaxsight.tracer.protocol import (
     Cancelled,
@@ -30,10 +37,12 @@ from jaxsight.tracer.protocol import (
     Reused,
     Show,
     Shown,
+    Spoiled,
     Stage,
     Trace,
     Traced,
 )
+from jaxsight.tracer.reads import Reads
 from jaxsight.tracer.recorder import CancelledByServer, Observed
 from jaxsight.tracer.serve import Line
 from jaxsight.tracer.tracing import Tracing
@@ -48,6 +57,12 @@ HOUSEKEEPING = 128
 class that a jitted helper takes); emptying them costs about 20 ms, and the next trace as much again.
 """
 
+TRACES = 64
+"""Traces whose world is remembered: more than are kept."""
+
+About = TypeVar("About", Show, Lower, Outline, Compare)
+Answered = TypeVar("Answered", Show, Lower, Outline, Compare, Trace)
+
 
 class Tracer:
     """All that the process keeps between requests."""
@@ -57,10 +72,17 @@ class Tracer:
         self._imports = Imports()
         self._worlds = Worlds(self._imports)
         self._tracing = Tracing()
+        self._leftovers = Leftovers()
+        self._traced_in: dict[int, ref[World]] = {}
+        """The worlds of traces that may still be asked for, by their requests' ids."""
+        self._reads: WeakKeyDictionary[World, Reads] = WeakKeyDictionary()
+        """What each file read while its statements ran."""
         self._edits = 0
+        reads.watch()
         if line.requests.empty():
             _warm_up()
             gc.collect()
+        self._patches = Patches(self._imports, self._leftovers)
         gc.freeze()  # JAX is here to stay: collections need not look at it
         gc.enable()
         self._baseline = Baseline()
@@ -72,16 +94,47 @@ class Tracer:
                 case Overlay(path, text):
                     self._imports.texts.put(path, text)
                 case Show() as request:
-                    self._line.send(self._show(request))
+                    self._line.send(self._about(self._show, request))
                 case Lower() as request:
-                    self._line.send(self._lower(request))
+                    self._line.send(self._about(self._lower, request))
                 case Outline() as request:
-                    self._line.send(self._outline(request))
+                    self._line.send(self._about(self._outline, request))
+                case Compare(run=Trace(file=file)) as request:
+                    self._line.send(self._apart(self._compare, request, file))
                 case Compare() as request:
-                    self._line.send(self._compare(request))
+                    self._line.send(self._about(self._compare, request))
                 case Trace() as request:
-                    self._line.send(self._trace(request))
+                    self._line.send(self._apart(self._trace, request, request.file))
                     self._keep_house()
+
+    def _about(self, answer: Callable[[About], FromTracer], request: About) -> FromTracer:
+        """Answer a request about a trace that is kept, with what its file changed in libraries in place."""
+        known = self._traced_in.get(request.trace)
+        world = known() if known is not None else None
+        self._patches.enter(world)
+        try:
+            return self._apart(answer, request, world.file if world is not None else "")
+        finally:
+            self._patches.leave(world)
+
+    def _apart(
+        self, answer: Callable[[Answered], FromTracer], request: Answered, file: str
+    ) -> FromTracer:
+        """Answer a request in a context of its own: variables that it sets go with it. One that needs a fresh process says so."""
+        try:
+            self._leftovers.begin(file)
+            return contextvars.copy_context().run(answer, request)
+        except Spoilt as spoilt:
+            return Spoiled(request.id, str(spoilt))
+
+    def _restore(self, request: Trace | None = None, world: World | None = None) -> None:
+        """Make the process whole after a request, for a file or about what is kept of one, and note what cannot be undone."""
+        lost = self._baseline.restore()
+        if request is not None and world is not None:
+            lost += self._patches.end(world, request.chunks)
+        if request is None or request.function:
+            # A spare that imports for nobody in particular has no file to blame.
+            self._leftovers.end(lost)
 
     def _keep_house(self) -> None:
         if self._edits >= HOUSEKEEPING and self._line.requests.empty():
@@ -110,7 +163,7 @@ class Tracer:
             logger.exception("a trace could not be lowered")
             return Failed(request.id, failure(error, "lower"))
         finally:
-            self._baseline.restore()
+            self._restore()
             self._line.finish()
 
     def _outline(self, request: Outline) -> FromTracer:
@@ -130,27 +183,39 @@ class Tracer:
             if request.run is None:
                 return self._tracing.compare(request)
             with self._worlds.running(request.run) as world:
-                world.recorder.cancelled = False
-                world.prepare(request.run, self._imports)
-                return self._tracing.compare_with_values(
-                    request, request.run, world.namespace, world.recorder
-                )
+                try:
+                    world.recorder.cancelled = False
+                    self._prepare(request.run, world)
+                    return self._tracing.compare_with_values(
+                        request, request.run, world.namespace, world.recorder
+                    )
+                finally:
+                    self._restore(request.run, world)
         except CancelledByServer:
             return Cancelled(request.id)
         except UserError as error:
             return Failed(request.id, error.failure)
+        except Spoilt:
+            raise
         except (
             BaseException
         ) as error:  # what runs may be of user code: derivatives' rules, lowering's
             logger.exception("two traces could not be compared")
             return Failed(request.id, failure(error, "compare"))
         finally:
-            self._baseline.restore()
+            self._restore()
             self._line.finish()
 
     def _trace(self, request: Trace) -> FromTracer:
+        answer = self._traced_or_failed(request)
+        if wanted := self._imports.wanted:
+            return Failed(request.id, Failure("whole", "ImportError", wanted))
+        return answer
+
+    def _traced_or_failed(self, request: Trace) -> FromTracer:
         at = "execute"
         world: World | None = None
+        read = Reads()
 
         def stage(name: str, detail: str = "") -> None:
             nonlocal at
@@ -165,16 +230,19 @@ class Tracer:
                     world.recorder.cancelled = False
                     self._line.on_cancel(world.cancel)
                     stage(at)
-                    return self._traced(request, world, stage)
+                    with reads.recording(read):
+                        return self._traced(request, world, read, stage)
                 finally:
                     # Before all else: the rest must not run on what user code made of `builtins`.
-                    self._baseline.restore()
+                    self._restore(request, world)
                     self._line.finish()
                     self._edits += world.executed > 0
         except CancelledByServer:
             return Cancelled(request.id)
         except UserError as error:
-            return self._failed(request, world, error.failure, error.observed)
+            return self._failed(request, world, read, error.failure, error.observed)
+        except Spoilt:
+            raise
         except (
             BaseException
         ) as error:  # user code may raise anything, SystemExit and KeyboardInterrupt included
@@ -182,13 +250,29 @@ class Tracer:
             if not told.frames:
                 logger.exception("request %s failed", request.id)
                 told = replace(told, stage="internal")
-            return self._failed(request, world, told, None)
+            return self._failed(request, world, read, told, None)
+
+    def _prepare(self, request: Trace, world: World) -> None:
+        """Make the names of the slice; from the beginning when a file that its statements read is another one now."""
+        known = self._reads.setdefault(world, Reads())
+        if not known.current():
+            importlib.invalidate_caches()
+            world.outdate()
+            known.clear()
+        self._patches.begin(world, request.chunks)
+        with reads.recording(known):
+            world.prepare(request, self._imports)
+
+    def _modules(self, world: World, read: Reads) -> tuple[str, ...]:
+        """The files that an answer stands and falls with: those imported, and those read."""
+        known = self._reads.get(world, Reads())
+        return tuple(sorted({*world.files(self._imports), *known, *read}))
 
     def _traced(
-        self, request: Trace, world: World, stage: Callable[[str, str], None]
+        self, request: Trace, world: World, read: Reads, stage: Callable[[str, str], None]
     ) -> Traced | Shown:
         begin = time.perf_counter()
-        world.prepare(request, self._imports)
+        self._prepare(request, world)
         seconds = time.perf_counter() - begin
         # The chunks as they were executed: with other ids than asked for, where a text changed and its meaning did not.
         executed = replace(request, chunks=world.chunks)
@@ -199,19 +283,29 @@ class Tracer:
             world.note_imports(self._imports)
             return replace(written, reused=_reused(request, world))
         traced = self._tracing.trace(executed, world.namespace, world.recorder, stage)
+        self._traced_in[request.id] = ref(world)
+        while len(self._traced_in) > TRACES:
+            del self._traced_in[next(iter(self._traced_in))]
         world.note_imports(self._imports)
         return replace(
             traced,
-            modules=world.files(self._imports),
+            modules=self._modules(world, read),
             seconds=(("execute", seconds), *traced.seconds),
             warnings=tuple(dict.fromkeys((*world.warnings, *traced.warnings))),
             executed=world.executed,
             reused=_reused(request, world),
+            caveats=world.caveats,
         )
 
     def _failed(
-        self, request: Trace, world: World | None, told: Failure, observed: Observed | None
+        self,
+        request: Trace,
+        world: World | None,
+        read: Reads,
+        told: Failure,
+        observed: Observed | None,
     ) -> Failed:
+        self._leftovers.doubt(told)
         if world is None:
             return Failed(request.id, told)
         if observed is None:
@@ -221,9 +315,10 @@ class Tracer:
             told,
             seen=observed.seen,
             observations=observed.observations,
-            modules=world.files(self._imports),
+            modules=self._modules(world, read),
             executed=world.executed,
             reused=_reused(request, world),
+            caveats=world.caveats,
         )
 
 

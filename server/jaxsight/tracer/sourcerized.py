@@ -41,8 +41,8 @@ def written(
     """
     # Imported when first needed: few sessions ask for source.
     from jaxsight.interpreters.depth import room_for_nesting
-    from jaxsight.interpreters.same import same_jaxpr
     from jaxsight.sourcerizer import api
+    from jaxsight.sourcerizer.writer import NotTheSame
 
     with room_for_nesting():
         original = _program(call.function, call)
@@ -50,6 +50,9 @@ def written(
             made = _made(call, wanted, naming)
         except CancelledByServer:
             raise
+        except NotTheSame as error:
+            words = f"what was written for {call.about} is not shown: {' '.join(error.why.split())}"
+            raise refusal("sourcerize", words, type="NotTheSame") from error
         except Exception as error:
             words = f"{call.about} cannot be written as source: {_told(error)}"
             raise refusal("sourcerize", words, type=type(error).__name__) from error
@@ -57,7 +60,8 @@ def written(
         try:
             function = api.load(made)
             again = _program(function, call)
-            difference = same_jaxpr(original, again, through_jits=made.inlines)
+            original = made.counterpart(original)
+            difference = made.differs(original, again)
         except CancelledByServer:
             raise
         except Exception as error:
@@ -72,7 +76,14 @@ def written(
         # Written in place of their calls, equations have no counterpart of their own.
         links = () if made.inlines else tuple(dict.fromkeys(_links(original, again, file)))
     count = jaxprs.count(original)
-    return protocol.Shown(request.id, clean(made.text), links, count, companion=_companion(made))
+    return protocol.Shown(
+        request.id,
+        clean(made.text),
+        links,
+        count,
+        companion=_companion(made),
+        ran=made.ran.ways,
+    )
 
 
 def _companion(made: Written) -> str:
@@ -116,7 +127,17 @@ def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
             fits=naming.fits,
         )
 
-    options = Options(style, constants, wanted.shapes, wanted.sources, wanted.inline, wanted.scopes)
+    derivatives: Any = wanted.derivatives or "exact"
+    options = Options(
+        style,
+        constants,
+        wanted.shapes,
+        wanted.sources,
+        wanted.inline,
+        wanted.scopes,
+        derivatives=derivatives,
+        run=True,
+    )
     try:
         return made(options)
     except TooLarge:

@@ -7,13 +7,12 @@ no more than a few traces.
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,17 +21,20 @@ import jax
 
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer import display, protocol, shown
+from jaxsight.tracer import display, protocol, shown, stateful
 from jaxsight.tracer.compared import compared, compared_with_values
-from jaxsight.tracer.compat import jaxprs, leaks, traces
+from jaxsight.tracer.compat import jaxprs, leaks, lowering, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
-from jaxsight.tracer.find import Found, find
-from jaxsight.tracer.inputs import Evaluator, Inputs, is_array
+from jaxsight.tracer.find import find
+from jaxsight.tracer.fingerprint import fingerprint
+from jaxsight.tracer.inputs import Evaluator
 from jaxsight.tracer.lowered import lowered, stablehlo
 from jaxsight.tracer.naming import Naming
 from jaxsight.tracer.outlined import outlined
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.sourcerized import written
+from jaxsight.tracer.stateful import Outcome
+from jaxsight.tracer.states.watch import Watch
 from jaxsight.tracer.transforms import transformed
 from jaxsight.tracer.viewed import viewed
 
@@ -47,15 +49,20 @@ _LEAVES = 40
 
 _WARNINGS = 50
 
-traces.leave_out(str(Path(__file__).resolve().parent))
+traces.leave_out(str(Path(__file__).resolve().parent), protocol.real_file)
 
 
-@dataclass(slots=True)
-class _Outputs:
-    """What the traced function returned besides arrays: the structure, and by leaf what JAX does not carry."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A trace as JAX's `Traced` stage: as it is compiled, and as it is seen, without what only a library's `jit` returns."""
 
-    structure: Any = None
-    kept: dict[int, Any] = field(default_factory=dict)
+    stage: Any
+    seen: Any
+    outcome: Outcome
+
+    @staticmethod
+    def of(stage: Any, outcome: Outcome) -> _Kept:
+        return _Kept(stage, lowering.without_first(stage, outcome.markers), outcome)
 
 
 class Tracing:
@@ -63,7 +70,7 @@ class Tracing:
 
     def __init__(self) -> None:
         self._evaluator = Evaluator()
-        self._traced: OrderedDict[int, Any] = OrderedDict()
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
 
     def trace(
         self,
@@ -83,13 +90,13 @@ class Tracing:
             inputs = self._evaluator.inputs(request, found, namespace)
         stage("trace", "")
         middle = time.perf_counter()
-        outputs = _Outputs()
+        outcome = Outcome()
         error: protocol.Failure | None = None
         reached: list[jaxprs.Reached] = []
         traced: Any = None
         with recorder.tracing() as sites, _warnings(inputs.warnings):
             try:
-                traced = _traced(found, inputs, outputs)
+                traced, outcome = stateful.traced(found, inputs)
             except CancelledByServer:
                 raise
             except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
@@ -101,19 +108,20 @@ class Tracing:
         if error is not None:
             raise UserError(error, recorder.collect(request.chunks, sites, reached))
         end = time.perf_counter()
-        jaxpr = traced.jaxpr
+        kept = _Kept.of(traced, outcome)
+        jaxpr = kept.seen.jaxpr
         equations = jaxprs.count(jaxpr)
         folded = shown.folded(jaxpr, equations)
         observed = recorder.collect(request.chunks, sites, jaxprs.reached(jaxpr))
-        self._traced[request.id] = traced
-        if len(self._traced) > _KEPT:
-            self._traced.popitem(last=False)
+        self._kept[request.id] = kept
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
         return protocol.Traced(
             id=request.id,
             parameters=tuple(
                 (name, clean(display.text(value, _LEAVES))) for name, value in inputs.named.items()
             ),
-            outputs=clean(_outputs(found, traced, outputs)),
+            outputs=clean(_outputs(kept)),
             jaxpr=folded.text,
             folded=folded.folded,
             equations=equations,
@@ -122,6 +130,8 @@ class Tracing:
             observations=observed.observations,
             warnings=tuple(dict.fromkeys(inputs.warnings)),
             views=views.names(),
+            updates=outcome.updates,
+            left_out=outcome.left_out,
             seconds=(
                 ("inputs", middle - begin),
                 ("trace", end - middle),
@@ -146,10 +156,12 @@ class Tracing:
         with recorder.tracing():
             inputs = self._evaluator.inputs(request, found, namespace)
         stage("sourcerize", "")
-        with recorder.tracing() as sites, _warnings(inputs.warnings):
-            naming = recorder.naming = Naming(recorder.site, request.chunks, request.file)
+        watch = Watch(found.call, inputs.named)
+        with recorder.tracing() as sites, _warnings(inputs.warnings), watch:
             try:
-                call = transformed(found, inputs, request.function, wanted.transform)
+                state = stateful.updating(found, inputs)
+                naming = recorder.naming = Naming(recorder.site, request.chunks, request.file)
+                call = transformed(found, inputs, request.function, wanted.transform, state)
                 return written(request, call, wanted, naming)
             except (CancelledByServer, UserError):
                 raise
@@ -161,26 +173,32 @@ class Tracing:
 
     def stored(self, trace: int) -> Any:
         """An earlier trace, as JAX's `Traced` stage. Raises `UserError` when it is no longer kept."""
-        traced = self._traced.get(trace)
-        if traced is None:
+        return self._stored(trace).seen
+
+    def _stored(self, trace: int) -> _Kept:
+        kept = self._kept.get(trace)
+        if kept is None:
             raise refusal("find", f"trace {trace} is no longer kept", type="LookupError")
-        self._traced.move_to_end(trace)
-        return traced
+        self._kept.move_to_end(trace)
+        return kept
 
     def show(self, request: protocol.Show) -> protocol.Shown:
         """The whole jaxpr of an earlier trace, its StableHLO, or what an interpreter makes of it. Raises `UserError` when it is no longer kept."""
-        traced = self.stored(request.trace)
+        kept = self._stored(request.trace)
         match request.what:
             case protocol.JAXPR:
-                return shown.whole(request, traced.jaxpr)
+                return shown.whole(request, kept.seen.jaxpr)
             case protocol.STABLEHLO:
-                return stablehlo(request, traced)
+                return stablehlo(request, kept.stage)
+            case protocol.PROGRAM:
+                return protocol.Shown(request.id, fingerprint(kept.seen.jaxpr))
             case _:
-                return viewed(request, traced.jaxpr)
+                return viewed(request, kept.seen.jaxpr)
 
     def lower(self, request: protocol.Lower) -> protocol.Lowered:
         """An earlier trace in StableHLO. Raises `UserError` when it is no longer kept, or cannot be lowered for the platform."""
-        return lowered(request, self.stored(request.trace))
+        kept = self._stored(request.trace)
+        return lowered(request, kept.stage, kept.outcome.markers)
 
     def compare(self, request: protocol.Compare) -> protocol.Compared:
         """Whether two earlier traces compute the same. Raises `UserError` when one is no longer kept."""
@@ -194,48 +212,16 @@ class Tracing:
         recorder: Recorder,
     ) -> protocol.Compared:
         """Whether what `run` asks for, called with values, gives what an earlier trace computes. Raises `UserError`."""
-        after = self.stored(request.other)
+        after = self._stored(request.other)
         found = find(namespace, run.function)
         with recorder.tracing():
             inputs = self._evaluator.inputs(run, found, namespace)
-        call = getattr(found.call, "__wrapped__", found.call) if found.jitted else found.call
-        return compared_with_values(request, call, inputs, after)
+        call = stateful.with_values(found, inputs)
+        return compared_with_values(request, call, after.seen, after.outcome)
 
     def outline(self, request: protocol.Outline) -> protocol.Outlined:
         """An earlier trace as plain data. Raises `UserError` when it is no longer kept."""
         return outlined(request, self.stored(request.trace))
-
-
-def _traced(found: Found, inputs: Inputs, outputs: _Outputs) -> Any:
-    """JAX's `Traced` stage of the call, from which it can be lowered too."""
-    if found.jitted:
-        return found.call.trace(*inputs.args, **inputs.kwargs)  # type: ignore[attr-defined]
-    leaves, structure = jax.tree_util.tree_flatten((inputs.args, inputs.kwargs))
-    static = {index: leaf for index, leaf in enumerate(leaves) if not is_array(leaf)}
-    count = len(leaves)
-
-    @functools.wraps(found.call, updated=())
-    def call(*args: Any, **kwargs: Any) -> list[Any]:
-        if static:
-            arrays = iter(jax.tree_util.tree_leaves((args, kwargs)))
-            whole = [static[index] if index in static else next(arrays) for index in range(count)]
-            args, kwargs = jax.tree_util.tree_unflatten(structure, whole)
-        given, outputs.structure = jax.tree_util.tree_flatten(found.call(*args, **kwargs))
-        outputs.kept.clear()
-        results = []
-        for index, leaf in enumerate(given):
-            if is_array(leaf) or isinstance(leaf, bool | int | float | complex):
-                results.append(leaf)
-            else:
-                outputs.kept[index] = display.text(leaf)
-        return results
-
-    if static:
-        # Nothing stands where a static leaf was, so that JAX names the arrays as in the user's call.
-        given = [None if index in static else leaf for index, leaf in enumerate(leaves)]
-        args, kwargs = jax.tree_util.tree_unflatten(structure, given)
-        return jax.jit(call).trace(*args, **kwargs)
-    return jax.jit(call).trace(*inputs.args, **inputs.kwargs)
 
 
 def _escaped(request: protocol.Trace, error: Exception, equation: Any) -> protocol.Failure:
@@ -247,14 +233,14 @@ def _escaped(request: protocol.Trace, error: Exception, equation: Any) -> protoc
     return replace(told, frames=(protocol.Frame(request.function, request.file, span.line, span),))
 
 
-def _outputs(found: Found, traced: Any, outputs: _Outputs) -> str:
-    given = [var.aval for var in jaxprs.open_jaxpr(traced.jaxpr).outvars]
-    structure: Any = outputs.structure
-    if found.jitted:
-        structure = jax.tree_util.tree_structure(traced.out_info)
-    arrays = iter(given)
+def _outputs(kept: _Kept) -> str:
+    """The display of what the function returns, without what it updates."""
+    outcome = kept.outcome
+    variables = jaxprs.open_jaxpr(kept.seen.jaxpr).outvars
+    arrays = (var.aval for var in variables[outcome.start : outcome.start + outcome.count])
+    structure = outcome.structure
     leaves = [
-        display.Shown(outputs.kept[index]) if index in outputs.kept else next(arrays)
+        display.Shown(outcome.kept[index]) if index in outcome.kept else next(arrays)
         for index in range(structure.num_leaves)
     ]
     try:

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -18,8 +18,9 @@ import jax.numpy as jnp
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import protocol
 from jaxsight.tracer.failures import refusal
-from jaxsight.tracer.find import Found
+from jaxsight.tracer.find import Found, parameter
 from jaxsight.tracer.inputs import Inputs, is_array
+from jaxsight.tracer.stateful import Stateful
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,24 @@ class Call:
     about: str
 
 
-def transformed(found: Found, inputs: Inputs, function: str, transform: str) -> Call:
+def transformed(
+    found: Found, inputs: Inputs, function: str, transform: str, stateful: Stateful | None = None
+) -> Call:
     """`transform` (one of `protocol.TRANSFORMS`, empty for none) of the function called `function`.
+
+    `stateful` is the function where it updates arrays in place: they are results of it, and of its `jit`. Other
+    transformations are of what it returns.
 
     Raises `UserError` of stage `sourcerize` when there is nothing to differentiate by, or no inverse.
     """
     own = function.rpartition(".")[2]
     name = f"{own}_{transform}" if transform else own
     args, kwargs = inputs.args, inputs.kwargs
+    if stateful is not None and transform in ("", "jit"):
+        found = replace(found, call=stateful.pure)
+        kwargs = {**kwargs, **stateful.extra}
+    elif stateful is not None:
+        found = replace(found, call=_returning(Stateful(found, inputs).pure))
     match transform:
         case "":
             return Call(found.call, args, kwargs, name, function)
@@ -72,6 +83,15 @@ def transformed(found: Found, inputs: Inputs, function: str, transform: str) -> 
             raise refusal("sourcerize", f"there is no transformation {transform}")
 
 
+def _returning(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a function with state beside its result returns."""
+
+    def returning(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)[0]
+
+    return _signed(returning, function)
+
+
 def _differentiable(args: Sequence[Any], function: str) -> list[int]:
     """The positions of the arguments that are floating point throughout, at least one."""
     chosen = [index for index, arg in enumerate(args) if _is_inexact(arg)]
@@ -86,20 +106,6 @@ def _is_inexact(arg: Any) -> bool:
     return bool(leaves) and all(
         is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves
     )
-
-
-def parameter(found: Found, position: int) -> str:
-    """The name of the parameter at a position; `*args` items as `args[1]`."""
-    try:
-        parameters = list(inspect.signature(found.call).parameters.values())
-    except (TypeError, ValueError):
-        return f"argument {position}"
-    for index, parameter in enumerate(parameters):
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            return f"{parameter.name}[{position - index}]"
-        if index == position:
-            return parameter.name
-    return f"argument {position}"
 
 
 def _mapped(leaf: Any) -> Any:

@@ -1,8 +1,10 @@
 """The files as they run in this process: a namespace for each, and what came of every chunk that was executed.
 
 A chunk is executed once for each `key` that the server gives it; after that its bindings and effects are put back
-instead. A request sees the names of its own slice and no others. What a file changed in the process never reaches
-another file. All that is kept is bounded: thousands of edits must not make the process grow.
+instead. That is the same only as long as nothing has changed what it saw: where a chunk that acts must run again, where
+something that runs must come before one that has run, or where a trace changed the module's objects, the world starts over
+with nothing but installed packages left. A request sees the names of its own slice and no others. What a file changed in the
+process never reaches another file. All that is kept is bounded: thousands of edits must not make the process grow.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import functools
 import linecache
 import os
 import sys
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path, PurePath
@@ -24,14 +27,14 @@ from types import CodeType, ModuleType
 from jaxsight.tracer import effects, observer
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.effects import Effects, State
-from jaxsight.tracer.failures import UserError, clean, failure
+from jaxsight.tracer.failures import UserError, clean, failure, one_line
+from jaxsight.tracer.footprint import Footprint
+from jaxsight.tracer.import_path import SliceLoader, import_folders, package_of
 from jaxsight.tracer.imports import Edges, Imports
-from jaxsight.tracer.protocol import Chunk, Trace, Warned, chunk_file
+from jaxsight.tracer.patience import TookTooLong, at_most
+from jaxsight.tracer.protocol import Caveat, Chunk, Trace, Warned, chunk_file
 from jaxsight.tracer.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.tracing import innermost_span
-
-SCRIPTS = "__jaxsight__"
-"""The parent in the names of modules that are in no package."""
 
 WORLDS = 16
 """Files whose results are kept."""
@@ -64,6 +67,12 @@ class Executed:
     """What its code mentions."""
     linked: bool = False
     """Whether `uses` is known."""
+    failed: bool = False
+    """Whether it raised: what needs it by name raises that too."""
+    caveat: str = ""
+    """Why it did not run to its end, as far as that is worth saying."""
+    missing: str = ""
+    """The module or file whose absence made it fail: once that is there it runs again."""
     uses: set[Identity] = field(default_factory=set)
     """The executions that bound those names: it may hold what they made, so it must not outlive them."""
 
@@ -82,24 +91,58 @@ class World:
         """How many chunks of it had to be executed."""
         self.packages: Edges = {}
         """The packages around the file, as imported for the running request."""
-        self._package = _package_of(request)
+        self._package = package_of(request.file, request.module)
         self._records: OrderedDict[Identity, Executed] = OrderedDict()
         self._effects: list[Effects] = []
         self._state: State | None = None
+        self._stopped: set[str] = set()
+        """Chunks, by their ids, that took too long and are left out since."""
+        self._before_trace: Footprint | None = None
+        self.starting_over: Callable[[], None] = lambda: None
+        """Called before all that was executed is forgotten."""
+
+    def outdate(self) -> None:
+        """Have the next request start over."""
+        self._before_trace = None
 
     def prepare(self, request: Trace, imports: Imports) -> None:
         """Make the names of the request's slice what running it would. Raises what user code raises."""
-        if not all(imports.current(record.imports) for record in self._records.values()):
-            self.forget_all()
+        if self._must_start_over(request, imports):
+            self._start_over(imports)
+        self._before_trace = None
+        while True:
+            try:
+                self._prepare(request, imports)
+            except _Again:
+                self._start_over(imports)
+            else:
+                break
+        own = {self.module.__name__, *imports.loaded}
+        self._before_trace = Footprint((self.namespace, *imports.namespaces()), own)
+
+    def _prepare(self, request: Trace, imports: Imports) -> None:
         self._clear_names(request)
-        token = self._import_packages(request, imports)
+        begun = False
+
+        def begin() -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                self._execute(request, imports)
+
+        with imports.importing(begin, request.whole):
+            self._import_packages(request, imports)
+            begin()
+
+    def _execute(self, request: Trace, imports: Imports) -> None:
+        token: tuple[int, ...] = ()
         occurrences: Counter[str] = Counter()
         for chunk in request.chunks:
             identity = (chunk.key, occurrences[chunk.key], token)
             occurrences[chunk.key] += 1
             record = self._records.get(identity)
-            if record is None:
-                record = self._run(chunk, identity, request.future_flags, imports)
+            if record is None or (chunk.needed and record.failed):
+                record = self._run(chunk, identity, request, imports)
             else:
                 self._redo(record, imports)
             self._records[identity] = record
@@ -107,10 +150,41 @@ class World:
             if record.effects is not None:
                 token = (*token, record.effects.serial)
 
+    def _must_start_over(self, request: Trace, imports: Imports) -> bool:
+        """Whether what is to be executed now would see another state than it sees when the module is imported."""
+        if self._before_trace is None or not self._before_trace.holds():
+            return True
+        if not all(imports.current(record.imports) for record in self._records.values()):
+            return True
+        if any(r.missing and imports.can_find(r.missing) for r in self._records.values()):
+            return True
+        executed = {identity[0] for identity in self._records}
+        acted = {identity[0] for identity, record in self._records.items() if record.chunk.acts}
+        if not acted <= {chunk.key for chunk in request.chunks}:
+            return True  # what it did is to be undone
+        last = max((i for i, c in enumerate(request.chunks) if c.acts), default=-1)
+        return bool(acted) and any(
+            chunk.acts or (chunk.executes and index < last)
+            for index, chunk in enumerate(request.chunks)
+            if chunk.key not in executed
+        )
+
+    def _start_over(self, imports: Imports) -> None:
+        """Forget all that was executed, and what it made of the project's other modules."""
+        # First, while what the file changed in modules of the project can still be seen in them.
+        imports.renew()
+        self.starting_over()
+        self.forget_all()
+
     @property
     def chunks(self) -> tuple[Chunk, ...]:
         """The slice's chunks as they were executed."""
         return tuple(record.chunk for record in self.slice)
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What did not run to its end, of the slice's chunks."""
+        return tuple(Caveat(r.chunk.id, r.caveat) for r in self.slice if r.caveat)
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
@@ -181,70 +255,72 @@ class World:
         self.slice = []
         self.executed = 0
         name = self.module.__name__
+        spec = ModuleSpec(
+            name,
+            SliceLoader(name, request.file),
+            origin=request.file,
+            is_package=name == self._package,
+        )
+        spec.has_location = True
         self.namespace.clear()
         self.namespace.update(
             __name__=name,
             __doc__=None,
             __package__=self._package,
-            __loader__=None,
-            __spec__=None,
+            __loader__=spec.loader,
+            __spec__=spec,
             __file__=request.file,
+            __cached__=spec.cached,
             __builtins__=builtins,
         )
         self.namespace[observer.NAME] = self.recorder.record
-        if self._package:
-            folder = str(PurePath(request.file).parent)
-            spec = ModuleSpec(name, None, origin=request.file, is_package=name == self._package)
-            spec.has_location = True
-            if spec.submodule_search_locations is not None:
-                spec.submodule_search_locations.append(folder)
-                self.namespace["__path__"] = spec.submodule_search_locations
-            self.namespace["__spec__"] = spec
+        if spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(str(PurePath(request.file).parent))
+            self.namespace["__path__"] = spec.submodule_search_locations
 
-    def _import_packages(self, request: Trace, imports: Imports) -> tuple[int, ...]:
-        """The packages around the file, outermost first, as importing the file would. Answers the serials of their effects."""
+    def _import_packages(self, request: Trace, imports: Imports) -> None:
+        """The packages around the file, outermost first, as importing the file would."""
         self._state = None
         self.packages = {}
         around = self.module.__name__.split(".")[:-1] if self._package else []
-        if not around:
-            return ()
         parents = list(PurePath(request.file).parents)
         if self._package == self.module.__name__:
             del parents[0]
-        before = effects.capture()
         for depth in range(1, len(around) + 1):
             folder = parents[min(len(around) - depth, len(parents) - 1)]
             imports.import_package(".".join(around[:depth]), str(folder), self.packages)
-        found, self._state = effects.since(before)
-        known = self._known(found)
-        return () if known is None else (known.serial,)
 
-    def _run(
-        self, chunk: Chunk, identity: Identity, future_flags: int, imports: Imports
-    ) -> Executed:
+    def _run(self, chunk: Chunk, identity: Identity, request: Trace, imports: Imports) -> Executed:
         if self.recorder.cancelled:
             raise CancelledByServer
         _, occurrence, token = identity
         # Executions of one key that differ otherwise are observed apart.
         chunk = replace(chunk, key="/".join(map(str, (chunk.key, occurrence, *token))))
-        file = chunk_file(self.file, chunk.id)
-        before = self._state if self._state is not None else effects.capture()
+        file = chunk_file(self.file, chunk.id, chunk.above)
+        # A plain definition changes nothing but its name.
+        plain = not (chunk.executes or chunk.acts or chunk.unlimited)
+        before = self._state if plain or self._state is not None else effects.capture()
         names = dict(self.namespace)
         applied = set(imports.applied)
         jax, imports.jax = imports.jax, False
         record = Executed(chunk, file, {}, (), None, {}, frozenset(), False)
         self.slice.append(record)
         self.executed += 1
-        linecache.cache[file] = (len(chunk.text), None, chunk.text.splitlines(True), file)
-        code = self._compiled(chunk, file, future_flags)
+        # Who asks for the lines of such a file, if anybody, makes Python keep them.
+        linecache.cache[file] = (functools.partial(_as_file, chunk.text, chunk.above),)
+        code = self._compiled(chunk, file, request.future_flags)
         record.names = frozenset(_names(code))
         warned: list[Warned] = []
-        with self.recorder.executing(chunk.id, chunk.key), _warnings(warned):
-            exec(code, self.namespace)  # noqa: S102 - what a tracer is for
-        effects.heed_variables(before, jax)
-        found, self._state = effects.since(before)
+        if chunk.id in self._stopped:
+            record.caveat = f"was stopped after {request.patience:g} s and is left out"
+        else:
+            with self.recorder.executing(chunk.id, chunk.key), _warnings(warned):
+                self._exec(code, record, request.patience)
+        if before is not None and not plain:
+            effects.heed_variables(before, jax)
+            changes, self._state = effects.since(before)
+            record.effects = self._known(changes)
         missing = object()
-        record.effects = self._known(found)
         record.warnings = tuple(warned)
         record.bindings = {
             name: value
@@ -259,16 +335,47 @@ class World:
         imports.jax |= jax
         return record
 
+    def _exec(self, code: CodeType, record: Executed, patience: float) -> None:
+        """Execute a chunk. What a chunk raises that the function does not need by name is a caveat."""
+        chunk = record.chunk
+        if chunk.needed:
+            exec(code, self.namespace)  # noqa: S102 - what a tracer is for
+            return
+        limit = contextlib.nullcontext() if chunk.unlimited else at_most(patience)
+        try:
+            with limit:
+                exec(code, self.namespace)  # noqa: S102
+        except TookTooLong:
+            self._stopped.add(chunk.id)
+            raise _Again from None
+        except (CancelledByServer, _Again):
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
+            record.failed = True
+            record.missing = _missing(error)
+            if not self._follows_from_another(error):
+                record.caveat = f"raised {one_line(error)}"
+
+    def _follows_from_another(self, error: BaseException) -> bool:
+        """Whether a chunk failed for want of a name that another one, which failed before it, would have bound."""
+        return isinstance(error, NameError) and any(
+            error.name in record.chunk.binds for record in self.slice if record.caveat
+        )
+
     def _compiled(self, chunk: Chunk, file: str, future_flags: int) -> CodeType:
         flags = ast.PyCF_ONLY_AST | future_flags
         try:
             try:
-                tree: ast.Module = compile(chunk.text, file, "exec", flags, dont_inherit=True)
+                alone = chunk_file(self.file, chunk.id)
+                tree: ast.Module = compile(chunk.text, alone, "exec", flags, dont_inherit=True)
                 tree = self.recorder.instrument(tree, chunk.id, chunk.key)
+                # Code may ask for its lines: they are the file's.
+                ast.increment_lineno(tree, chunk.above)
                 code: CodeType = compile(tree, file, "exec", future_flags, dont_inherit=True)
             except RecursionError:
                 # Python compiles a text that nests deeper than any tree it takes: go on, not observed.
-                code = compile(chunk.text, file, "exec", future_flags, dont_inherit=True)
+                whole = _as_file(chunk.text, chunk.above)
+                code = compile(whole, file, "exec", future_flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise UserError(failure(error, "execute")) from error
         return code
@@ -302,6 +409,25 @@ class World:
     def _forget_source(self, record: Executed) -> None:
         if all(other.file != record.file for other in self._records.values()):
             linecache.cache.pop(record.file, None)
+
+
+class _Again(Exception):
+    """The world must start over, without a chunk that took too long."""
+
+
+def _as_file(text: str, above: int) -> str:
+    """A chunk's text at its place in a file that is empty otherwise."""
+    return "\n" * above + text
+
+
+def _missing(error: BaseException) -> str:
+    """The module or file whose absence an error is about."""
+    match error:
+        case ModuleNotFoundError(name=str(name)):
+            return name
+        case FileNotFoundError(filename=str(name)):
+            return os.path.abspath(name)  # noqa: PTH100 - relative to where the chunk runs
+    return ""
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -350,7 +476,7 @@ class Worlds:
         while len(self._worlds) > WORLDS:
             self._worlds.popitem(last=False)[1].forget_all()
         self._give_devices(request)
-        folders = _folders(request)
+        folders = import_folders(request.file, request.module, request.root)
         sys.path[:0] = [each for each in folders if each not in sys.path]
         sys.argv[:] = [request.file]
         if Path(request.root).is_dir():
@@ -371,19 +497,3 @@ class Worlds:
         if devices.reset():
             for world in self._worlds.values():
                 world.forget_all()
-
-
-def _package_of(request: Trace) -> str:
-    """`__package__`: empty for a file that is in none."""
-    if PurePath(request.file).name == "__init__.py":
-        return request.module
-    package = request.module.rpartition(".")[0]
-    return "" if package == SCRIPTS else package
-
-
-def _folders(request: Trace) -> list[str]:
-    """What goes onto `sys.path`: the folder of a file that is in no package, the root, and `src` in it."""
-    folders = [] if _package_of(request) else [str(PurePath(request.file).parent)]
-    if request.root:
-        folders += [request.root, str(PurePath(request.root, "src"))]
-    return [each for each in dict.fromkeys(folders) if Path(each).is_dir()]

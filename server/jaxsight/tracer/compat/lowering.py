@@ -1,7 +1,7 @@
 """Lowering with the paths of equations in place of lines of files. Holds for JAX 0.8 to 0.12.
 
 Private API used: `Traced._params` (and `_lojax`, where there is one), `JaxprEqn.replace`, `Jaxpr.replace`, `source_info_util.SourceInfo` and
-`new_name_stack`, the option `jax_traceback_in_locations_limit`, StableHLO's dialect as jaxlib has it.
+`new_name_stack`, the option `jax_traceback_in_locations_limit`, StableHLO's dialect as jaxlib has it, `compile_args["kept_var_idx"]` of a lowering.
 
 Every equation gets the scope `eq[INDEX]`, within an inner jaxpr `eq[NAME.INDEX]` with the part of the path that `jaxprs.inner` gives it. JAX joins
 scopes as it lowers, and XLA as it inlines, so that an operation's name has the whole path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
@@ -10,36 +10,43 @@ scopes as it lowers, and XLA as it inlines, so that an operation's name has the 
 from __future__ import annotations
 
 import copy
+import math
 import re
+import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax._src import source_info_util
 from jaxlib import version
 from jaxlib.mlir.dialects import stablehlo
 
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.compat import absent, jaxprs
 
 JAXLIB: str = version.__version__
 
-_LEFT_ALONE = frozenset({"pallas_call", "core_map", "tpu_custom_call"})
+_LEFT_ALONE = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call"})
 """Primitives whose inner jaxprs become kernels of their own, not operations of the program."""
 
 _ELIDED = 16
 """Elements from which a constant is elided in the text for people."""
 
 _LOCATION = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"')
+_MESH = re.compile(r"sdy\.mesh @[\w.-]+ = <\[(.*?)\]")
+_AXIS = re.compile(r'"=(\d+)')
 _USE = re.compile(r" loc\((#loc\d*)\)")
 _PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A lowered program that travels; `version` is StableHLO's."""
+    """A lowered program that travels; `version` is StableHLO's. `kept` are the function's flat inputs that are its parameters."""
 
     bytes: bytes
     version: str
+    kept: tuple[int, ...] = ()
+    devices: int = 1
+    """How many devices it runs on: partitions times replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +57,80 @@ class Text:
     names: tuple[str, ...]
 
 
-def located(traced: Any) -> Any:
-    """The same traced function, every equation located by its path alone."""
+def located(traced: Any, capability: str = "") -> Any:
+    """The same traced function, every equation located by its path alone, its Pallas kernels for a GPU of a compute capability."""
     placed = copy.copy(traced)
-    placed._params = {**traced._params, "jaxpr": _Placed().closed(traced.jaxpr, "")}
+    placed._params = {**traced._params, "jaxpr": _Placed(capability).closed(traced.jaxpr, "")}
     if hasattr(placed, "_lojax"):
         placed._lojax = None
     return placed
 
 
-def artifact(traced: Any, platform: str) -> Artifact:
+def without_first(traced: Any, count: int) -> Any:
+    """The same traced function without its first results, to be looked at and not to be lowered."""
+    if not count:
+        return traced
+    opened = jaxprs.open_jaxpr(traced.jaxpr)
+    info = opened.debug_info
+    paths = getattr(info, "result_paths", None)
+    if isinstance(paths, tuple):
+        info = info._replace(result_paths=paths[count:])
+    jaxpr = opened.replace(outvars=opened.outvars[count:], debug_info=info)
+    if opened is not traced.jaxpr:
+        jaxpr = traced.jaxpr.replace(jaxpr=jaxpr)
+    seen = copy.copy(traced)
+    seen._params = {**traced._params, "jaxpr": jaxpr}
+    return seen
+
+
+def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
     """StableHLO of a traced function for a platform that need not be here, to be compiled.
+
+    Args:
+        capability: the compute capability of the GPU (`9.0`), which Pallas kernels are made for.
 
     What StableHLO has no stable form for (CHLO, shardings, custom calls with typed attributes) stays in its own, which a jaxlib of another version
     may not read. Raises what JAX raises for programs that it cannot lower for the platform.
     """
-    module = _lower(traced, platform)
+    lowered = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
-    return Artifact(stablehlo.serialize_portable_artifact(module, newest, True), newest)
+    program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
+    return Artifact(program, newest, lowered.kept, _devices(lowered.module))
+
+
+def _devices(module: Any) -> int:
+    """How many devices a module is for; an abstract mesh is in its text alone."""
+    attributes = module.operation.attributes
+    counts = (f"mhlo.num_{what}" for what in ("partitions", "replicas"))
+    assigned = math.prod(int(attributes[name].value) for name in counts if name in attributes)
+    meshes = (_MESH.match(str(each)) for each in module.body.operations)
+    sizes = (math.prod(map(int, _AXIS.findall(mesh[1]))) for mesh in meshes if mesh is not None)
+    return max([assigned, *sizes])
 
 
 def text(traced: Any, platform: str) -> Text:
     """The same to be read. Raises as `artifact` does."""
-    printed = _lower(traced, platform).operation.get_asm(
+    printed = _lower(traced, platform, "").module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
     )
     return _without_locations(printed)
 
 
-def _lower(traced: Any, platform: str) -> Any:
+class _Module(NamedTuple):
+    module: Any
+    kept: tuple[int, ...]
+
+
+def _lower(traced: Any, platform: str, capability: str) -> _Module:
     config: Any = jax.config
     limit = config.values["jax_traceback_in_locations_limit"]
     config.update("jax_traceback_in_locations_limit", 0)
     try:
-        lowered = located(traced).lower(lowering_platforms=(platform,))
-        return lowered.compiler_ir("stablehlo")
+        with absent.clients(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of donations, which are told of with the kernels
+            lowered = located(traced, capability).lower(lowering_platforms=(platform,))
+        kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
+        return _Module(lowered.compiler_ir("stablehlo"), tuple(kept))
     finally:
         config.update("jax_traceback_in_locations_limit", limit)
 
@@ -92,7 +138,8 @@ def _lower(traced: Any, platform: str) -> Any:
 class _Placed:
     """Jaxprs with located equations; what equations share stays shared, which keeps functions of the module single."""
 
-    def __init__(self) -> None:
+    def __init__(self, capability: str) -> None:
+        self._capability = capability
         self._known: dict[tuple[int, str], Any] = {}
 
     def closed(self, jaxpr: Any, label: str) -> Any:
@@ -112,7 +159,9 @@ class _Placed:
     def _equation(self, equation: Any, place: str) -> Any:
         source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{place}]"))
         params = equation.params
-        if params and equation.primitive.name not in _LEFT_ALONE:
+        if equation.primitive.name in _LEFT_ALONE:
+            equation = absent.on_gpu(equation, self._capability)
+        elif params:
             parts = {part.parameter for part in jaxprs.inner(equation)}
             if parts:
                 params = {
@@ -149,6 +198,17 @@ def _without_locations(printed: str) -> Text:
         kept.pop()
         names.pop()
     return Text("\n".join(kept) + "\n", tuple(names))
+
+
+def names(traced: Any) -> tuple[str, ...]:
+    """The flat inputs of a traced function as JAX names them: `x`, `params['w']`; empty where it does not."""
+    told = jaxprs.open_jaxpr(traced.jaxpr).debug_info.arg_names
+    return tuple(name or "" for name in told) if told is not None else ()
+
+
+def compiler_options(traced: Any) -> dict[str, Any]:
+    """The compiler options of the `jax.jit` that was traced."""
+    return dict(traced._params.get("compiler_options_kvs") or ())
 
 
 def donated(traced: Any) -> tuple[int, ...]:

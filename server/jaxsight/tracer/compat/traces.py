@@ -1,17 +1,19 @@
 """What JAX is doing while user code runs: the stack of traces, from the innermost outwards. Holds for JAX 0.8 to 0.12.
 
 Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`, `tracing_eqns`), `BatchTrace.axis_data`,
-`LinearizeTrace.is_vjp` (0.10 on), the local `length` of `lax.scan`, exclusions of `source_info_util`.
+`LinearizeTrace.is_vjp` (0.10 on), the local `length` of `lax.scan`, exclusions of `source_info_util` and `traceback_util`,
+`traceback_util.include_filename`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from jax._src import core, source_info_util
+from jax._src import core, source_info_util, traceback_util
 from jax._src.interpreters.ad import JVPTrace, LinearizeTrace
 from jax._src.interpreters.batching import BatchTrace, BatchTracer
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
@@ -68,7 +70,7 @@ class Situation:
 
 
 def current() -> Any:
-    """The trace that the next operation goes to."""
+    """The trace that the next operation goes to; `None` while JAX 0.12 evaluates a rule of a primitive abstractly."""
     return core.trace_ctx.trace
 
 
@@ -149,6 +151,15 @@ def _loop_frame(skip: int) -> FrameType | None:
     return None
 
 
-def leave_out(path: str) -> None:
-    """Tells JAX that frames of files under `path` are none of the user's."""
+def leave_out(path: str, real: Callable[[str], str]) -> None:
+    """Tell JAX that frames of files under `path` are none of the user's.
+
+    `jax.debug.breakpoint` hands the tracers in all other frames to its callback.
+
+    Args:
+        real: gives the file for a name that code is compiled under, for files that modules exclude.
+    """
     source_info_util.register_exclusion(path)
+    traceback_util.register_exclusion(path)
+    include = traceback_util.include_filename
+    traceback_util.include_filename = lambda filename: include(real(filename))

@@ -1,0 +1,39 @@
+"""References to arrays that are changed in place (`jax.new_ref`). Holds for JAX 0.8 to 0.12.
+
+Private API used: `core.Ref` (`core.MutableArray` before 0.8), the `WriteEffect` and `AccumEffect` of `state.types`, and the input that
+they name: a variable (`input`), or before 0.10 a position (`input_index`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+from jax._src import core
+from jax._src.state import types
+
+from jaxsight.tracer.compat import jaxprs
+
+_REF: Any = getattr(core, "Ref", None) or vars(core)["MutableArray"]
+_WRITES = (types.WriteEffect, types.AccumEffect)
+
+
+def is_ref(value: Any) -> bool:
+    """Whether a value is a reference to a concrete array."""
+    kind = type(value)
+    return issubclass(kind, _REF) and not issubclass(kind, jax.core.Tracer)
+
+
+def written(jaxpr: Any) -> Iterator[int]:
+    """The positions of the references that a jaxpr writes to, among its captured arrays and inputs, in this order."""
+    opened = jaxprs.open_jaxpr(jaxpr)
+    variables = [*opened.constvars, *opened.invars]
+    places = set()
+    for effect in opened.effects:
+        if isinstance(effect, _WRITES):
+            found: Any = getattr(effect, "input", None)
+            if found is None:
+                found = vars(effect)["input_index"]
+            places.add(found if isinstance(found, int) else variables.index(found))
+    yield from sorted(places)

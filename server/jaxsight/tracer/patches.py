@@ -1,0 +1,118 @@
+"""What each file changed in libraries and in modules of the project, put back in place while that file is asked about.
+
+Changes are looked for when statements ran that may make some, which is neither an import nor a plain definition. They belong to
+these statements: when one of them is no longer part of the slice, the file starts over.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary, ref
+
+from jaxsight.tracer import effects
+from jaxsight.tracer.imports import Imports
+from jaxsight.tracer.leftovers import Leftovers
+from jaxsight.tracer.libraries import Changes, Snapshot
+from jaxsight.tracer.protocol import Chunk
+from jaxsight.tracer.worlds import World
+
+_PATCHES = re.compile(r"setattr|patch")
+_ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]", re.MULTILINE)
+"""In a function that is traced, what may change something beyond its own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Patched:
+    changes: Changes
+    keys: frozenset[str]
+    """Of the statements that may have made them."""
+
+
+class Patches:
+    """The changes of all files. At most one file's are in place."""
+
+    def __init__(self, imports: Imports, leftovers: Leftovers) -> None:
+        self._leftovers = leftovers
+        self._snapshot = Snapshot(effects.MODULES)
+        self._by_world: WeakKeyDictionary[World, _Patched] = WeakKeyDictionary()
+        self._ran: WeakKeyDictionary[World, set[str]] = WeakKeyDictionary()
+        imports.arrived = self._snapshot.extend
+
+    def begin(self, world: World, chunks: Iterable[Chunk]) -> None:
+        """Before statements of a file run: put its changes in place, or have it start over."""
+        self._snapshot.extend()
+        world.starting_over = functools.partial(self._start_over, ref(world))
+        patched = self._by_world.get(world)
+        if patched is None:
+            return
+        if not patched.keys <= {chunk.key for chunk in chunks}:
+            world.outdate()
+        patched.changes.redo()
+
+    def _start_over(self, world: ref[World]) -> None:
+        """All statements run again, on libraries as they were."""
+        if (known := world()) is not None:
+            if (patched := self._by_world.pop(known, None)) is not None:
+                patched.changes.undo()
+            self._ran.pop(known, None)
+        self._leftovers.start_over()
+
+    def end(self, world: World, chunks: Iterable[Chunk]) -> tuple[str, ...]:
+        """After a request for a file: take its changes out. Returns what cannot be undone, as predicates."""
+        ran = self._ran.setdefault(world, set())
+        new = [chunk for chunk in chunks if chunk.key not in ran]
+        if len(new) != world.executed:  # some ran once more
+            new = list(chunks)
+        suspects = [chunk for chunk in new if _may_patch(chunk)] if world.executed else []
+        ran.update(chunk.key for chunk in chunks)
+        patched = self._by_world.get(world)
+        if suspects:
+            changes = self._snapshot.changes()
+            keys = frozenset(chunk.key for chunk in suspects)
+            if changes:
+                keys |= patched.keys if patched is not None else frozenset()
+                patched = self._by_world[world] = _Patched(changes, keys)
+        if patched is None:
+            return ()
+        patched.changes.undo()
+        return tuple(patched.changes.lost)
+
+    def enter(self, world: World | None) -> None:
+        """Put a file's changes in place, for what is kept of it."""
+        if world is not None and world in self._by_world:
+            self._by_world[world].changes.redo()
+
+    def leave(self, world: World | None) -> None:
+        """Take them out again."""
+        if world is not None and world in self._by_world:
+            self._by_world[world].changes.undo()
+
+
+def _may_patch(chunk: Chunk) -> bool:
+    """Whether running a statement, or tracing what it defines, may change a module."""
+    if chunk.executes or chunk.acts or _PATCHES.search(chunk.text) is not None:
+        return True
+    return _ASSIGNS.search(chunk.text) is not None and _assigns_beyond(chunk.text)
+
+
+def _assigns_beyond(text: str) -> bool:
+    """Whether functions in a text assign into what they did not get as an argument or make themselves."""
+    own: set[str] = set()
+    changed: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                own.add(name)
+            case (
+                ast.Attribute(ctx=ast.Store() | ast.Del())
+                | ast.Subscript(ctx=ast.Store() | ast.Del())
+            ):
+                root: ast.expr = node
+                while isinstance(root, ast.Attribute | ast.Subscript):
+                    root = root.value
+                changed.add(root.id if isinstance(root, ast.Name) else "")
+    return not changed <= own

@@ -1,0 +1,56 @@
+"""Stops a statement that takes too long, wherever it is in Python code."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Iterator
+
+
+class TookTooLong(BaseException):
+    """Unwinds a statement whose time is up. Not an `Exception`: user code must not catch it by accident."""
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raise `TookTooLong` in this thread where the block has not ended in time. Native code is not interrupted."""
+    limit = _Limit()
+    timer = threading.Timer(seconds, limit.expire)
+    timer.daemon = True
+    timer.name = "jaxsight-patience"
+    timer.start()
+    try:
+        try:
+            yield
+        finally:
+            timer.cancel()
+            limit.end()
+            timer.join()  # no thread of ours is taken for one that user code left
+    except TookTooLong:
+        if not limit.expired:
+            raise  # of a block around this one
+        raise TookTooLong from None
+
+
+class _Limit:
+    def __init__(self) -> None:
+        self.expired = False
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def expire(self) -> None:
+        with self._lock:
+            if not self._ended:
+                self.expired = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong)
+                )
+
+    def end(self) -> None:
+        """After this no exception is on its way."""
+        with self._lock:
+            self._ended = True
+            if self.expired:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)

@@ -1,0 +1,509 @@
+"""A call as a function of arrays alone: what it returns, then what it updates in place.
+
+What a function does to the state of its arguments, of the globals that its code mentions and of the variables that
+it closes over is part of its result, as it would be if the function took the state and returned it. Afterwards all is
+as it was before: no tracer stays behind. State that the call replaces is an input too, so that it is not a constant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsight.tracer import display
+from jaxsight.tracer.compat import jaxprs, refs
+from jaxsight.tracer.find import Found, parameter
+from jaxsight.tracer.inputs import Inputs, abstract, is_array, is_number, named
+from jaxsight.tracer.states import nnx, objects
+from jaxsight.tracer.states.objects import GONE
+from jaxsight.tracer.states.watch import Change, Watch
+
+_SELF = ("self", "cls")
+
+_LARGEST = 4_096
+"""Arrays that are looked for in one value that the call made."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the last call gave besides arrays.
+
+    `structure` is of what it returned, `kept` what JAX does not carry of that, by leaf; `count` how many arrays
+    there are of it, from output `start` on. `updates` are the names of what it updated in place, `left_out` of those whose new
+    value is not made of arrays alone.
+    """
+
+    structure: Any = None
+    kept: dict[int, Any] = field(default_factory=dict)
+    start: int = 0
+    markers: int = 0
+    """Results before all others that only the library's `jit` has; they are not counted in `start`."""
+    count: int = 0
+    updates: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def in_order(self, outputs: Sequence[Any]) -> list[Any]:
+        """The outputs of the program in the order of `Stateful`: what is returned, then what is updated."""
+        end = self.start + self.count
+        return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A value that a call replaces: its arrays become inputs at `places` among its leaves."""
+
+    change: Change
+    structure: Any
+    leaves: tuple[Any, ...]
+    places: tuple[int, ...]
+
+    @property
+    def arrays(self) -> list[Any]:
+        return [self.leaves[at] for at in self.places]
+
+    def filled(self, arrays: Sequence[Any]) -> Any:
+        leaves = list(self.leaves)
+        for at, array in zip(self.places, arrays, strict=True):
+            leaves[at] = array
+        return jax.tree_util.tree_unflatten(self.structure, leaves)
+
+
+class Stateful:
+    """`found.call` with the static parts of the inputs filled in, called with `args` and `kwargs`.
+
+    `outcome` and `lifts` are those of the last call.
+    """
+
+    def __init__(
+        self,
+        found: Found,
+        inputs: Inputs,
+        lifts: Sequence[Lift] = (),
+        holders: Sequence[Change] = (),
+    ) -> None:
+        self.outcome = Outcome()
+        self.lifts: list[Lift] = []
+        self.found = found
+        self._inputs = inputs
+        self._lifted = tuple(lifts)
+        self._holders = {_numbered(at, holders): each for at, each in enumerate(holders)}
+        self._held = nnx.split([each.old for each in holders])
+        self._split = nnx.split((inputs.args, inputs.kwargs))
+        self._leaves, self._structure = jax.tree_util.tree_flatten(self._split.pure)
+        self._static = {
+            index: leaf for index, leaf in enumerate(self._leaves) if not is_array(leaf)
+        }
+        self._state = _keyword(inputs)
+        # Nothing stands where a static leaf was, so that JAX names the arrays as in the user's call.
+        left = [None if at in self._static else leaf for at, leaf in enumerate(self._leaves)]
+        pure = jax.tree_util.tree_unflatten(self._structure, left)
+        self.args, self.kwargs = pure if self._static else self._split.pure
+        held = dict(
+            zip(self._holders, jax.tree_util.tree_map(abstract, self._held.pure), strict=True)
+        )
+        state = {**_by_label(self._lifted), **held}
+        self.extra = {self._state: state} if state else {}
+        """The state that it takes besides, by keyword."""
+        self.kwargs = {**self.kwargs, **self.extra}
+
+    def again(self) -> Stateful:
+        """The same call with the state that the last one replaced as inputs."""
+        return Stateful(self.found, self._inputs, self.lifts, tuple(self._holders.values()))
+
+    @property
+    def function(self) -> Callable[..., list[Any]]:
+        """It as a function, by the name and with the signature of the user's."""
+
+        @functools.wraps(self.found.call, updated=())
+        def call(*args: Any, **kwargs: Any) -> list[Any]:
+            return self(*args, **kwargs)
+
+        return self._signed(call)
+
+    @property
+    def pure(self) -> Callable[..., Any]:
+        """The user's function with the state beside its result: takes all arguments, and `state` where `lifts` say so."""
+
+        @functools.wraps(self.found.call, updated=())
+        def call(*args: Any, **kwargs: Any) -> Any:
+            state = kwargs.pop(self._state) if self.extra else {}
+            nodes = [
+                leaf
+                for leaf in jax.tree_util.tree_leaves((args, kwargs), is_leaf=nnx.is_node)
+                if nnx.is_node(leaf)
+            ]
+            result, updates = self._run(args, kwargs, nodes, state, lambda result: result)
+            return result, _one_or_all(updates.parts)
+
+        return self._signed(call)
+
+    def _signed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        if self.extra:
+            with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
+                signature = inspect.signature(self.found.call)
+                call.__signature__ = _with_state(signature, self._state)  # type: ignore[attr-defined]
+        return call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """All arrays that the call gives: of what it returns, then of what it updates."""
+        state = kwargs.pop(self._state) if self.extra else {}
+        pure: Any = (args, kwargs)
+        if self._static:
+            arrays = iter(jax.tree_util.tree_leaves(pure))
+            whole = [
+                self._static[at] if at in self._static else next(arrays)
+                for at in range(len(self._leaves))
+            ]
+            pure = jax.tree_util.tree_unflatten(self._structure, whole)
+        (args, kwargs), nodes = self._split.merge(pure)
+        outcome = Outcome()
+        results, updates = self._run(
+            args, kwargs, nodes, state, lambda result: _results(result, outcome)
+        )
+        updates.note(outcome)
+        self.outcome, self.lifts = outcome, updates.lifts
+        return [*results, *updates.arrays]
+
+    def _run(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        nodes: list[Any],
+        state: Any,
+        read: Callable[[Any], Any],
+    ) -> tuple[Any, _Updates]:
+        """What `read` takes from the result while all is as the call left it, and what it updated."""
+        by_name = named(self.found, args, kwargs)
+        _, held = self._held.merge([state[key] for key in self._holders])
+        graphs = nnx.Watch([*nodes, *held])
+        owners = [*_owners(by_name, nodes), *(each.label for each in self._holders.values())]
+        returns = not self.found.pure
+        with Watch(self.found.call, by_name if returns else _opaque(by_name)) as watch:
+            for lift, values in zip(self._lifted, _in_order(self._lifted, state), strict=True):
+                watch.put(lift.change, lift.filled(values))
+            for holder, node in zip(self._holders.values(), held, strict=True):
+                watch.put(holder, node)
+            result = read(self.found.call(*args, **kwargs))
+            updates = _Updates(returns)
+            for owner, change in zip(owners, graphs.changes(), strict=True):
+                if change is not None:
+                    updates.add_graph(owner, change)
+            updates.add_all(watch)
+        return result, updates
+
+
+class _Updates:
+    """What a call updated, by what people call it.
+
+    Args:
+        returns: whether the call's state is part of the program; else a library drops it.
+    """
+
+    def __init__(self, returns: bool = True) -> None:
+        self.returns = returns
+        self.names: dict[str, None] = {}
+        self.left_out: dict[str, None] = {}
+        self.arrays: list[Any] = []
+        self.parts: dict[str, list[Any]] = {}
+        """What changed as pytrees, by name."""
+        self.lifts: list[Lift] = []
+
+    def note(self, outcome: Outcome) -> None:
+        outcome.updates = tuple(self.names)
+        outcome.left_out = tuple(self.left_out)
+
+    def add_all(self, watch: Watch) -> None:
+        for change in watch.changes():
+            self.add(change)
+        # What else is in a container that the call changes is state too, and no constant.
+        others = (
+            _lift(change, set()) for change in watch.beside([lift.change for lift in self.lifts])
+        )
+        self.lifts += [lift for lift in others if lift is not None]
+
+    def add_graph(self, owner: str, change: nnx.Change) -> None:
+        self.names |= dict.fromkeys(_graph_name(owner, path) for path, _ in change.changed)
+        if change.structural and not change.changed:
+            self.names[owner] = self.left_out[owner] = None
+        self.arrays += change.arrays
+        if change.changed:
+            self.parts.setdefault(owner, []).append(dict(change.changed))
+
+    def add(self, change: Change) -> None:
+        new = _arrays(change.new)
+        old = {id(leaf) for leaf in _arrays(change.old)}
+        fresh = [leaf for leaf in new if id(leaf) not in old]
+        fresh_ones = set(map(id, fresh))
+        if not fresh and not change.counts:
+            return
+        self.names[change.label] = None
+        if not fresh or not self.returns:
+            self.left_out[change.label] = None
+            return
+        self.arrays += fresh
+        whole = all(leaf in fresh_ones for leaf in map(id, jax.tree_util.tree_leaves(change.new)))
+        self.parts.setdefault(change.label, []).append(change.new if whole else fresh)
+        if (lift := _lift(change, {id(leaf) for leaf in new})) is not None:
+            self.lifts.append(lift)
+
+
+def _lift(change: Change, kept: set[int]) -> Lift | None:
+    if change.old is GONE:
+        return None
+    structure: Any
+    leaves, structure = jax.tree_util.tree_flatten(change.old)
+    after, structure_after = jax.tree_util.tree_flatten(change.new)
+    places = []
+    for at, leaf in enumerate(leaves):
+        if is_number(leaf):
+            # It becomes an array in the first call, and is one in all others.
+            if structure == structure_after and is_array(after[at]):
+                places.append(at)
+        elif is_array(leaf) and not isinstance(leaf, jax.core.Tracer) and id(leaf) not in kept:
+            places.append(at)
+    return Lift(change, structure, tuple(leaves), tuple(places)) if places else None
+
+
+def _by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
+    """What the lifts make inputs, as pytrees of abstract arrays where they are whole."""
+    found: dict[str, list[Any]] = {}
+    for lift in lifts:
+        arrays = list(map(abstract, lift.arrays))
+        whole = len(arrays) == len(lift.leaves)
+        found.setdefault(lift.change.label, []).append(lift.filled(arrays) if whole else arrays)
+    return _one_or_all(found)
+
+
+def _one_or_all(parts: dict[str, list[Any]]) -> dict[str, Any]:
+    return {name: each[0] if len(each) == 1 else each for name, each in parts.items()}
+
+
+def _in_order(lifts: Sequence[Lift], state: dict[str, Any]) -> Iterator[list[Any]]:
+    """The arrays of each lift, of those by label."""
+    left = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
+    for lift in lifts:
+        yield [next(left[lift.change.label]) for _ in lift.places]
+
+
+def _opaque(by_name: dict[str, Any]) -> dict[str, list[Any]]:
+    """What of the arguments a library passes on as it is; it makes containers anew."""
+    return {
+        name: [leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array(leaf)]
+        for name, value in by_name.items()
+    }
+
+
+def _results(result: Any, outcome: Outcome) -> list[Any]:
+    leaves, outcome.structure = jax.tree_util.tree_flatten(result)
+    arrays = []
+    for index, leaf in enumerate(leaves):
+        if is_array(leaf) or isinstance(leaf, bool | int | float | complex):
+            arrays.append(leaf)
+        else:
+            outcome.kept[index] = display.text(leaf)
+    outcome.count = len(arrays)
+    return arrays
+
+
+def _arrays(value: Any) -> list[Any]:
+    """The arrays in a value: in pytrees, and in the attributes of objects that are not pytrees."""
+    if value is GONE:
+        return []
+    found: list[Any] = []
+    waiting, seen = [value], dict[int, Any]()
+    while waiting and len(seen) < _LARGEST:
+        each = waiting.pop()
+        for leaf in jax.tree_util.tree_leaves(each):
+            if is_array(leaf):
+                found.append(leaf)
+            elif id(leaf) not in seen:
+                seen[id(leaf)] = leaf
+                waiting += [
+                    value
+                    for kind, target in objects.kinds(leaf)
+                    if not issubclass(type(leaf), type)
+                    for value in kind.read(target)[1]
+                ]
+    return found
+
+
+def _owners(by_name: dict[str, Any], nodes: Sequence[Any]) -> list[str]:
+    """The parameters that NNX objects were come to by, in the objects' order."""
+    known: dict[int, str] = {}
+    for name, value in by_name.items():
+        for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
+            known.setdefault(id(leaf), name)
+    return [known.get(id(node), "") for node in nodes]
+
+
+def _graph_name(owner: str, path: str) -> str:
+    """`model`, and of `self` the attribute: `self.count`."""
+    first = path.partition(".")[0]
+    return f"{owner}.{first}" if owner in _SELF and first.isidentifier() else owner
+
+
+def _numbered(at: int, holders: Sequence[Change]) -> str:
+    """A name of its own for each place: `self.model`, of a second one with that label `self.model 2`."""
+    label = holders[at].label
+    number = sum(each.label == label for each in holders[: at + 1])
+    return label if number == 1 else f"{label} {number}"
+
+
+def _keyword(inputs: Inputs) -> str:
+    """The keyword for state: `state`, where no parameter has that name."""
+    keyword = "state"
+    while keyword in inputs.named or keyword in inputs.kwargs:
+        keyword += "_"
+    return keyword
+
+
+def _with_state(signature: inspect.Signature, keyword: str) -> inspect.Signature:
+    parameters = list(signature.parameters.values())
+    state = inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY)
+    rest = [each for each in parameters if each.kind is inspect.Parameter.VAR_KEYWORD]
+    return signature.replace(
+        parameters=[*(each for each in parameters if each not in rest), state, *rest]
+    )
+
+
+def traced(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
+    """JAX's `Traced` stage of the call, from which it can be lowered too, and what it gives besides arrays."""
+    if nnx.is_jitted(found.wrapper):
+        return _traced_by_nnx(found, inputs)
+    if found.jitted:
+        return _traced_by_jit(found, inputs)
+    call, stage = _begun(found, inputs, _staged)
+    if call.lifts:
+        # What the first trace took for constants is state that the call replaces.
+        again = call.again()
+        with contextlib.suppress(Exception):  # as where `float(self.count)` wants a constant
+            return _with_refs(_staged(again), again.outcome, found, inputs)
+    return _with_refs(stage, call.outcome, found, inputs)
+
+
+def updating(found: Found, inputs: Inputs) -> Stateful | None:
+    """The call, where it updates arrays in place; those that it replaces are inputs. Raises what the function raises."""
+    if found.jitted:
+        return None
+    call, _ = _begun(found, inputs, _try)
+    if set(call.outcome.updates) == set(call.outcome.left_out):
+        return None
+    if call.lifts:
+        again = call.again()
+        with contextlib.suppress(Exception):  # as where `float(self.count)` wants a constant
+            _try(again)
+            return again
+    return call
+
+
+def with_values(found: Found, inputs: Inputs) -> Stateful:
+    """The call as one to make with arrays, of a jitted function without the `jit`."""
+    if found.jitted:
+        body = getattr(found.call, "__wrapped__", found.call)
+        found = replace(found, call=body, jitted=False, pure=True)
+    return Stateful(found, inputs)
+
+
+def _try(call: Stateful) -> None:
+    jax.make_jaxpr(call.function)(*call.args, **call.kwargs)
+
+
+def _begun(found: Found, inputs: Inputs, run: Callable[[Stateful], Any]) -> tuple[Stateful, Any]:
+    """The call, run for the first time. NNX objects that it changes and that are no arguments are inputs."""
+    call = Stateful(found, inputs)
+    try:
+        return call, run(call)
+    except Exception as error:
+        holders = []
+        if type(error).__name__ == "TraceContextError":
+            watch = Watch(found.call, _opaque(named(found, inputs.args, inputs.kwargs)))
+            holders = watch.holders
+        if not holders:
+            raise
+    call = Stateful(found, inputs, holders=holders)
+    return call, run(call)
+
+
+def _staged(call: Stateful) -> Any:
+    found = call.found
+    function = call.function
+    if found.pure:
+        function = _marked(function)
+    first, rest = found.donates
+    donated = [at for at in range(len(call.args)) if (first if at == 0 else rest)]
+    named_too = list(call.kwargs) if rest else []
+    jitted: Any = jax.jit(function, donate_argnums=donated, donate_argnames=named_too)
+    stage = jitted.trace(*call.args, **call.kwargs)
+    call.outcome.markers = int(found.pure)
+    return stage
+
+
+def _marked(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """With the scalar before all results that `eqx.filter_jit` waits for (`equinox/_jit.py`, 0.11 to 0.13)."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> list[Any]:
+        results = function(*args, **kwargs)
+        return [jnp.array(0), *results]
+
+    return call
+
+
+def _traced_by_jit(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
+    """The program of `jax.jit`, which returns what the function returns and no state."""
+    call: Any = found.call
+    outcome = Outcome()
+    updates = _Updates(returns=False)
+    with Watch(call, _opaque(named(found, inputs.args, inputs.kwargs))) as watch:
+        stage = call.trace(*inputs.args, **inputs.kwargs)
+        updates.add_all(watch)
+    updates.note(outcome)
+    outcome.structure = jax.tree_util.tree_structure(stage.out_info)
+    outcome.count = outcome.structure.num_leaves
+    return _with_refs(stage, outcome, found, inputs)
+
+
+def _traced_by_nnx(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
+    """The program of `nnx.jit`: it returns the state of the objects among its arguments too."""
+    outcome = Outcome()
+    updates = _Updates(returns=False)
+    with Watch(found.call, _opaque(named(found, inputs.args, inputs.kwargs))) as watch:
+        program = nnx.traced(found.wrapper, inputs.args, inputs.kwargs)
+        updates.add_all(watch)
+    names = (parameter(found, key) if isinstance(key, int) else key for key in program.updated)
+    updates.names = dict.fromkeys((*names, *updates.names))
+    updates.note(outcome)
+    outcome.structure = program.structure
+    outcome.start, outcome.count = program.start, program.count
+    return _with_refs(program.stage, outcome, found, inputs)
+
+
+def _with_refs(stage: Any, outcome: Outcome, found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
+    """Name the references that the program writes to among what it updates."""
+    places = list(refs.written(stage.jaxpr))
+    if not places:
+        return stage, outcome
+    opened = jaxprs.open_jaxpr(stage.jaxpr)
+    constants = jaxprs.constants(stage.jaxpr)
+    watch = Watch(found.call, inputs.named)
+    given = getattr(opened.debug_info, "arg_names", None) or ()
+    labels = []
+    for place in places:
+        if place < len(opened.constvars):
+            labels.append(watch.label(constants[place]) or "a captured reference")
+        else:
+            path = given[place - len(opened.constvars)] if given else None
+            labels.append(_PARAMETER.split(str(path or "an argument"), maxsplit=1)[0])
+    outcome.updates = tuple(dict.fromkeys((*outcome.updates, *labels)))
+    return stage, outcome
+
+
+_PARAMETER = re.compile(r"[.\[]")

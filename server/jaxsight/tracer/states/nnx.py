@@ -1,0 +1,227 @@
+"""Flax NNX: modules, optimizers and variables as graphs that are split into arrays and merged again.
+
+Public API of flax 0.11 on: `nnx.split`, `merge`, `State`, `Variable`, `Pytree` (`Object` before 0.12),
+`set_graph_updates`; and of what `nnx.jit` makes, its `trace`, the stage's `traced` and the class names below.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxsight.tracer.compat import jaxprs
+
+JITTED = frozenset({"JitWrapped", "SimpleJitWrapped", "SimpleJitPartialWrapped"})
+"""Classes of what `nnx.jit` and `nnx.jit_partial` make."""
+
+
+def library() -> Any:
+    """`flax.nnx`, where user code has imported it."""
+    found = sys.modules.get("flax.nnx")
+    return found if hasattr(found, "split") and hasattr(found, "merge") else None
+
+
+def is_node(value: Any) -> bool:
+    """Whether a value is a module, an optimizer, a variable or another object with an identity of its own."""
+    found = library()
+    if found is None:
+        return False
+    objects = getattr(found, "Pytree", None) or found.Object
+    return issubclass(type(value), (objects, found.Variable))
+
+
+def is_jitted(value: Any) -> bool:
+    """Whether a value was made by `nnx.jit`, and can be traced as it is."""
+    kind = type(value)
+    package = str(kind.__module__).partition(".")[0]
+    return package == "flax" and kind.__name__ in JITTED and hasattr(value, "trace")
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A pytree without its NNX objects: `pure` has their arrays in their place. What they share stays shared."""
+
+    pure: Any
+    outer: Any = None
+    places: tuple[int, ...] = ()
+    """Where the objects are among the leaves of `outer`."""
+    graph: Any = None
+
+    def merge(self, pure: Any) -> tuple[Any, list[Any]]:
+        """A pytree with objects made of such arrays as `pure` holds, and these objects."""
+        if not self.places:
+            return pure, []
+        parts = self.outer.flatten_up_to(pure)
+        state = library().State({number: parts[at] for number, at in enumerate(self.places)})
+        nodes = list(library().merge(self.graph, state))
+        for at, node in zip(self.places, nodes, strict=True):
+            parts[at] = node
+        return self.outer.unflatten(parts), nodes
+
+
+def split(value: Any) -> Split:
+    """Separate the NNX objects in a pytree from their arrays."""
+    if library() is None:
+        return Split(value)
+    outer: Any
+    leaves, outer = jax.tree_util.tree_flatten(value, is_leaf=is_node)
+    places = tuple(at for at, leaf in enumerate(leaves) if is_node(leaf))
+    if not places:
+        return Split(value)
+    graph, states = _states([leaves[at] for at in places])
+    for at, state in zip(places, states, strict=True):
+        leaves[at] = state
+    return Split(outer.unflatten(leaves), outer, places, graph)
+
+
+def _states(nodes: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The graph of several objects, and of each the arrays that no earlier one has."""
+    found = library()
+    graph, state = found.split(tuple(nodes))
+    return graph, [state[at] if at in state else found.State({}) for at in range(len(nodes))]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a call made of one object. `arrays` are its new state, `changed` those by path that are not the old ones.
+
+    `structural` when its attributes besides arrays changed.
+    """
+
+    arrays: tuple[Any, ...]
+    changed: tuple[tuple[str, Any], ...]
+    structural: bool
+
+
+class Watch:
+    """The state of NNX objects before a call, to be compared with that after it."""
+
+    def __init__(self, nodes: Sequence[Any]) -> None:
+        self._nodes = list(nodes)
+        self._graphs, self._before = self._read()
+
+    def _read(self) -> tuple[list[Any], list[list[tuple[str, Any]]]]:
+        """The graph of each object, and the arrays of each that no earlier one has, by path."""
+        if not self._nodes:
+            return [], []
+        whole, states = _states(self._nodes)
+        alone = len(self._nodes) == 1
+        graphs = [whole] if alone else [library().split(node)[0] for node in self._nodes]
+        return graphs, [list(_leaves(state)) for state in states]
+
+    def changes(self) -> list[Change | None]:
+        """For each object what changed, or `None`.
+
+        Where any did, the arrays are those that `nnx.jit` returns: all, or with `nnx.set_graph_updates(False)`
+        the changed ones.
+        """
+        graphs, after = self._read()
+        structural = [not _equal(*pair) for pair in zip(self._graphs, graphs, strict=True)]
+        changed = [_changed(*pair) for pair in zip(self._before, after, strict=True)]
+        if not any(structural) and not any(changed):
+            return [None] * len(self._nodes)
+        complete = _updates_whole_graphs()
+        found: list[Change | None] = []
+        for leaves, new, other in zip(after, changed, structural, strict=True):
+            arrays = tuple(leaf for _, leaf in (leaves if complete else new))
+            found.append(Change(arrays, new, other) if complete or new or other else None)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What `nnx.jit` makes of a call. What the function returns is in outputs `start` to `start + count`.
+
+    `updated` are the arguments whose state it changes, by position or keyword.
+    """
+
+    stage: Any
+    structure: Any
+    start: int
+    count: int
+    updated: tuple[int | str, ...]
+
+
+def traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+    """Trace what `nnx.jit` made, as it is called. Raises what the function raises."""
+    stage = jitted.trace(*args, **kwargs).traced
+    opened = jaxprs.open_jaxpr(stage.jaxpr)
+    given: Any = jax.tree_util.tree_structure(stage.args_info)
+    results: Any = jax.tree_util.tree_structure(stage.out_info)
+    inputs = opened.invars[len(opened.invars) - given.num_leaves :]
+    before = given.unflatten(inputs)
+    after = results.unflatten(opened.outvars)
+    if type(jitted).__name__ == "JitWrapped":
+        args_after, kwargs_after, result = after
+        count = len(jax.tree_util.tree_leaves(result))
+        start = len(opened.outvars) - count
+        updated = _updated_graphs(before, (args_after, kwargs_after))
+    else:
+        result, updates = after
+        start, count = 0, len(jax.tree_util.tree_leaves(result))
+        updated = _updated_variables(updates, inputs)
+    structure = jax.tree_util.tree_structure(result)
+    return Program(stage, structure, start, count, tuple(dict.fromkeys(updated)))
+
+
+def _updated_graphs(before: Any, after: Any) -> Iterator[int | str]:
+    olds = [
+        leaf for leaf in jax.tree_util.tree_leaves(before, is_leaf=_is_state) if _is_state(leaf)
+    ]
+    news = [
+        (path, leaf)
+        for path, leaf in jax.tree_util.tree_flatten_with_path(after, is_leaf=_is_state)[0]
+        if _is_state(leaf)
+    ]
+    for old, (path, new) in zip(olds, news, strict=True):
+        one, other = jax.tree_util.tree_leaves(old), jax.tree_util.tree_leaves(new)
+        if len(one) != len(other) or any(a is not b for a, b in zip(one, other, strict=True)):
+            yield _key(path[1])
+
+
+def _updated_variables(updates: Iterable[Any], inputs: Sequence[Any]) -> Iterator[int | str]:
+    known = {id(variable) for variable in inputs}
+    for group in updates:
+        for path, variable in group:
+            leaves = jax.tree_util.tree_leaves(variable)
+            if any(id(leaf) not in known for leaf in leaves):
+                yield path if isinstance(path, int) else _key(path[1])
+
+
+def _is_state(value: Any) -> bool:
+    return type(value).__name__ == "NodeStates"
+
+
+def _key(entry: Any) -> int | str:
+    found: int | str = entry.key if isinstance(entry, jax.tree_util.DictKey) else entry.idx
+    return found
+
+
+def _updates_whole_graphs() -> bool:
+    setting = getattr(library(), "set_graph_updates", None)
+    return setting is None or bool(setting.current_value())
+
+
+def _leaves(state: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays of a state by where they are, `first.kernel`."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
+        keys = [str(entry.key) for entry in path if isinstance(entry, jax.tree_util.DictKey)]
+        yield ".".join(keys), leaf
+
+
+def _changed(
+    before: Iterable[tuple[str, Any]], after: Iterable[tuple[str, Any]]
+) -> tuple[tuple[str, Any], ...]:
+    known = dict(before)
+    return tuple((path, leaf) for path, leaf in after if known.get(path) is not leaf)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001 - attributes of the user's, with an `__eq__` of their own
+        return False

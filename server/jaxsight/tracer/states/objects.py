@@ -1,0 +1,284 @@
+"""Mutable objects as plain contents: what can be read, set and put back without running code of the user's.
+
+Each kind reads an object as keys with values. It goes through the methods of Python's own classes, so that an
+override in a subclass is not called; hashing the key of a dict is the only exception.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable
+from types import CellType, MemberDescriptorType
+from typing import Any, Protocol
+
+import numpy as np
+
+GONE = object()
+"""Stands for a value that is not there."""
+
+_LARGEST = 1 << 20
+"""Bytes of a NumPy array above which its contents are not watched."""
+
+Contents = tuple[list[Any], list[Any]]
+"""Keys and values."""
+
+
+class Kind(Protocol):
+    """One kind of mutable object."""
+
+    def read(self, target: Any) -> Contents: ...
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        """Set one value; take it away when it is `GONE`."""
+
+    def restore(self, target: Any, contents: Contents) -> None: ...
+
+
+class Dict:
+    """A dict, the attributes of an object among them."""
+
+    def read(self, target: Any) -> Contents:
+        return list(dict.keys(target)), list(dict.values(target))
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        base = (
+            collections.OrderedDict if issubclass(type(target), collections.OrderedDict) else dict
+        )
+        if value is not GONE:
+            base.__setitem__(target, key, value)
+        elif dict.__contains__(target, key):
+            base.__delitem__(target, key)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+        keys, values = contents
+        if not _same(list(dict.keys(target)), keys):
+            for key in keys:
+                self.write(target, key, GONE)
+            for key, value in zip(keys, values, strict=True):
+                self.write(target, key, value)
+
+
+class Names(Dict):
+    """The names of a module, which must never be empty while code of it may run."""
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+
+
+class List:
+    """A list or a deque, by position."""
+
+    def read(self, target: Any) -> Contents:
+        values = list(_base(target).__iter__(target))
+        return list(range(len(values))), values
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        if value is not GONE:
+            _base(target).__setitem__(target, key, value)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        base = _base(target)
+        base.clear(target)
+        base.extend(target, contents[1])
+
+
+class Set:
+    """A set; its elements are both keys and values."""
+
+    def read(self, target: Any) -> Contents:
+        elements = list(set.__iter__(target))
+        return elements, elements
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        if value is not GONE:
+            set.discard(target, key)
+            set.add(target, value)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        set.clear(target)
+        set.update(target, contents[1])
+
+
+class Slots:
+    """The attributes of an object that its classes name in `__slots__`."""
+
+    def read(self, target: Any) -> Contents:
+        keys, values = [], []
+        for name, member in _members(target).items():
+            value = _value(member, target)
+            if value is not GONE:
+                keys.append(name)
+                values.append(value)
+        return keys, values
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        member = _members(target)[key]
+        if value is not GONE:
+            member.__set__(target, value)
+        elif _value(member, target) is not GONE:
+            member.__delete__(target)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+
+
+class Class:
+    """The attributes of a class."""
+
+    def read(self, target: Any) -> Contents:
+        names = [name for name in vars(target) if not _is_special(name)]
+        return names, [vars(target)[name] for name in names]
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        if value is not GONE:
+            type.__setattr__(target, key, value)
+        elif key in vars(target):
+            type.__delattr__(target, key)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+
+
+class Cell:
+    """A variable that a function shares with those around it."""
+
+    def read(self, target: Any) -> Contents:
+        try:
+            return ["contents"], [target.cell_contents]
+        except ValueError:
+            return [], []
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        if value is not GONE:
+            target.cell_contents = value
+        elif self.read(target)[0]:
+            del target.cell_contents
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+
+
+class Numbers:
+    """The contents of a NumPy array, as bytes."""
+
+    def read(self, target: Any) -> Contents:
+        return [()], [_Bytes(np.ndarray.tobytes(target))]
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        raise AssertionError("the contents of an array are only read and put back")
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        saved = np.frombuffer(contents[1][0].data, target.dtype).reshape(target.shape)
+        np.copyto(target, saved)
+
+
+class _Bytes:
+    """Bytes that are the same object as equal ones, as far as `same` is concerned."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
+    Dict(), Names(), List(), Set(), Slots(), Class(), Cell(), Numbers(),
+)  # fmt: skip
+
+
+def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
+    """As what a value can be changed in place, and the object that then changes (`__dict__` of the value)."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        yield DICT, value
+    elif issubclass(kind, list | collections.deque):
+        yield LIST, value
+    elif issubclass(kind, set):
+        yield SET, value
+    elif kind is CellType:
+        yield CELL, value
+    elif kind is np.ndarray:
+        plain = value.dtype.kind not in "OV" and value.flags.writeable
+        if plain and value.nbytes <= _LARGEST:
+            yield NUMBERS, value
+        return
+    elif issubclass(kind, type):
+        yield CLASS, value
+        return
+    if (names := attributes(value)) is not None:
+        yield DICT, names
+    if _members(value):
+        yield SLOTS, value
+
+
+def attributes(value: Any) -> dict[str, Any] | None:
+    """The `__dict__` of an object, which no code of its class is asked for."""
+    for base in type.__dict__["__mro__"].__get__(type(value)):
+        found = vars(base).get("__dict__")
+        if found is not None:
+            if type(found).__name__ != "getset_descriptor":
+                return None
+            names = found.__get__(value)
+            return names if type(names) is dict else None
+    return None
+
+
+def same(before: Contents, after: Contents) -> bool:
+    """Whether two contents are the same objects in the same order."""
+    return _same(before[0], after[0]) and _same(before[1], after[1])
+
+
+def differences(before: Contents, after: Contents) -> Iterable[tuple[Any, Any, Any]]:
+    """Keys with their old and new values, `GONE` where there is none."""
+    old = {_identity(key): value for key, value in zip(*before, strict=True)}
+    for key, value in zip(*after, strict=True):
+        was = old.pop(_identity(key), GONE)
+        if not _is_same(was, value):
+            yield key, was, value
+    left = {_identity(key): key for key in before[0]}
+    for identity, value in old.items():
+        yield left[identity], value, GONE
+
+
+def _identity(key: Any) -> Any:
+    return key if type(key) in (str, int) else id(key)
+
+
+def _same(one: list[Any], other: list[Any]) -> bool:
+    return len(one) == len(other) and all(map(_is_same, one, other))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if type(one) is _Bytes and type(other) is _Bytes:
+        return one.data == other.data
+    return one is other
+
+
+def _restore_each(kind: Kind, target: Any, contents: Contents) -> None:
+    for key, old, _ in list(differences(contents, kind.read(target))):
+        kind.write(target, key, old)
+
+
+def _base(target: Any) -> Any:
+    return list if issubclass(type(target), list) else collections.deque
+
+
+def _members(target: Any) -> dict[str, Any]:
+    """The descriptors of slots, by attribute."""
+    found: dict[str, Any] = {}
+    for base in type.__dict__["__mro__"].__get__(type(target)):
+        if "__slots__" in vars(base):
+            for name, member in vars(base).items():
+                if type(member) is MemberDescriptorType:
+                    found.setdefault(name, member)
+    return found
+
+
+def _value(member: Any, target: Any) -> Any:
+    try:
+        return member.__get__(target)
+    except AttributeError:
+        return GONE
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")

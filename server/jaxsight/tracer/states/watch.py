@@ -1,0 +1,328 @@
+"""Watches what a call can reach: arguments, globals that its code mentions, variables that it closes over.
+
+After the call the watch knows what changed and puts it back, so that no tracer stays behind and the next trace begins
+where this one did. The search is bounded and meets each object once; it looks into objects without calling their code.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Self
+
+import jax
+import numpy as np
+
+from jaxsight.tracer.compat import refs
+from jaxsight.tracer.observer import NAME
+from jaxsight.tracer.states import nnx, objects
+from jaxsight.tracer.states.objects import CELL, CLASS, NAMES, SLOTS, Contents, Kind
+
+_MOST = 20_000
+"""Objects that are looked at."""
+
+_LONGEST = 2_000
+"""Elements of one container that are looked into; all are put back."""
+
+_LEAVES: frozenset[type] = frozenset(
+    (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), range, slice, CodeType)
+)
+
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    MethodType: lambda method: (method.__self__, method.__func__),
+    functools.partial: lambda partial: (partial.func, partial.args, partial.keywords),
+    functools.cached_property: lambda made: (made.func,),
+    property: lambda made: (made.fget, made.fset),
+    staticmethod: lambda made: (made.__func__,),
+    classmethod: lambda made: (made.__func__,),
+}
+
+_OUTSIDE = frozenset(("jax", "jaxlib", "numpy", "ml_dtypes", "equinox", "jaxsight"))
+"""Packages whose objects have no state that a traced function may change."""
+
+_CONTAINERS = frozenset(("builtins", "collections", "types", "numpy"))
+
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that the call set, added or took away; `label` is what people call the place.
+
+    `counts` is false where only arrays matter: inside the objects of a library, which may have caches.
+    """
+
+    label: str
+    kind: Kind
+    target: Any
+    key: Any
+    old: Any
+    new: Any
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a value was come to: what people call it, and whose it is."""
+
+    label: str
+    own: bool = True
+    code: bool = False
+    """Whether it was come to from the function's code, not from an argument."""
+
+    def attribute(self, name: str) -> _Place:
+        """One of its attributes; what is deeper has the name of the first one."""
+        deep = "." in self.label
+        return _Place(self.label if deep else f"{self.label}.{name}", self.own, self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    kind: Kind
+    target: Any
+    contents: Contents
+    place: _Place
+    owner: type | None
+    """The class of the object whose attributes these are."""
+
+    def at(self, key: Any) -> _Place:
+        """Where the value of a key is: attributes and globals belong to the label."""
+        if self.kind is NAMES and not self.place.label:
+            return replace(self.place, label=str(key))
+        is_attribute = self.kind is NAMES or self.owner is not None
+        return self.place.attribute(str(key)) if is_attribute else self.place
+
+
+class Watch:
+    """Use it as a context around the call: at the end all is as it was before.
+
+    Args:
+        function: what will be called.
+        arguments: its arguments by parameter, as the call gets them.
+    """
+
+    def __init__(self, function: Any, arguments: Mapping[str, Any]) -> None:
+        self.holders: list[Change] = []
+        """The places with NNX objects, each as a change to itself."""
+        self._saved: list[_Saved] = []
+        self._replaced: dict[tuple[int, Any], Any] = {}
+        self._seen: dict[int, Any] = {}
+        self._refs: dict[int, str] = {}
+        self._waiting: deque[tuple[_Place, Any]] = deque()
+        for name, value in arguments.items():
+            self._waiting.append((_Place(name), value))
+        self._waiting.append((_Place("", code=True), function))
+        while self._waiting and len(self._seen) < _MOST:
+            self._visit(*self._waiting.popleft())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for saved in self._saved:
+            if not objects.same(saved.contents, saved.kind.read(saved.target)):
+                saved.kind.restore(saved.target, saved.contents)
+
+    def put(self, change: Change, value: Any) -> None:
+        """Begin the call with another value in a place that an earlier call changed."""
+        change.kind.write(change.target, change.key, value)
+        self._replaced[id(change.target), _hashable(change.key)] = value
+
+    def changes(self) -> Iterator[Change]:
+        """What is not as it was."""
+        for saved in self._saved:
+            after = saved.kind.read(saved.target)
+            if objects.same(saved.contents, after):
+                continue
+            for key, old, new in objects.differences(saved.contents, after):
+                old = self._replaced.get((id(saved.target), _hashable(key)), old)
+                if old is new or _is_bookkeeping(saved, key, new):
+                    continue
+                label = saved.at(key).label
+                yield Change(label, saved.kind, saved.target, key, old, new, saved.place.own)
+
+    def beside(self, changes: Sequence[Change]) -> Iterator[Change]:
+        """The values that did not change in the lists and dicts in which such changes are, each as a change to itself."""
+        changed = {(id(each.target), _hashable(each.key)) for each in changes}
+        targets = {target for target, _ in changed}
+        for saved in self._saved:
+            if id(saved.target) not in targets or saved.kind is NAMES or saved.owner is not None:
+                continue
+            for key, value in zip(*saved.contents, strict=True):
+                if (id(saved.target), _hashable(key)) not in changed:
+                    label = saved.at(key).label
+                    yield Change(label, saved.kind, saved.target, key, value, value, False)
+
+    def label(self, value: Any) -> str:
+        """What people call a reference (`jax.new_ref`) that the call can reach; empty where it is unknown."""
+        return self._refs.get(id(value), "")
+
+    def _visit(self, place: _Place, value: Any) -> None:
+        kind = type(value)
+        if kind in _LEAVES or id(value) in self._seen or issubclass(kind, jax.core.Tracer):
+            return
+        if refs.is_ref(value):
+            self._refs.setdefault(id(value), place.label)
+            return
+        if nnx.is_node(value) or issubclass(kind, ModuleType):
+            return
+        self._seen[id(value)] = value
+        if kind is FunctionType:
+            self._visit_function(place, value)
+        elif kind in _PARTS:
+            self._waiting.extend((place, part) for part in _PARTS[kind](value))
+        else:
+            if issubclass(kind, tuple):
+                self._waiting.extend((place, part) for part in tuple.__iter__(value))
+            self._visit_object(place, value)
+
+    def _visit_object(self, place: _Place, value: Any) -> None:
+        is_class = issubclass(type(value), type)
+        kind = value if is_class else type(value)
+        wrapped = _wrapped(value)
+        if wrapped is not None:
+            self._waiting.append((place, wrapped))
+        package = _package(kind)
+        if package in _OUTSIDE and kind is not np.ndarray:
+            return
+        own_class = _is_own_class(kind)
+        if is_class:
+            if own_class:
+                self._visit_class(place, value)
+            return
+        if package not in _CONTAINERS:
+            place = _Place(place.label, place.own and own_class, place.code)
+        if own_class:
+            self._waiting.append((_Place(kind.__name__, code=True), kind))
+        for changing, target in objects.kinds(value):
+            named = changing is SLOTS or (target is not value)
+            self._save(changing, target, place, kind if named else None)
+
+    def _visit_class(self, place: _Place, value: type) -> None:
+        label = place.label if place.code and place.label else value.__name__
+        self._save(CLASS, value, _Place(label, place.own, place.code), value)
+        self._waiting.extend((_Place("", place.own, True), base) for base in value.__bases__)
+
+    def _visit_function(self, place: _Place, function: FunctionType) -> None:
+        if _is_installed(function.__code__.co_filename):
+            return
+        names = set(_names(function.__code__))
+        known = function.__globals__
+        if id(known) not in self._seen:
+            self._seen[id(known)] = known
+            self._saved.append(_Saved(NAMES, known, NAMES.read(known), _Place("", code=True), None))
+        for name in sorted(names & known.keys()):
+            value = known[name]
+            if issubclass(type(value), ModuleType):
+                self._visit_module(name, value, names)
+            else:
+                if nnx.is_node(value):
+                    self.holders.append(Change(name, NAMES, known, name, value, value, False))
+                self._waiting.append((_Place(name, code=True), value))
+        free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for name, cell in free:
+            if id(cell) not in self._seen:
+                self._seen[id(cell)] = cell
+                self._save(CELL, cell, _Place(name, code=True), None)
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._waiting.append((_Place(function.__name__, code=True), value))
+        if (wrapped := _wrapped(function)) is not None:
+            self._waiting.append((place, wrapped))
+
+    def _visit_module(self, name: str, module: ModuleType, names: set[str]) -> None:
+        """What the function's code mentions of a module of the user's."""
+        file = vars(module).get("__file__")
+        if not isinstance(file, str) or _is_installed(file):
+            return
+        if id(vars(module)) not in self._seen:
+            self._seen[id(vars(module))] = vars(module)
+            contents = NAMES.read(vars(module))
+            self._saved.append(_Saved(NAMES, vars(module), contents, _Place(name, code=True), None))
+        for each in sorted(names & vars(module).keys()):
+            value = vars(module)[each]
+            if not issubclass(type(value), ModuleType):
+                self._waiting.append((_Place(f"{name}.{each}", code=True), value))
+
+    def _save(self, kind: Kind, target: Any, place: _Place, owner: type | None) -> None:
+        contents = kind.read(target)
+        saved = _Saved(kind, target, contents, place, owner)
+        self._saved.append(saved)
+        for key, value in zip(*_few(contents), strict=True):
+            if nnx.is_node(value):
+                label = saved.at(key).label
+                self.holders.append(Change(label, kind, target, key, value, value, False))
+            self._waiting.append((saved.at(key), value))
+
+
+def _few(contents: Contents) -> Contents:
+    return contents[0][:_LONGEST], contents[1][:_LONGEST]
+
+
+def _hashable(key: Any) -> Any:
+    return key if type(key) in (str, int) else id(key)
+
+
+def _is_bookkeeping(saved: _Saved, key: Any, new: Any) -> bool:
+    """Whether a change is not of the program's state: what Python notes, an import, a value computed once."""
+    if issubclass(type(new), ModuleType):
+        return True
+    if type(key) is not str or (saved.owner is None and saved.kind is not NAMES):
+        return False
+    if key == NAME or (key.startswith("__") and key.endswith("__")):
+        return True
+    bases = type.__dict__["__mro__"].__get__(saved.owner) if saved.owner is not None else ()
+    return any(type(vars(base).get(key)) is functools.cached_property for base in bases)
+
+
+def _package(kind: type) -> str:
+    return str(type.__getattribute__(kind, "__module__")).partition(".")[0]
+
+
+def _wrapped(value: Any) -> Any:
+    """The function within a wrapper, as `functools.wraps` and `jax.jit` note it."""
+    names = objects.attributes(value)
+    found = names.get("__wrapped__") if names is not None else None
+    if found is None and _package(type(value)) in ("jax", "jaxlib"):
+        found = getattr(value, "__wrapped__", None)
+    return found
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The globals and attributes that code mentions, in the functions in it too."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+@functools.cache
+def _is_installed(file: str) -> bool:
+    """Whether code of this file is a library's, Python's or the tracer's own."""
+    if "§" in file:
+        return False
+    return file.startswith(("<frozen", *_libraries())) or not _INSTALLED.isdisjoint(
+        Path(file).parts
+    )
+
+
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    own = str(Path(__file__).resolve().parents[2])
+    return (paths["stdlib"], paths["platstdlib"], own)
+
+
+def _is_own_class(kind: type) -> bool:
+    """Whether the user wrote a class."""
+    name = str(type.__getattribute__(kind, "__module__"))
+    if _package(kind) in sys.stdlib_module_names:
+        return False
+    module = sys.modules.get(name)
+    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+    return not (isinstance(file, str) and _is_installed(file))

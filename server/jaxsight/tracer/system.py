@@ -1,0 +1,131 @@
+"""What the operating system and the interpreter's own libraries hold for this process, and how to bring it back.
+
+None of it shapes what a file's code computes, so it need not come back with the file: resource limits, the file mode mask,
+priority, identity, time zone, and settings of `threading`, `socket`, `multiprocessing`, `faulthandler` and `sys.monitoring`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+if sys.platform != "win32":
+    import resource
+
+_TOOLS = range(6)
+"""The ids of tools in `sys.monitoring`."""
+
+
+class System:
+    """The state as it is when this is made. `restore` returns what cannot be brought back, in words."""
+
+    def __init__(self) -> None:
+        self._limits = _limits()
+        self._mask = os.umask(0o022)
+        os.umask(self._mask)
+        self._priority = _priority()
+        self._identity = _identity()
+        self._stack = threading.stack_size()
+        self._loggers = {name: _settings(logger) for name, logger in _loggers()}
+
+    def restore_limits(self) -> list[str]:
+        """Bring resource limits back. Comes before whatever needs memory or descriptors."""
+        lost: list[str] = []
+        if sys.platform == "win32":
+            return lost
+        for number, limit in self._limits.items():
+            if resource.getrlimit(number) != limit:
+                try:
+                    resource.setrlimit(number, limit)
+                except (OSError, ValueError):
+                    lost.append("lowered a resource limit")
+        return lost
+
+    def restore(self) -> list[str]:
+        """Bring all the rest back."""
+        lost: list[str] = []
+        os.umask(self._mask)
+        if _priority() != self._priority:
+            try:
+                os.setpriority(os.PRIO_PROCESS, 0, self._priority)
+            except OSError:
+                lost.append("lowered the priority of its process")
+        if _identity() != self._identity:
+            lost.append("changed the user of its process")
+        threading.settrace(None)
+        threading.setprofile(None)
+        threading.stack_size(self._stack)
+        if hasattr(time, "tzset"):
+            time.tzset()
+        self._restore_loggers()
+        _restore_modules()
+        _restore_monitoring()
+        return lost
+
+    def _restore_loggers(self) -> None:
+        """Give loggers the levels and handlers that they had. New ones are left alone: they are their library's."""
+        for name, logger in _loggers():
+            settings = self._loggers.get(name)
+            if settings is not None and settings != _settings(logger):
+                level, logger.propagate, logger.disabled, handlers, filters = settings
+                logger.handlers[:], logger.filters[:] = handlers, filters
+                logger.setLevel(level)
+
+
+def _limits() -> dict[int, tuple[int, int]]:
+    if sys.platform == "win32":
+        return {}
+    numbers = {n for name, n in vars(resource).items() if name.startswith("RLIMIT_")}
+    return {number: resource.getrlimit(number) for number in numbers}
+
+
+def _priority() -> int:
+    return os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else 0
+
+
+def _identity() -> tuple[object, ...]:
+    if sys.platform == "win32":
+        return ()
+    return os.getuid(), os.geteuid(), os.getgid(), os.getegid()
+
+
+def _loggers() -> Iterator[tuple[str, logging.Logger]]:
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger):
+            yield name, logger
+
+
+def _settings(logger: logging.Logger) -> tuple[Any, ...]:
+    handlers, filters = tuple(logger.handlers), tuple(logger.filters)
+    return logger.level, logger.propagate, logger.disabled, handlers, filters
+
+
+def _restore_modules() -> None:
+    """Settings of modules that may not be loaded."""
+    if (socket := sys.modules.get("socket")) is not None:
+        socket.setdefaulttimeout(None)
+    if (faults := sys.modules.get("faulthandler")) is not None:
+        faults.cancel_dump_traceback_later()
+    if (processes := sys.modules.get("multiprocessing")) is not None:
+        with contextlib.suppress(Exception):
+            processes.set_start_method(None, force=True)
+    if (loops := sys.modules.get("asyncio.events")) is not None:
+        # A loop is one thread's; a policy is everybody's.
+        loops._event_loop_policy = None  # type: ignore[attr-defined]
+        loops._set_running_loop(None)
+
+
+def _restore_monitoring() -> None:
+    monitoring = getattr(sys, "monitoring", None)  # Python 3.12
+    if monitoring is None:
+        return
+    for tool in _TOOLS:
+        if monitoring.get_tool(tool) is not None:
+            monitoring.set_events(tool, 0)
+            monitoring.free_tool_id(tool)

@@ -1,0 +1,59 @@
+"""An answer about a module is that of the imported module, or it names what was left out."""
+
+from __future__ import annotations
+
+import sys
+
+import jax
+import pytest
+
+from tests.truth import cases, check, edits, pairs
+from tests.truth.__main__ import described, table
+from tests.truth.measure import Judged, Verdict, measured
+
+pytestmark = pytest.mark.slow
+
+RIGHT = 0.9
+"""The share of answers that need no caveat."""
+
+ONE_IN = 4 if jax.__version_info__ >= (0, 12) else 1
+"""How many cases one stands for: what runs hardly depends on JAX, so the newest has a sample."""
+
+_known: dict[str, list[Judged]] = {}
+
+
+async def judged(family: str) -> list[Judged]:
+    """The answers about a family's cases, measured once."""
+    if family not in _known:
+        _known[family] = await measured(cases.cases(family)[::ONE_IN], sys.executable, 2)
+    return _known[family]
+
+
+@pytest.mark.parametrize("family", cases.families())
+async def test_no_answer_is_silently_wrong(family: str) -> None:
+    answers = await judged(family)
+    assert answers
+    assert [described(each) for each in answers if each.verdict is Verdict.WRONG] == []
+    assert [described(each) for each in answers if each.untrue] == []
+
+
+async def test_what_a_file_did_does_not_show_in_the_answers_about_the_next_one() -> None:
+    answers = await pairs.measured(pairs.drawn(20 // ONE_IN, seed=1), sys.executable, 2)
+    assert [described(each) for each in answers if each.verdict is Verdict.WRONG] == []
+    assert [described(each) for each in answers if each.untrue] == []
+
+
+async def test_answers_after_edits_are_those_about_the_text_as_it_stands() -> None:
+    answers = await edits.measured(edits.drawn(60 // ONE_IN, seed=1), sys.executable, 2)
+    assert [described(each) for each in answers if each.verdict is Verdict.WRONG] == []
+    assert [described(each) for each in answers if each.untrue] == []
+
+
+async def test_most_answers_are_right_without_a_caveat() -> None:
+    answers = [each for family in cases.families() for each in await judged(family)]
+    right = sum(each.verdict is Verdict.RIGHT for each in answers)
+    assert right >= RIGHT * len(answers), table(answers)
+
+
+def test_some_cases_depend_on_the_effects_that_they_mark() -> None:
+    assert check.wrong(cases.cases()[:: 8 * ONE_IN], sys.executable, 2) == []  # all: `--check`
