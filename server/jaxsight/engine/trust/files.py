@@ -1,0 +1,83 @@
+"""Reading files that nobody but the user may have written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A pipe in a file's place must not block."""
+
+BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class NotOurs(Exception):
+    """The file or folder is not one to believe; the text says why."""
+
+
+def own_folder(place: Callable[..., str]) -> Path | None:
+    """Return one of this user's folders for jaxsight, by a function of `platformdirs`; nothing where there is no home."""
+    try:
+        folder = Path(place("jaxsight", appauthor=False))
+    except RuntimeError:  # as newer versions say it; older ones leave the `~`
+        return None
+    return folder if folder.is_absolute() else None
+
+
+def read_own(path: Path, *, most: int, forbidden: int, owners: tuple[int, ...] = ()) -> bytes:
+    """Return the content of a regular file of this user.
+
+    Args:
+        path: the file.
+        most: bytes that it may have.
+        forbidden: permissions that it must not have.
+        owners: user ids that it may belong to besides.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError: it cannot be read.
+        NotOurs: it is no regular file, too large, or others may have written it.
+    """
+    descriptor = os.open(path, _FLAGS)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotOurs("it is not a regular file")
+        check_own(status, forbidden, owners)
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise NotOurs(f"it is larger than {most:,} bytes")
+    return data
+
+
+def check_own(status: os.stat_result, forbidden: int, owners: tuple[int, ...] = ()) -> None:
+    """Check that a file or folder belongs to this user and that others cannot write to it.
+
+    Raises:
+        NotOurs: it does not, or they can.
+    """
+    if os.name == "nt":
+        return  # user and mode mean nothing there; the profile's own permissions hold
+    if status.st_uid not in (os.getuid(), *owners):
+        raise NotOurs(f"it belongs to another user (id {status.st_uid})")
+    if status.st_mode & forbidden:
+        raise NotOurs("other users can write to it")
+
+
+def is_own_folder(folder: str | Path) -> bool:
+    """Whether a folder belongs to this user and not everybody can write to it."""
+    try:
+        check_own(os.stat(folder), stat.S_IWOTH)  # noqa: PTH116 (any text may be asked about)
+    except (OSError, ValueError, NotOurs):
+        return False
+    return True
+
+
+def is_everybodys(folder: str | Path) -> bool:
+    """Whether every user can write to a folder, as to the one for temporary files."""
+    try:
+        return bool(os.stat(folder).st_mode & stat.S_IWOTH) and os.name != "nt"  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
