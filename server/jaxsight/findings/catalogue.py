@@ -154,6 +154,9 @@ CODES = {
         ),
         Code("JX412", "dead-equation", "A result is computed that nobody uses.", "hint", on=False),
         Code(
+            "JX413", "miscompiled", "This version of jaxlib compiles the program wrongly.", "error"
+        ),
+        Code(
             "JX501",
             "contract",
             "An `Expect` line of the docstring does not hold on its target.",
@@ -182,6 +185,29 @@ CODES = {
         Code("JX909", "bad-project-example", "An entry of `[tool.jaxsight.examples]` is wrong."),
         Code(
             "JX910", "unused-ignore", "A `# jaxsight: ignore` that leaves nothing out.", "warning"
+        ),
+        Code(
+            "JX911",
+            "unused-nested-example",
+            "Example inputs of a nested function that no trace calls.",
+            "information",
+        ),
+        Code(
+            "JX912",
+            "import-differs",
+            "A function traces to a different program when its module is imported.",
+        ),
+        Code(
+            "JX913",
+            "import-not-verified",
+            "Functions could not be verified by importing their module.",
+            "information",
+        ),
+        Code(
+            "JX914",
+            "too-large",
+            "A file or a statement is too large to be analyzed.",
+            "information",
         ),
     )
 }

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import MIB, Reading, size
-from jaxsight.tracer.program import CONSTANT
+from jaxsight.tracer.program import CONSTANT, Step, Value
 
 CODE = "JX101"
 LARGE = MIB
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each captured array of a mebibyte or more, where it is first used."""
-    flow = reading.flow
-    for number, value in enumerate(flow.values):
-        if value.origin != CONSTANT or value.bytes < LARGE or flow.of(number) != number:
-            continue
-        users = flow.used_by(number)
-        if not users:
-            continue
+    """Find captured arrays of a mebibyte or more, where each is first used."""
+    for value, users in captured(reading):
         made = f"; `{value.said}` would make it" if value.said else ""
         yield Noticed(
             CODE,
@@ -28,5 +22,15 @@ def find(reading: Reading) -> Iterator[Noticed]:
             f"program, and XLA compiles it into the executable, which takes time and device memory{made}. Make it an argument"
             ", or build it with `jnp` inside the function.",
             users[0].path,
-            related=tuple((each.path, "used here too") for each in users[1:4]),
+            related=tuple((user.path, "used here too") for user in users[1:4]),
         )
+
+
+def captured(reading: Reading) -> Iterator[tuple[Value, Sequence[Step]]]:
+    """Return the large captured arrays that are used, with the equations that read them."""
+    flow = reading.flow
+    for number, value in enumerate(flow.values):
+        if value.origin != CONSTANT or value.bytes < LARGE or flow.of(number) != number:
+            continue
+        if users := flow.used_by(number):
+            yield value, users

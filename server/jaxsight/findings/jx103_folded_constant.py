@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.findings.jx101_captured_constant import captured
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import MIB, Reading, size
 
@@ -12,12 +13,18 @@ LARGE = MIB
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each folded constant of a mebibyte or more in the optimized program."""
+    """Find folded constants of a mebibyte or more in the optimized program.
+
+    A captured array that XLA stores as it is, or in another layout, is JX101's.
+    """
     if reading.compiled is None:
         return
+    known = {_kind(value.text) for value, _ in captured(reading)}
     took = reading.compiled.seconds
     for constant in reading.compiled.graph.constants:
         if not constant.folded or constant.value.bytes < LARGE:
+            continue
+        if _kind(constant.value.text) in known:
             continue
         at = next((path for path in constant.equations if path in reading.flow.steps), "")
         what = f"{reading.quoted(at)} was folded into" if at else "XLA made"
@@ -28,3 +35,10 @@ def find(reading: Reading) -> Iterator[Noticed]:
             "(`jnp.where(i == k, …)`), or make it an argument.",
             at,
         )
+
+
+def _kind(text: str) -> tuple[str, ...]:
+    """Return the dtype and the sorted axes of `f32[4,8]`; axes of length 1 do not count."""
+    dtype, _, shape = text.partition("[")
+    axes = shape.rstrip("]").split(",")
+    return dtype, *sorted(axis for axis in axes if axis not in ("", "1"))

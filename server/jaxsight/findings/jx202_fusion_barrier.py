@@ -9,7 +9,16 @@ from jaxsight.findings.reading import Reading
 
 CODE = "JX202"
 BARRIERS = frozenset(
-    {"fft", "sort", "matmul", "convolution", "custom call", "optimization_barrier", "collective"}
+    {
+        "fft",
+        "sort",
+        "matmul",
+        "convolution",
+        "custom call",
+        "host callback",
+        "optimization_barrier",
+        "collective",
+    }
 )
 
 _WORDS = {"fft": "an FFT", "optimization_barrier": "an `optimization_barrier`"}

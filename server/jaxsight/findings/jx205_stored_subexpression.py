@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.compiler.graph import Kernel
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import ELEMENTWISE, MIB, SHAPED, Reading, is_known, size
 from jaxsight.tracer.program import Step
 
 CODE = "JX205"
 LARGE = MIB // 2
-_CHEAP = ELEMENTWISE | SHAPED | {"iota", "concatenate"}
+_CHEAP = (ELEMENTWISE | SHAPED | {"iota", "concatenate"}) - {"div", "rem"}
+_IN_PLACE = ("scatter", "dynamic_update_slice")
+"""Updates of a buffer, which has to be there."""
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
@@ -25,8 +28,11 @@ def find(reading: Reading) -> Iterator[Noticed]:
         kernel = graph.kernels[temporary.producer]
         consumers = [graph.kernels[index] for index in set(temporary.consumers)]
         if any(
-            each.loops != kernel.loops or each.kind != "fusion" or each.ends_because == "sort"
-            for each in consumers
+            reader.loops != kernel.loops
+            or reader.kind != "fusion"
+            or reader.ends_because == "sort"
+            or _updates(reading, reader)
+            for reader in consumers
         ):
             continue
         made = [
@@ -51,6 +57,12 @@ def find(reading: Reading) -> Iterator[Noticed]:
             "behind `jax.lax.optimization_barrier` of what it is made of, it is computed where it is needed.",
             at,
         )
+
+
+def _updates(reading: Reading, kernel: Kernel) -> bool:
+    """Whether a kernel updates something in place."""
+    steps = (reading.flow.steps.get(path) for path in kernel.equations)
+    return any(step is not None and step.primitive.startswith(_IN_PLACE) for step in steps)
 
 
 def _written(reading: Reading, step: Step) -> Step:

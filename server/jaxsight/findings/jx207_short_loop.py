@@ -26,7 +26,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if not reading.wrote(loop.equation, "fori_loop", "scan", "while_loop", "map"):
             continue
-        inside = [kernel for kernel in graph.kernels if index in kernel.loops]
+        indices = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
+        inside = [graph.kernels[i] for i in indices]
+        launches = graph.launches_of(indices)
         work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > 64]
         if len(work) != 1 or work[0].kind != "fusion":
             continue
@@ -34,7 +36,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         yield Noticed(
             CODE,
             f"{reading.quoted(loop.equation)} goes round {loop.trips} times with one kernel in its body, which reads and writes "
-            f"{size(work[0].bytes_in + work[0].bytes_out)} each time: with {how} the rounds fuse, and its {len(inside) * loop.trips} "
+            f"{size(work[0].bytes_in + work[0].bytes_out)} each time: with {how} the rounds fuse, and its {launches} "
             "launches become few.",
             loop.equation,
         )

@@ -28,11 +28,15 @@ def find(reading: Reading) -> Iterator[Noticed]:
     for index, loop in enumerate(graph.loops):
         if loop.parent >= 0 or loop.equation not in reading.flow.steps:
             continue
-        inside = [kernel for kernel in graph.kernels if index in kernel.loops]
-        inside = [k for k in inside if k.bytes_in + k.bytes_out > _COUNTER] or inside
-        tiny = [k for k in inside if k.bytes_in + k.bytes_out <= TINY and k.kind != "library"]
-        launches = sum(kernel.launches for kernel in inside)
-        small = sum(kernel.launches for kernel in tiny)
+        moved = {
+            number: kernel.bytes_in + kernel.bytes_out
+            for number, kernel in enumerate(graph.kernels)
+            if index in kernel.loops
+        }
+        inside = [number for number, size_ in moved.items() if size_ > _COUNTER] or list(moved)
+        tiny = [n for n in inside if moved[n] <= TINY and graph.kernels[n].kind != "library"]
+        launches = graph.launches_of(inside)
+        small = graph.launches_of(tiny)
         if small < MANY or small * 2 < launches:
             continue
         of_them = "all" if small == launches else f"{small:,}"

@@ -15,7 +15,10 @@ CODE = "JX301"
 def find(reading: Reading) -> Iterator[Noticed]:
     """Each weakly typed result that may be given back: for an argument of its type no other result is left, or there are no arguments but keys.
 
-    What is weak because an argument is was weak before, and is no other type when it is given back.
+    What is weak because an argument is was weak before, and is no other type when it is given back. A Python number
+    that the function was called with may have been computed with before it became part of the program, as a literal
+    (numpyro 0.22, `distributions/util.py`, `_binomial_dispatch` with `n` an integer): results that it may have made
+    weak are not reported.
     """
     flow = reading.flow
     given = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
@@ -24,6 +27,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
     makes = bool(given) and all(value.dtype.startswith("key") for value in given)
     for number in dict.fromkeys(flow.outputs):
         value = flow.values[number]
+        if _may_be_of(reading.numbers, value.dtype):
+            continue
         again = free[value.dtype, value.shape] > 0
         if not value.weak or not value.dtype or not (again or makes) or _was_weak(flow, number):
             continue
@@ -36,6 +41,13 @@ def find(reading: Reading) -> Iterator[Noticed]:
             f"(`jnp.asarray(…, dtype=jnp.{value.dtype})`, `jnp.full(…, dtype=…)`).",
             maker.path if maker is not None else "",
         )
+
+
+def _may_be_of(numbers: frozenset[str], dtype: str) -> bool:
+    """Return whether Python numbers of these types can make a weakly typed value of this dtype."""
+    if dtype.startswith("int"):
+        return "int" in numbers
+    return bool(numbers & ({"int", "float"} if dtype.startswith("float") else numbers))
 
 
 def _was_weak(flow: Flow, number: int) -> bool:

@@ -40,7 +40,7 @@ def explain(failure: Failure, expression: str) -> Explained | None:
         return None
     return explained(
         CODE,
-        f"{quoted(expression, 'This call')} uses a PRNG key that was used before: both draws are the same numbers. "
+        f"{quoted(expression, 'This call')} uses a PRNG key that was used before: both draw from the same random bits. "
         "Split it first: `key, subkey = jax.random.split(key)`.",
         failure,
     )
@@ -76,7 +76,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             )
             yield Noticed(
                 CODE,
-                f"{reading.quoted(step.path)} uses a PRNG key again{where}: both draw the same numbers. Split it first: "
+                f"{reading.quoted(step.path)} uses a PRNG key again{where}: {_harm(before, step)}. Split it first: "
                 "`key, subkey = jax.random.split(key)`.",
                 step.path,
                 related=((before.path, "used here before"),) if before.span != step.span else (),
@@ -85,10 +85,20 @@ def find(reading: Reading) -> Iterator[Noticed]:
             told.add(step.span)
             yield Noticed(
                 CODE,
-                f"{reading.quoted(step.path)} uses the same PRNG key in each round of a loop: all draw the same numbers. Carry the key and "
+                f"{reading.quoted(step.path)} uses the same PRNG key in each iteration of a loop: all draw the same numbers. Carry the key and "
                 "split it in the body, or fold the counter in (`jax.random.fold_in(key, i)`).",
                 step.path,
             )
+
+
+def _harm(before: Step, step: Step) -> str:
+    """Return what comes of using a key twice."""
+    splits = [each.primitive == "random_split" for each in (before, step)]
+    if all(splits):
+        return "both splits give the same keys"
+    if any(splits):
+        return "what is drawn may repeat what its subkeys draw"
+    return "both draw from the same random bits"
 
 
 def _drawn(reading: Reading, step: Step) -> bool:

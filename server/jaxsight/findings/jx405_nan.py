@@ -64,28 +64,75 @@ def explain(failure: Failure, expression: str) -> Explained | None:
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each selection by a condition on `x` between values of which one is an unsafe function of the same, unguarded `x`, hidden where it is unsafe."""
+    """Find selections by a condition on `x` that hide an unsafe function of the same, unguarded `x`.
+
+    Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted, and so is
+    what is not differentiated: integers, `stop_gradient`, a selection that only comparisons read.
+    """
     flow = reading.flow
     for select in flow.steps.values():
         if select.primitive != "select_n" or len(select.operands) != 3 or select.backward:
             continue
         if select.path in flow.ruled or not reading.wrote(select.path, "where", "select"):
             continue
+        if _has_rule(reading.around(select.path)) or not _is_differentiated(flow, select):
+            continue
         for chosen, case in zip((False, True), select.operands[1:], strict=True):
             hidden = _Hidden.of(flow, select.operands[0], not chosen)
             unsafe = next(_unsafe(flow, case, hidden), None)
             if unsafe is not None:
+                form = (
+                    "jnp.where(ok, f(jnp.where(ok, x, 1.0)), 0.0)"
+                    if chosen
+                    else "jnp.where(bad, 0.0, f(jnp.where(bad, 1.0, x)))"
+                )
                 yield Noticed(
                     CODE,
-                    f"{reading.quoted(select.path)} hides the values of {reading.quoted(unsafe.path)} that are not meant, but not their "
-                    "derivative: where the condition does not hold it is NaN or infinite, times zero, which is NaN. Make the operand "
-                    "safe first (`jnp.where(ok, f(jnp.where(ok, x, 1.0)), 0.0)`).",
+                    f"gradient of `where` may be NaN: {reading.quoted(unsafe.path)} is also "
+                    f"differentiated where the condition is {str(not chosen).lower()}\n"
+                    f"help: make the operand safe: `{form}`",
                     select.path,
-                    related=((unsafe.path, "its derivative is not finite everywhere"),)
+                    related=((unsafe.path, "its derivative is infinite or NaN somewhere"),)
                     if unsafe.span != select.span
                     else (),
                 )
                 break
+
+
+def _has_rule(nodes: Sequence[ast.AST]) -> bool:
+    """Whether the function around an expression is decorated with a derivative rule of its own."""
+    return any(
+        "custom_jvp" in (text := ast.unparse(decorator)) or "custom_vjp" in text
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+    )
+
+
+def _is_differentiated(flow: Flow, select: Step) -> bool:
+    """Whether a derivative can go through a selection: it is inexact, and something differentiable reads it."""
+    number = select.results[0]
+    users = flow.used_by(number)
+    if not _inexact(flow, number):
+        return False
+    if flow.of(number) in flow.outputs or not users:
+        return True
+    return not all(_stops(flow, user) for user in users)
+
+
+def _stops(flow: Flow, step: Step) -> bool:
+    """Whether no derivative goes through an equation."""
+    if step.primitive in _FLAT or step.primitive == "stop_gradient":
+        return True
+    return bool(step.results) and not any(_inexact(flow, number) for number in step.results)
+
+
+def _inexact(flow: Flow, number: int) -> bool:
+    return flow.value(number).dtype.startswith(("float", "bfloat", "complex"))
+
+
+_FLAT = frozenset({"floor", "ceil", "round", "sign"})
+"""Primitives whose derivative is zero everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +265,19 @@ def _varies(flow: Flow, number: int) -> bool:
     return sources is None or not all(is_known(flow.values[each]) for each in sources)
 
 
+def _has_derivative(flow: Flow, number: int) -> bool:
+    """Whether a value depends on an inexact input by differentiable operations."""
+    through = flow.sources(
+        number, lambda step: bool(step.operands) and not _stops(flow, step), most=500
+    )
+    return through is None or any(
+        not is_known(flow.values[source])
+        and flow.made_by(source) is None
+        and _inexact(flow, source)
+        for source in through
+    )
+
+
 def _roots(flow: Flow, number: int) -> set[int]:
     """A value and what it is moved from."""
     found = {flow.of(number)}
@@ -239,9 +299,11 @@ def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
         which, bad = _bad(step)
         risky = _roots(flow, step.operands[which]) if bad and which < len(step.operands) else set()
         if hidden.meets(risky, bad):
-            yield step
+            ruled = step.path in flow.ruled or not _inexact(flow, step.results[0])
+            if not ruled and _has_derivative(flow, step.operands[which]):
+                yield step
             return
-        if step.primitive in ELEMENTWISE | _MOVES:
+        if step.primitive in (ELEMENTWISE | _MOVES) - {"stop_gradient"} - _FLAT:
             waiting += [(each, far + 1) for each in step.operands]
 
 

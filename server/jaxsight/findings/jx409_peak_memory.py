@@ -22,12 +22,16 @@ def find(reading: Reading) -> Iterator[Noticed]:
         return
     largest = sorted(graph.temporaries, key=lambda each: -each.value.bytes)
     places: dict[str, int] = {}
+    spans: set[object] = set()
     for each in largest:
         kernel = graph.kernels[each.producer] if each.producer < len(graph.kernels) else None
         at = each.equation or (kernel.ends_at if kernel is not None else "")
         at = at or (kernel.equations[-1] if kernel is not None and kernel.equations else "")
         if at in reading.flow.steps and reading.quote(at):
-            places.setdefault(at, each.value.bytes)
+            span = reading.flow.steps[at].span or reading.quote(at)
+            if span not in spans:
+                spans.add(span)
+                places[at] = each.value.bytes
     named = list(places.items())[:_NAMED]
     if not named:
         return

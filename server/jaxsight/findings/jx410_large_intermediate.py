@@ -18,16 +18,16 @@ def find(reading: Reading) -> Iterator[Noticed]:
         return
     graph, memory = reading.compiled.graph, reading.compiled.memory
     outside = max(memory.arguments, 0) + max(memory.outputs, 0)
-    told: set[str] = set()
+    told: set[object] = set()
     for each in graph.temporaries:
         at = each.equation
         if (
             each.value.bytes < max(LARGE, TIMES * outside)
-            or at in told
             or at not in reading.flow.steps
+            or (place := reading.flow.steps[at].span or at) in told
         ):
             continue
-        told.add(at)
+        told.add(place)
         yield Noticed(
             CODE,
             f"{reading.quoted(at)} is stored with {size(each.value.bytes)} ({each.value.text}), {each.value.bytes / max(outside, 1):.0f} times "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
 
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import Reading
@@ -11,9 +12,10 @@ CODE = "JX412"
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each expression of the function itself that neither it nor its caller reads anything of; of a chain of them the last.
+    """Find assignments whose name is read nowhere in the function, and whose value XLA drops.
 
-    What a library's function makes for nothing in a call that gives something is its own business.
+    A value that is only read for its shape, returned to another caller or computed in a `try` has
+    its use; so may have a bare call.
     """
     flow = reading.flow
     wanted = set(flow.outputs)
@@ -32,11 +34,35 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if any(number in wanted or flow.used_by(number) for number in step.results):
             continue
-        text = reading.quote(path)
-        if text:
+        if reading.quote(path) and _is_unread(reading.around(path)):
             yield Noticed(
                 CODE,
                 f"{reading.quoted(path)} is computed ({flow.value(step.results[0]).text}) and not used: XLA drops it, but it is "
                 "traced each time.",
                 path,
             )
+
+
+def _is_unread(nodes: Sequence[ast.AST]) -> bool:
+    """Whether the innermost statement around an expression only binds a name that nobody reads."""
+    statement = next((node for node in nodes if isinstance(node, ast.stmt)), None)
+    function = next((node for node in nodes if isinstance(node, _FUNCTIONS)), None)
+    if function is None or any(isinstance(node, ast.Try | ast.Lambda) for node in nodes):
+        return False
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            reads = (
+                node
+                for node in ast.walk(function)
+                if (isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store))
+                or isinstance(node, ast.Global | ast.Nonlocal)
+            )
+            return not name.startswith("_") and all(
+                name not in ([node.id] if isinstance(node, ast.Name) else node.names)
+                for node in reads
+            )
+        case _:
+            return False
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jaxsight.engine.examples.expect import Condition, Expect
 
@@ -19,21 +19,28 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
 
 
 def broken(
-    expect: Expect, figures: Mapping[str, int], worded: Callable[[str, int], str]
+    expect: Expect,
+    figures: Mapping[str, int],
+    target: str,
+    worded: Callable[[str, int], str],
+    upper: Collection[str] = (),
 ) -> Iterator[tuple[Condition, str]]:
-    """The conditions that do not hold, each with its message.
+    """Yield the conditions that do not hold, each with its message.
 
     Args:
-        figures: what was found, by metric (`kernels`, `launches`, and `temp` and `folded` in bytes); -1 for what nobody knows.
+        figures: by metric (`kernels`, `launches`, and `temp` and `folded` in bytes); -1 for unknown ones.
+        target: the short name of the target that they are of.
         worded: a figure of a metric for people.
+        upper: the metrics whose figure is the upper end of a range.
     """
     for condition in expect.conditions:
-        found = figures[condition.metric]
-        if found < 0:
-            yield condition, f"{condition.metric} is not known on {expect.target}"
-        elif not _COMPARISONS[condition.comparison](found, condition.value):
-            message = (
-                f"{condition.metric} is {worded(condition.metric, found)} on {expect.target}, but "
-                f"{condition.comparison} {worded(condition.metric, condition.value)} is expected"
-            )
-            yield condition, message
+        figure = figures[condition.metric]
+        limit = (
+            f"{condition.metric} {condition.comparison} {worded(condition.metric, condition.value)}"
+        )
+        if figure < 0:
+            yield condition, f"expected {limit} on {target}, but {condition.metric} is not known"
+        elif not _COMPARISONS[condition.comparison](figure, condition.value):
+            got = worded(condition.metric, figure)
+            up_to = "up to " if condition.metric in upper else ""
+            yield condition, f"expected {limit} on {target}, got {up_to}{got}"

@@ -10,14 +10,14 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import Target
 from jaxsight.tracer.places import Span
 from jaxsight.tracer.program import CONSTANT, LITERAL, Body, Program, Step, Value
-from jaxsight.tracer.protocol import Fold, Warned
+from jaxsight.tracer.protocol import Fold, Runtime, Warned
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -56,6 +56,10 @@ class Reading:
     """The syntax around an equation's place in its function, the innermost first."""
     target: Target | None = None
     compiled: Compiled | None = None
+    runtime: Runtime = field(default=Runtime())
+    """What the user's programs run on by default."""
+    numbers: frozenset[str] = frozenset()
+    """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
 
     def quoted(self, path: str) -> str:
         """The user's expression at an equation, in backticks and shortened; the primitive where there is none."""

@@ -33,6 +33,7 @@ from jaxsight.findings import (
     jx410_large_intermediate,
     jx411_sharding,
     jx412_dead_equation,
+    jx413_miscompiled,
 )
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import Reading
@@ -55,6 +56,7 @@ OF_PROGRAMS: Mapping[str, Find] = {
         jx407_unusable_donation,
         jx408_residuals,
         jx412_dead_equation,
+        jx413_miscompiled,
     )
 }
 """Found in what was traced; nothing needs to be compiled."""

@@ -21,7 +21,6 @@ from jaxsight.findings.explained import Explained, first_paragraph, jax_page
 from jaxsight.tracer.protocol import Failure
 
 _KINDS = (
-    jx401_traced_value.explain,
     jx402_leaked_tracer.explain,
     jx403_key_reused.explain,
     jx404_index_out_of_bounds.explain,
@@ -32,17 +31,20 @@ _KINDS = (
 )
 
 
-def explain(failure: Failure, expression: str = "") -> Explained:
+def explain(failure: Failure, expression: str = "", line: str = "") -> Explained:
     """Word `failure` for the user.
 
     Args:
         failure: the exception; its `stage` says where it came from.
         expression: the user's source text at the innermost frame, empty when unknown.
+        line: the line that it begins on, empty when unknown.
     """
     if failure.stage == "inputs":
         what = f"The example for `{failure.argument}`" if failure.argument else "The doctest's call"
         return Explained("JX905", f"{what} does not evaluate: {_said(failure)}", CODES["JX905"].url)
     if failure.stage in ("execute", "trace"):
+        if (explained := jx401_traced_value.explain(failure, expression, line)) is not None:
+            return explained
         for kind in _KINDS:
             if (explained := kind(failure, expression)) is not None:
                 return explained

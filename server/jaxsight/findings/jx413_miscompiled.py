@@ -1,0 +1,211 @@
+"""JX413: the user's version of jaxlib computes something wrongly, or ends the process.
+
+Known patterns are recognised in the traced program. Each was run in shapes around it with each version, on Linux and x86-64, without accelerators: what is
+found is what was seen to fail, so shapes that fail may be missing. jaxlib 0.10.1, 0.11.1, 0.12.0 and 0.12.0.1 compute all of them rightly; `tests/miscompiled`
+runs them again. All are faults of the YNNPACK fusions of XLA's CPU backend, which came with 0.10.2.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from jaxsight.findings.noticed import Noticed
+from jaxsight.findings.reading import Reading, numbers, parameter
+from jaxsight.tracer.program import LITERAL, Step
+from jaxsight.tracer.protocol import Miscompiled
+
+CODE = "JX413"
+
+_MACHINE = "linux x86_64"
+_FLAG = "--xla_cpu_experimental_ynn_fusion_type="
+_IS_OFF = re.compile(rf"{_FLAG}(?:\s|$)|--xla_disable_hlo_passes=\S*dot-library-rewriter")
+
+_MOST = 120_000
+"""Rows times columns of the small matrix up to which products were seen to be wrong; from 131,070 on they are right."""
+_LONG = 131_072
+"""Bytes of a row of the product from which on it is wrong."""
+_KEPT = frozenset({"abs", "exp", "tanh", "integer_pow", "square"})
+"""Elementwise operations between the product and the sum with which it was seen to be wrong; `sin` is not among them."""
+_REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min"})
+_MANY = 7
+"""Axes of a product from which on its sum may end the process."""
+
+
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield each step that is known to be compiled wrongly by the jaxlib that runs it."""
+    runtime = reading.runtime
+    if runtime.backend != "cpu" or runtime.machine != _MACHINE or _IS_OFF.search(runtime.flags):
+        return
+    known = [fault for fault in _FAULTS if runtime.jaxlib in fault.versions]
+    if not known:
+        return
+    for step in reading.flow.steps.values():
+        fault = next((fault for fault in known if fault.matches(reading, step)), None)
+        if fault is not None:
+            yield Noticed(
+                CODE,
+                f"jaxlib {runtime.jaxlib} {fault.effect} on CPUs (jax#{fault.issue}): "
+                f"set `XLA_FLAGS={_FLAG}` or install jaxlib 0.11.1 or newer",
+                step.path,
+            )
+
+
+def seen(wrong: Miscompiled) -> str:
+    """Return the message of an error that was seen while running the function."""
+    at = f" at {list(wrong.at)}" if wrong.at else ""
+    return (
+        f"jaxlib {wrong.jaxlib} computes {wrong.result} wrongly on this CPU: {wrong.usual} instead of {wrong.second}{at} "
+        f"for drawn inputs. Without `jit` and with `compiler_options={wrong.options}` it is right."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """A fault of some versions: `effect` completes `jaxlib 0.10.2 …`."""
+
+    issue: int
+    versions: frozenset[str]
+    effect: str
+    matches: Callable[[Reading, Step], bool]
+
+
+def _is_reduced_product(reading: Reading, step: Step) -> bool:
+    """A matrix of few rows times a long one of few columns, reduced over those rows, by way of operations on each element."""
+    flow = reading.flow
+    if step.primitive not in _REDUCTIONS or _axes(step) != (0,):
+        return False
+    value = step.operands[0]
+    while True:
+        maker = flow.made_by(value)
+        if maker is None or len(flow.used_by(value)) != 1 or flow.of(value) in flow.outputs:
+            return False
+        if maker.primitive == "dot_general":
+            return _is_small_product(reading, maker)
+        if not _is_kept(reading, maker):
+            return False
+        value = maker.operands[0]
+
+
+def _is_kept(reading: Reading, step: Step) -> bool:
+    """Whether a product that goes through this operation was seen to be wrong."""
+    if step.primitive in _KEPT:
+        return True
+    values = [reading.flow.of(number) for number in step.operands]
+    if step.primitive == "mul":
+        return values[0] == values[1]
+    return step.primitive in ("add", "max") and reading.flow.values[values[1]].origin == LITERAL
+
+
+def _is_small_product(reading: Reading, step: Step) -> bool:
+    """Whether a product is of `[rows, columns]` and `[length, columns]`, the second as it is or transposed, in the shapes that fail."""
+    flow = reading.flow
+    left, right = (flow.value(number) for number in step.operands)
+    found = parameter(step, "dimension_numbers")
+    if len(left.shape) != 2 or len(right.shape) != 2:
+        return False
+    match found:
+        case ((((1,), (1,)) | ([1], [1])), _):
+            length = right.shape[0]
+        case ((((1,), (0,)) | ([1], [0])), _):
+            maker = flow.made_by(step.operands[1])
+            if maker is None or maker.primitive != "transpose":
+                return False
+            length = right.shape[1]
+        case _:
+            return False
+    if left.dtype != right.dtype or left.dtype not in ("float32", "float64"):
+        return False
+    rows, columns = left.shape
+    size = 4 if left.dtype == "float32" else 8
+    return (
+        2 <= rows <= 5
+        and columns in (3, 5, 6, 7)
+        and length * size > _LONG
+        and length * max(rows, columns) <= _MOST
+    )
+
+
+def _product(reading: Reading, step: Step) -> Step | None:
+    """The product of two arrays of f32 that a sum over one axis is of; nothing where it is of something else."""
+    flow = reading.flow
+    if step.primitive != "reduce_sum" or len(_axes(step)) != 1:
+        return None
+    maker = flow.made_by(step.operands[0])
+    if maker is None or maker.primitive != "mul" or len(flow.used_by(step.operands[0])) != 1:
+        return None
+    one, other = map(flow.of, maker.operands)
+    result = flow.value(maker.results[0])
+    if one == other or result.dtype != "float32" or len(result.shape) < _MANY:
+        return None
+    return maker
+
+
+def _is_product_with_single_axis(reading: Reading, step: Step) -> bool:
+    """A sum over an axis of 2, with an axis of 1 before it and three axes or more after it."""
+    product = _product(reading, step)
+    if product is None:
+        return False
+    shapes = {reading.flow.value(number).shape for number in product.operands}
+    shape = reading.flow.value(product.results[0]).shape
+    (axis,) = _axes(step)
+    return (
+        shapes == {shape}
+        and shape[axis] == 2
+        and 1 in shape[:axis]
+        and len(shape) - axis > 3
+        and math.prod(shape) >= 4096
+    )
+
+
+def _is_broadcast_product(reading: Reading, step: Step) -> bool:
+    """A sum of an array times one that is broadcast along its last axes, four or more of 9 or more, over an axis that both have."""
+    product = _product(reading, step)
+    if product is None:
+        return False
+    flow = reading.flow
+    shape = flow.value(product.results[0]).shape
+    for number in product.operands:
+        own = flow.value(number).shape
+        maker = flow.made_by(number)
+        if len(own) != len(shape) or maker is None or maker.primitive != "broadcast_in_dim":
+            continue
+        given = len(flow.value(maker.operands[0]).shape)
+        if (
+            numbers(maker, "broadcast_dimensions") == tuple(range(given))
+            and 1 < given <= len(shape) - 4
+            and min(shape[given:]) >= 9
+            and _axes(step)[0] in (0, given - 1)
+        ):
+            return True
+    return False
+
+
+def _axes(step: Step) -> tuple[int, ...]:
+    """The axes of a reduction; those that a batching rule gave are numbers of NumPy, whose text is `np.int64(0)`."""
+    text = dict(step.parameters).get("axes", "")
+    return tuple(map(int, re.findall(r"(?<![a-z\d])\d+", text)))
+
+
+_FAULTS = (
+    _Fault(
+        39103,
+        frozenset({"0.10.2"}),
+        "computes this reduced matrix product wrongly",
+        _is_reduced_product,
+    ),
+    _Fault(
+        40412,
+        frozenset({"0.10.2"}),
+        "ends the process in this sum of a product",
+        _is_product_with_single_axis,
+    ),
+    _Fault(
+        39257,
+        frozenset({"0.10.2", "0.11.0"}),
+        "ends the process in this sum of a product",
+        _is_broadcast_product,
+    ),
+)
