@@ -1,0 +1,97 @@
+"""Programs that some version of jaxlib compiles wrongly on CPUs, and neighbours of theirs that all compile rightly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+
+from jaxsight.findings import jx413_miscompiled
+from jaxsight.findings.reading import Reading
+from jaxsight.tracer import outlined, protocol
+from jaxsight.tracer.protocol import Runtime
+
+BROKEN = Runtime("0.10.2", "cpu", "linux x86_64")
+"""Where all of the known patterns fail."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A function of arrays, as Python source, and the issue that its failure is known by (0 for neighbours)."""
+
+    name: str
+    function: str
+    inputs: tuple[tuple[tuple[int, ...], str], ...]
+    issue: int = 0
+
+
+def _pattern(
+    name: str, function: str, *shapes: tuple[int, ...], issue: int = 0, kind: str = "float32"
+) -> Pattern:
+    return Pattern(name, function, tuple((shape, kind) for shape in shapes), issue)
+
+
+_VMAPPED = "lambda m, x: jax.vmap(lambda row: jnp.sum((m @ row) ** 2))(x)"
+_TRANSPOSED = "lambda m, x: jnp.max(jnp.abs(m @ x.T) + 1, axis=0)"
+_SUMMED = "lambda a, b: jnp.sum(a * b, axis={})"
+_BROADCAST = "lambda a, b: jnp.sum(a[..., None, None, None, None] * b, axis={})"
+_SINGLE = (3, 1, 2, 2, 8, 8, 8)
+
+PATTERNS = (
+    _pattern("vmap of a product", _VMAPPED, (3, 3), (40_000, 3), issue=39103),
+    _pattern("the shortest one", _VMAPPED, (2, 3), (32_769, 3), issue=39103),
+    _pattern("transposed", _TRANSPOSED, (3, 3), (40_000, 3), issue=39103),
+    _pattern("f64", _VMAPPED, (5, 7), (17_000, 7), issue=39103, kind="float64"),
+    _pattern("too short", _VMAPPED, (3, 3), (32_768, 3)),
+    _pattern("too long", _VMAPPED, (3, 3), (65_537, 3)),
+    _pattern("four columns", _VMAPPED, (2, 4), (24_576, 4), kind="float64"),
+    _pattern("rows last", "lambda m, x: jnp.sum((x @ m.T) ** 2, axis=1)", (3, 3), (40_000, 3)),
+    _pattern("sine", _VMAPPED.replace("(m @ row) ** 2", "jnp.sin(m @ row)"), (3, 3), (40_000, 3)),
+    _pattern(
+        "product used twice",
+        "lambda m, x: jnp.sum((p := m @ x.T), axis=0) + p[0]",
+        (3, 3),
+        (40_000, 3),
+    ),
+    _pattern("an axis of one", _SUMMED.format(3), _SINGLE, _SINGLE, issue=40412),
+    _pattern("eight axes", _SUMMED.format(4), *[(2, 3, 1, 2, 2, 8, 8, 8)] * 2, issue=40412),
+    _pattern("no axis of one", _SUMMED.format(3), *[(3, 2, 2, 2, 8, 8, 8)] * 2),
+    _pattern("six axes", _SUMMED.format(3), *[(3, 1, 2, 2, 8, 8)] * 2),
+    _pattern("over a late axis", _SUMMED.format(5), _SINGLE, _SINGLE),
+    _pattern("a square", "lambda a: jnp.sum(a * a, axis=3)", _SINGLE),
+    _pattern("a sum of sums", "lambda a, b: jnp.sum(a + b, axis=3)", _SINGLE, _SINGLE),
+    _pattern("a maximum", "lambda a, b: jnp.max(a * b, axis=3)", _SINGLE, _SINGLE),
+    _pattern("broadcast", _BROADCAST.format(2), (10, 4, 6), (10, 4, 6, 9, 9, 9, 9), issue=39257),
+    _pattern(
+        "the issue's own",
+        "lambda a, b: jnp.log(jnp.maximum(jnp.sum(a[..., None, None, None, None, None] * b, axis=2), 1e-16))",
+        (10, 4, 6),
+        (10, 4, 6, 9, 9, 9, 9, 9),
+        issue=39257,
+    ),
+    _pattern("small axes", _BROADCAST.format(2), (10, 4, 6), (10, 4, 6, 5, 5, 5, 5)),
+    _pattern("over a broadcast axis", _BROADCAST.format(3), (10, 4, 6), (10, 4, 6, 9, 9, 9, 9)),
+)
+
+
+def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
+    """Return the messages of JX413 about a pattern; for this environment where no `runtime` is given."""
+    x64 = any(kind == "float64" for _, kind in pattern.inputs)
+    with jax.enable_x64(x64):
+        structs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in pattern.inputs]
+        function = eval(pattern.function, {"jax": jax, "jnp": jnp, "math": math})
+        traced = jax.jit(function).trace(*structs)
+        told = outlined.outlined(protocol.Outline(1, 1), traced)
+    told = replace(told, runtime=runtime or told.runtime)
+    reading = Reading(
+        name="f",
+        program=told.program,
+        folds=told.folds,
+        warnings=(),
+        quote=lambda _: "",
+        around=lambda _: (),
+        runtime=told.runtime,
+    )
+    return [noticed.message for noticed in jx413_miscompiled.find(reading)]
