@@ -11,12 +11,13 @@ import jax
 import pytest
 import pytest_asyncio
 
+from jaxsight.compiler.protocol import Compiled
 from jaxsight.engine.fixes.asked import applied
 from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.session import Session
 from jaxsight.engine.text import Position, Range
 from tests.engine.rendering import without_hints
-from tests.fixes.programs import CASES, LEFT, ON_A_CPU, ON_AN_H100, Case
+from tests.fixes.programs import CASES, HEAD, LEFT, ON_A_CPU, ON_AN_H100, Case
 from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -70,6 +71,54 @@ async def test_a_finding_is_fixed(case: Case, session: Session) -> None:
 async def test_nothing_is_offered_where(reason: str, session: Session) -> None:
     code, text = LEFT[reason]
     assert await fixes(session, "left", text, code) == []
+
+
+SAMPLES = """\
+SAMPLES = np.random.default_rng(0).normal(size=100_000).astype("float32")
+"""
+OPTION = '{"xla_disable_hlo_passes": "constant_folding"}'
+DECORATORS = {
+    "@jax.jit": f"@partial(jax.jit, compiler_options={OPTION})",
+    "@partial(jax.jit, donate_argnums=())": f"@partial(jax.jit, donate_argnums=(), compiler_options={OPTION})",
+    '@partial(jax.jit, compiler_options={"xla_cpu_enable_fast_math": False})': (
+        '@partial(jax.jit, compiler_options={"xla_cpu_enable_fast_math": False, ' + OPTION[1:] + ")"
+    ),
+}
+"""Forms of `jax.jit`, and what they become."""
+
+
+def jitted(decorator: str, name: str) -> str:
+    """A function whose sort of a constant XLA would fold."""
+    head = "Example inputs:\n        x: f32[100000]"
+    body = (
+        f'    """\n    {head}\n    """\n    table = SAMPLES[::-1]\n    return x - jnp.sort(table)\n'
+    )
+    return f"\n\n{decorator}\ndef {name}(x):\n{body}"
+
+
+async def test_folding_is_kept_from_xla_at_the_jit_that_the_user_wrote(session: Session) -> None:
+    text = "from functools import partial\n\n" + HEAD + SAMPLES
+    text += "".join(jitted(each, f"f{index}") for index, each in enumerate(DECORATORS))
+    offered = await fixes(session, "unfolded", text, "JX102")
+    title = "Do not fold constants while compiling, by `compiler_options` (folding 12 s → 0 s)"
+    assert [without_seconds(fix.title) for fix in offered] == [title] * len(DECORATORS)
+    assert all(fix.safe for fix in offered)
+    changed = applied(text, list(dict.fromkeys(edit for fix in offered for edit in fix.edits)))
+    lines = [line for line in changed.splitlines() if line.startswith("@")]
+    assert lines == list(DECORATORS.values())
+    path = str(ROOT / "unfolded.py")
+    session.open(path, changed)
+    left = {finding.code for finding in await session.findings(path, kernels=True)}
+    _, result = await session.kernels(path, "f0")
+    session.close(path)
+    assert "JX102" not in left
+    assert isinstance(result.outcome, Compiled), result.outcome
+
+
+async def test_without_a_jit_no_barrier_is_offered_for_folding(session: Session) -> None:
+    text = HEAD + SAMPLES + jitted("", "g")
+    titles = [fix.title for fix in await fixes(session, "barrier", text, "JX102")]
+    assert not [title for title in titles if "barrier" in title or "compiler_options" in title]
 
 
 ROOT_OF = next(case for case in CASES if case.code == "JX405").before

@@ -282,10 +282,24 @@ class Asked:
         """What `jax.lax` is called here; `jax.lax` where it has no name, which `jax_import` then gives."""
         return self.imports.get("jax.lax", f"{self.imports.get('jax', 'jax')}.lax")
 
+    @property
+    def partial(self) -> str:
+        """What `functools.partial` is called here; `functools_import` gives it where it has no name."""
+        module = self.imports.get("functools", "functools")
+        return self.imports.get("functools.partial", f"{module}.partial")
+
+    def functools_import(self) -> tuple[Edit, ...]:
+        """What `partial` needs: an import of `functools` before the first one."""
+        known = {"functools", "functools.partial"} & self.imports.keys()
+        return () if known else self._imported("functools")
+
     def jax_import(self) -> tuple[Edit, ...]:
         """What `lax` needs: an import of `jax` before the first one."""
-        if "jax" in self.imports or "jax.lax" in self.imports:
-            return ()
+        known = {"jax", "jax.lax"} & self.imports.keys()
+        return () if known else self._imported("jax")
+
+    def _imported(self, module: str) -> tuple[Edit, ...]:
+        """An import before the first one; nothing where there is none."""
         for chunk in self.module.chunks:
             if chunk.broken is not None:
                 continue
@@ -293,7 +307,7 @@ class Asked:
                 future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
                 if isinstance(node, ast.Import | ast.ImportFrom) and not future:
                     start = Position(chunk.first_line + node.lineno - 1, 0)
-                    return (Edit(Range(start, start), "import jax\n"),)
+                    return (Edit(Range(start, start), f"import {module}\n"),)
         return ()
 
     def is_pure(self, node: ast.AST) -> bool:

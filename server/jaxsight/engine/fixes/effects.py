@@ -81,6 +81,16 @@ def more(before: Figures, after: Figures) -> bool:
     return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
+def worse(before: Figures, after: Figures) -> bool:
+    """Whether more is launched, stored at once or moved."""
+    pairs = zip(before.memory, after.memory, strict=True)
+    return more(before, after) or (
+        before.compiled is not None
+        and after.compiled is not None
+        and any(_grown(was, now) for was, now in pairs)
+    )
+
+
 def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
     """`kernels 2 → 1`, `temp 512 KiB → 0 B`, what changed alone.
 

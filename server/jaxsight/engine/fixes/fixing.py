@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.compiler.targets import Target
 from jaxsight.engine.answers import Finding
+from jaxsight.engine.aside import Aside
 from jaxsight.engine.compiling import Compiling
 from jaxsight.engine.documents import Document
 from jaxsight.engine.fixes.registry import FIXES
@@ -52,9 +53,11 @@ class Fixing:
         documents: Mapping[str, Document],
         project_of: Callable[[str], Project],
         compiling: Callable[[], Compiling],
+        aside: Aside,
+        refresh: Callable[[str], None],
     ) -> Fixing:
-        """`compiling` gives the session's own."""
-        return Fixing(documents, project_of, Verifying(compiling))
+        """`compiling` gives the session's own, `refresh` is called with a file of which something else is known."""
+        return Fixing(documents, project_of, Verifying(compiling, aside, refresh))
 
     def start(
         self,

@@ -15,7 +15,7 @@ _MAKERS = ("full", "asarray", "array", "arange")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`dtype=` for a call that takes it, else `asarray` around the expression."""
+    """`dtype=` for a call that takes it, else `.astype` of the expression."""
     said = _DTYPE.search(asked.finding.message)
     node = next(iter(asked.nodes), None)
     if said is None or not asked.jnp or not isinstance(node, ast.expr):
@@ -36,5 +36,5 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
         if not isinstance(each, ast.BinOp | ast.UnaryOp):
             break
     for each in dict.fromkeys((node, whole)):
-        text = f"{asked.jnp}.asarray({asked.text(each)}, dtype={dtype})"
+        text = f"{asked.operand(each)}.astype({dtype})"
         yield Candidate(title, (asked.replace(each, text),))

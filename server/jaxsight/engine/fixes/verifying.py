@@ -5,28 +5,31 @@ Everything is known by content: the same change of the same function is tried on
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import Target
 from jaxsight.engine import failures, noticing
 from jaxsight.engine.answers import Finding
+from jaxsight.engine.aside import Aside
 from jaxsight.engine.cache import Recent
 from jaxsight.engine.compiling import Compiling, Gone, Result
-from jaxsight.engine.documents import Document
+from jaxsight.engine.documents import Document, Subject
 from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate, applied
 from jaxsight.engine.fixes.effects import Figures
 from jaxsight.engine.fixes.registry import FIXES
 from jaxsight.engine.fixes.workshop import Workshop
+from jaxsight.engine.module import Module
 from jaxsight.engine.questions import Question, ask
 from jaxsight.engine.text import Edit
 from jaxsight.engine.views import Answer, View
 from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
-from jaxsight.tracer.protocol import Compared, Traced
+from jaxsight.tracer.protocol import Compared, Miscompiled, Traced
 from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
@@ -36,10 +39,17 @@ _COMPILED = frozenset({"JX101", "JX102", "JX104", "JX209", *OF_KERNELS})
 """Codes that tell of what a compiler makes, or of how long it takes."""
 _LAUNCHES = frozenset(OF_KERNELS) - {"JX103"}
 """Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
+_FOLDED = frozenset({"JX101", "JX102", "JX103", "JX104"})
+"""Codes of constants: a fix that makes the program itself worse (kernels, traffic, memory) is none."""
+_NOT_COMPARED = "it could not be compared"
 _SETS = 4
 """Example sets of a function with which a change is tried, at most."""
 _TRIED = 6
 """Candidates for one finding that are tried, at most."""
+
+
+def _of_text(module: Module) -> Iterator[Finding]:
+    return chain.from_iterable(map(noticing.of_text, module.chunks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +78,18 @@ class _Verdict:
 
 @dataclass(eq=False, slots=True)
 class Verifying:
-    """One per session; `compiling` gives the session's own."""
+    """One per session; `compiling` gives the session's own, `refresh` is called with a file of which something else is known."""
 
     compiling: Callable[[], Compiling]
+    aside: Aside
+    refresh: Callable[[str], None]
     _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
+    _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
+    """What the compiler was seen to compute wrongly, by the key of the question about the function."""
+
+    def miscompiled(self, question: Question) -> Miscompiled | None:
+        """What running the function showed to be compiled wrongly."""
+        return self._wrong.get(question.key)
 
     async def fix(
         self, workshop: Workshop, view: View, finding: Finding, target: Target | None
@@ -81,7 +99,7 @@ class Verifying:
         Args:
             target: what is compiled for, where anything is.
         """
-        for candidate, question in self._candidates(workshop, view, finding):
+        async for candidate, question in self._candidates(workshop, view, finding):
             key = self._key(view, question, finding, target)
             verdict = self._verdicts.get(key)
             if verdict is None:
@@ -109,12 +127,22 @@ class Verifying:
         ]
         changed = {chunk.first_line for chunk in chunks if chunk is not None}
         own = view.answer.question
-        before, after = Document(own.path, view.module.text), Document(own.path, text)
-        for subject in before.subjects(workshop.project.outside):
+        before = Document(own.path, view.module)
+        after = Document(own.path, view.module.edited(text))
+
+        def subjects() -> tuple[Subject, ...]:
+            return before.subjects(workshop.project.outside)
+
+        def asked(name: str, set_name: str) -> tuple[Question | None, Question | None]:
+            return (
+                _question(workshop, before, name, set_name),
+                _question(workshop, after, name, set_name),
+            )
+
+        for subject in await self.aside.judge(view.module, subjects):
             for each in subject.examples.sets[:_SETS]:
-                first, second = (
-                    _question(workshop, document, subject.name, each.name)
-                    for document in (before, after)
+                first, second = await self.aside.judge(
+                    view.module, functools.partial(asked, subject.name, each.name)
                 )
                 if first is None or second is None or first.key in (second.key, own.key):
                     continue
@@ -139,21 +167,34 @@ class Verifying:
         if not isinstance(after.reply, Traced):
             return _Verdict("it cannot be traced any more")
         compared = await workshop.compare(before, after)
-        if same and isinstance(compared, Compared) and not compared.same:
-            return _Verdict(compared.words)
-        return _Verdict()
+        self._remember(first, compared)
+        if not same or (isinstance(compared, Compared) and compared.same):
+            return _Verdict()
+        return _Verdict(compared.words if isinstance(compared, Compared) else _NOT_COMPARED)
 
-    def _candidates(
+    def _remember(self, question: Question, compared: Compared | Died | None) -> None:
+        if not isinstance(compared, Compared) or compared.miscompiled is None:
+            return
+        if self._wrong.get(question.key) is None:
+            self._wrong.put(question.key, compared.miscompiled)
+            self.refresh(question.path)
+
+    async def _candidates(
         self, workshop: Workshop, view: View, finding: Finding
-    ) -> Iterator[tuple[Candidate, Question]]:
+    ) -> AsyncIterator[tuple[Candidate, Question]]:
         """What can be tried, with the question about the changed text."""
         asked = Asked.of(view, finding)
         if asked is None:
             return
         for candidate in islice(FIXES[finding.code](asked), _TRIED):
-            question = _asked(workshop, view, candidate.edits)
+            question = await self._asked(workshop, view, candidate.edits)
             if question is not None:
                 yield candidate, question
+
+    async def _asked(
+        self, workshop: Workshop, view: View, edits: Sequence[Edit]
+    ) -> Question | None:
+        return await self.aside.judge(view.module, lambda: _asked(workshop, view, edits))
 
     def _key(
         self, view: View, question: Question, finding: Finding, target: Target | None
@@ -177,7 +218,7 @@ class Verifying:
             return _Verdict("it could not be traced", untold=True)
         adapted = after
         if candidate.adapted:
-            around = _asked(workshop, view, candidate.adapted)
+            around = await self._asked(workshop, view, candidate.adapted)
             traced = await workshop.trace(around) if around is not None else None
             if traced is None:
                 return _Verdict("it could not be traced as it was called", untold=True)
@@ -193,8 +234,9 @@ class Verifying:
         if before.reply.outputs != adapted.reply.outputs:
             return _Verdict(f"it gives {adapted.reply.outputs} instead of {before.reply.outputs}")
         compared = await workshop.compare(before, adapted)
+        self._remember(view.answer.question, compared)
         if compared is None:
-            return _Verdict("it could not be compared", untold=True)
+            return _Verdict(_NOT_COMPARED, untold=True)
         if isinstance(compared, Died):
             return _Verdict(compared.message, hopeless=True)
         if candidate.same and not compared.same:
@@ -211,6 +253,10 @@ class Verifying:
             helps = effects.smaller(first.figures, second.figures)
         elif code in _LAUNCHES:
             helps = second.findings <= first.findings and effects.fewer(
+                first.figures, second.figures
+            )
+        elif code in _FOLDED:
+            helps = second.findings < first.findings and not effects.worse(
                 first.figures, second.figures
             )
         else:
@@ -231,7 +277,7 @@ class Verifying:
         if same:
             compared = await workshop.compare_with_values(before, after)
             if compared is None:
-                return _Verdict("it could not be compared", untold=True)
+                return _Verdict(_NOT_COMPARED, untold=True)
             if isinstance(compared, Died):
                 return _Verdict(compared.message, hopeless=True)
             if not compared.same:
@@ -257,7 +303,7 @@ class Verifying:
         elif code in OF_PROGRAMS:
             found = list(noticing.of_program(view, outlined, [code]))
         else:
-            found = [each for each in noticing.of_text(question.module) if each.code == code]
+            found = [each for each in _of_text(question.module) if each.code == code]
         return _Look(len(found), Figures.of(answer.reply, outlined, compiled))
 
     async def _result(self, workshop: Workshop, answer: Answer, target: Target) -> Result | None:
@@ -285,7 +331,8 @@ def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | 
         text = applied(view.module.text, edits)
     except ValueError:
         return None
-    scratch = Document(before.path, text)
+    scratch = Document(before.path, view.module.edited(text))
+    scratch.looked_into = before.trace.whole
     asked = _question(workshop, scratch, before.subject.name, before.set.name)
     return asked if asked is not None and asked.key != before.key else None
 
@@ -301,7 +348,14 @@ def _question(
         return None
     sets = subject.examples.sets
     chosen = next((each for each in sets if each.name == set_name), sets[0])
-    asked = ask(document, subject, chosen, root=project.root, environment=project.environment)
+    asked = ask(
+        document,
+        subject,
+        chosen,
+        root=project.root,
+        environment=project.environment,
+        patience=project.settings.timeouts.statement,
+    )
     return asked if isinstance(asked, Question) else None
 
 

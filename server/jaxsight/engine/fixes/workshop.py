@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from jaxsight.compiler.targets import Target
 from jaxsight.engine.cache import Recent
 from jaxsight.engine.documents import Document
 from jaxsight.engine.projects import Project
@@ -77,12 +78,13 @@ class Workshop:
         self._gone(answer)
         return None
 
-    async def lower(self, answer: Answer, platform: str) -> Lowered | Failed | Died | None:
+    async def lower(self, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
         """What was traced in StableHLO."""
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
-        reply = await self._request(tracers, Lower(tracers.next_id(), answer.reply.id, platform))
+        request = Lower(tracers.next_id(), answer.reply.id, target.platform, target.capability)
+        reply = await self._request(tracers, request)
         if isinstance(reply, Lowered | Died):
             return reply
         self._gone(answer)
