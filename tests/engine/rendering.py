@@ -19,12 +19,12 @@ def without_hints(text: str) -> str:
 
 
 def with_hints(source: str, hints: Sequence[Hint]) -> str:
-    """The source with every hint drawn at the end of its range; stale ones begin with `?`."""
+    """The source with every hint drawn at the end of its range."""
     lines = source.splitlines(keepends=True)
     for hint in sorted(hints, key=lambda h: h.range.end, reverse=True):
         end = hint.range.end
         line = lines[end.line]
-        label = f"⟦{'?' if hint.stale else ''}{hint.label}⟧"
+        label = f"⟦{hint.label}⟧"
         lines[end.line] = line[: end.column] + label + line[end.column :]
     return "".join(lines)
 

@@ -163,3 +163,14 @@ async def test_what_a_library_makes_for_nothing_is_its_own_business(
     found = await session.findings(path, kernels=False)
     session.close(path)
     assert {finding.range.start.line + 1 for finding in found} == {19}
+
+
+async def test_near_misses_are_silent(session: Session) -> None:
+    session.configure([str(FIXTURES)], {"python": sys.executable, "select": ["ALL"], **QUIET})
+    file = FIXTURES / "near_misses.py"
+    session.open(str(file), file.read_text(encoding="utf-8"))
+    found = await session.findings(str(file), kernels=False)
+    functions = session.functions(str(file))
+    session.close(str(file))
+    assert len(functions) >= 60
+    assert not [(each.range.start.line + 1, each.code, each.message) for each in found]

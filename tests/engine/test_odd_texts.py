@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from jaxsight.engine.session import Session
 from jaxsight.engine.text import Position
+from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -94,3 +98,19 @@ async def test_what_is_no_program_shows_nothing(session: Session, text: str) -> 
     assert await session.hover("/nowhere/odd.py", Position(0, 0)) is None
     assert await session.completions("/nowhere/odd.py", Position(0, 0)) == []
     session.close("/nowhere/odd.py")
+
+
+@pytest.mark.parametrize("folder", ["John's", 'the "new" one', "a<b>c", "line\nfeed", "section §1"])
+async def test_an_error_is_at_its_line_whatever_the_folder_is_called(
+    tmp_path: Path, folder: str
+) -> None:
+    path = tmp_path / folder / "model.py"
+    path.parent.mkdir()
+    session = Session()
+    session.configure([str(path.parent)], {**QUIET, "python": sys.executable})
+    try:
+        session.open(str(path), PLAIN.replace("x[None]", "x.nothing"))
+        findings = await session.findings(str(path))
+    finally:
+        await session.aclose()
+    assert [finding.range.start.line for finding in findings] == [LINE]

@@ -1,4 +1,4 @@
-"""A thousand random edits: a session that saw them all answers as one that only ever saw the last text.
+"""Five hundred random edits: a session that saw them all answers as one that only ever saw the last text.
 
 Everything that is kept between edits (chunks, executions, answers, observations of cached jaxprs) could go wrong here;
 nothing else tells such faults from the outside. A failure names its seed and the edits since the last text that was right.
@@ -23,7 +23,7 @@ from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
-EDITS = 250
+EDITS = 125
 """Edits in each of the four runs."""
 COMPARED_EVERY = 3
 ANEW_EVERY = 100

@@ -285,3 +285,29 @@ async def test_last_function_of_a_file_without_a_last_line_end(session: Session,
     text = MODEL.partition("\n\nclass Model")[0].rstrip("\n")
     session.change(path, text)
     assert edited(text, await session.resolve(path, "wide")).endswith("\n    return tanh")
+
+
+async def test_types_of_the_file_itself_are_not_imported_into_it(
+    session: Session, path: str
+) -> None:
+    pair = '''
+
+class Pair(NamedTuple):
+    first: jax.Array
+    second: jax.Array
+
+
+def doubled(x):
+    """
+    Example inputs:
+        x: f32[8]
+    """
+    return Pair(x, x * 2)
+'''
+    text = MODEL.replace("import functools\n", "from typing import NamedTuple\n") + pair
+    session.change(path, text)
+    put = edited(text, await session.resolve(path, "doubled"))
+    assert "return Pair(first=x, second=" in put
+    assert f"import {Path(path).stem}\n" not in put
+    made = run(put, "doubled_lax")(jnp.arange(8.0))
+    assert type(made).__name__ == "Pair"

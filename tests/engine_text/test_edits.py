@@ -14,11 +14,11 @@ def as_read(module: Module) -> object:
     bindings = module.bindings
     return (
         module.text,
-        [(c.first_line, c.last_line, c.id, c.text, c.always, c.broken) for c in module.chunks],
+        [(c.first_line, c.last_line, c.id, c.text, c.mark, c.broken) for c in module.chunks],
         [(c.first_line, f) for c, f in module.functions],
         module.syntax_problem,
         module.future_flags,
-        (bindings.definers, bindings.changers, bindings.configuring, bindings.stars),
+        (bindings.definers, bindings.ruled, bindings.origins, bindings.stars),
     )
 
 

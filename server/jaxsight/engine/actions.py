@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.engine import examples
-from jaxsight.engine.answers import Action
+from jaxsight.engine.answers import Action, Caveat
 from jaxsight.engine.documents import Subject
 from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.lenses import SHOW
-from jaxsight.engine.module import Module
+from jaxsight.engine.marks import ALWAYS, NEVER, mark_of, marking
+from jaxsight.engine.module import Module, ModuleChunk
 from jaxsight.engine.sourcerized import inserted_name, label
-from jaxsight.engine.text import Range
+from jaxsight.engine.text import Position, Range
 from jaxsight.tracer.protocol import Failed, Traced
 from jaxsight.workers.outcomes import Died
 
@@ -20,6 +21,9 @@ QUICK_FIX = "quickfix"
 ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
 VIEW = "refactor.rewrite.jaxsight.view"
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
+RUN = "refactor.rewrite.jaxsight.run"
+
+_RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
 
 _SCALAR = re.compile(r"b?f\w+\[\]")
 """What the result of a function looks like that has a gradient."""
@@ -39,6 +43,24 @@ def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> I
         return
     edit = examples.skeleton(function).shifted(chunk.first_line)
     yield Action(f"Add example inputs to {function.qualname}", ADD_EXAMPLES, (edit,))
+
+
+def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterator[Action]:
+    """*Always run this statement* and *Never run this statement*, for a statement at the range that a caveat names."""
+    named = {module.number_of(chunk): chunk for each in caveats if (chunk := _at(module, each))}
+    for chunk in named.values():
+        last = chunk.first_line + max(chunk.piece.lines_used, 1) - 1
+        whole = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
+        if not range.touches(whole):
+            continue
+        known = mark_of(module, chunk)
+        for mark, title in _RUN_TITLES.items():
+            if known is None or known[0] != mark:
+                yield Action(title, RUN, (marking(module, chunk, mark),))
+
+
+def _at(module: Module, caveat: Caveat) -> ModuleChunk | None:
+    return module.chunk_at(caveat.range.start)
 
 
 def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:

@@ -143,7 +143,7 @@ class Answering:
 
     def _version(self, path: str) -> str:
         if (document := self._documents.get(path)) is not None:
-            return f"open {hash(document.module.text)}"
+            return f"open {hash(document.text)}"
         try:
             status = Path(path).stat()
         except OSError:

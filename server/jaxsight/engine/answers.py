@@ -26,12 +26,20 @@ class Hover:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """An inlay hint after the range's end. `key` finds the tooltip when the hint is resolved."""
+    """An inlay hint after the range's end; `stale` when it describes the text before the last edits, as `label` marks."""
 
     range: Range
     label: str
     tooltip: str = ""
     stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """Why an answer may differ from that of the imported module: the statement at `range`, and one clause about it."""
+
+    range: Range
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +129,7 @@ class Shown:
     equations: int = 0
     companion: bytes = b""
     """The file of arrays that source reads from beside it."""
+    caveats: tuple[Caveat, ...] = ()
+    """What of the module it leaves out; not in `text`."""
+    ran: tuple[str, ...] = ()
+    """How source was run beside the original, with equal results."""

@@ -1,6 +1,6 @@
 """What a traced function becomes on a target: lowered by its tracer, looked up, compiled if nobody has before.
 
-Each stage is known by its content. An answer is lowered once for a platform; a program is compiled once for a target, whoever asks, in whatever file it stands, and
+Each stage is known by its content. An answer is lowered once for a platform (and for each kind of NVIDIA's GPUs, as Pallas kernels differ); a program is compiled once for a target, whoever asks, in whatever file it stands, and
 the disk remembers. An edit that leaves the program what it was compiles nothing. What could not be compiled is a `Trouble`, in words.
 """
 
@@ -20,7 +20,7 @@ from jaxsight.compiler.targets import CPU, PREFERRED, Target, parse
 from jaxsight.engine.cache import Recent
 from jaxsight.engine.events import Event, Progress
 from jaxsight.engine.views import Answer
-from jaxsight.tracer.protocol import Failed, Fold, Lowered
+from jaxsight.tracer.protocol import Failed, Failure, Fold, Lowered
 from jaxsight.workers.compilers import Compilers, Trouble
 from jaxsight.workers.outcomes import Died
 
@@ -30,8 +30,20 @@ _KEPT = 256
 LONG = 0.7
 """Seconds after which a compile is worth a progress message."""
 
-Lower = Callable[[Answer, str], Awaitable[Lowered | Failed | Died | None]]
-"""Has the tracer that traced an answer lower it for a platform; `None` when it is gone."""
+NotSent = Callable[[str, str], str]
+"""Says why nothing of a file is compiled on a host, by both names; empty where it is."""
+
+Lower = Callable[[Answer, Target], Awaitable[Lowered | Failed | Died | None]]
+"""Has the tracer that traced an answer lower it for a target; `None` when it is gone."""
+
+
+def _refused(failure: Failure, target: Target) -> str:
+    """Why something is not lowered: the tracer's own objection, or what JAX raises."""
+    if failure.type.startswith("jaxsight."):
+        return failure.message
+    name = failure.type.rpartition(".")[2]
+    words = f"{name}: {failure.message}" if failure.message.strip() else name
+    return f"JAX does not lower it for {target.name}: {words}"
 
 
 class Gone(Exception):
@@ -60,7 +72,8 @@ class Compiling:
     events: asyncio.Queue[Event]
     compilers: Compilers
     cache: Cache
-    _lowered: Recent[tuple[str, str], tuple[Answer, Lowered | Trouble]] = field(
+    not_sent: NotSent
+    _lowered: Recent[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = field(
         default_factory=lambda: Recent(_KEPT)
     )
     _compiled: Recent[str, Compiled | Trouble] = field(default_factory=lambda: Recent(_KEPT))
@@ -83,6 +96,8 @@ class Compiling:
         Raises:
             Gone: it has to be traced again.
         """
+        if target.host and (why := self.not_sent(answer.question.path, target.host)):
+            return Result(target, None, Trouble("approval", f"{why}.", last=False))
         if (known := self.known(answer, target)) is not None:
             return known
         lowered = await self._lower(answer, target, lower)
@@ -111,11 +126,11 @@ class Compiling:
         await self.compilers.aclose()
 
     async def _lower(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
-        key = answer.question.key, target.platform
+        key = answer.question.key, target.platform, target.capability
         known = self._lowered.get(key)
         if known is not None and known[0] is answer:
             return known[1]
-        reply = await lower(answer, target.platform)
+        reply = await lower(answer, target)
         lowered: Lowered | Trouble
         match reply:
             case None:
@@ -123,9 +138,7 @@ class Compiling:
             case Lowered():
                 lowered = reply
             case Failed(failure=failure):
-                lowered = Trouble(
-                    "lower", f"It cannot be lowered for {target.short}: {failure.message}"
-                )
+                lowered = Trouble("lower", _refused(failure, target))
             case Died() as died:
                 return Trouble("lower", died.message, last=not died.external)
         self._lowered.put(key, (answer, lowered))
@@ -179,6 +192,7 @@ class Compiling:
                 0,
                 target.name,
                 lowered.program,
+                options=lowered.options,
                 constants=lowered.constants,
                 barriers=lowered.barriers,
                 trips=lowered.trips,

@@ -10,45 +10,49 @@ from jaxsight.engine import kernels as words
 from jaxsight.engine.answers import Finding, Severity
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.examples.expect import METRICS, Expect
+from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 from jaxsight.findings import jx501_contract
 from jaxsight.findings.catalogue import CODES
-from jaxsight.tracer.protocol import Traced
 
 
-def target_of(expect: Expect) -> Target:
-    """The target that a contract names, in short (`h100`) or whole (`cuda:h100`).
+def target_of(expect: Expect, default: Target) -> Target:
+    """Return the target of a contract, named in short (`h100`) or whole (`cuda:h100`).
+
+    Args:
+        default: the target of a contract that names none.
 
     Raises:
         UnknownTarget: there is none; the message has the nearest names.
     """
     name = expect.target.strip()
-    for each in names():
-        if name.lower() == parse(each).short and each != CPU:
-            return parse(each)
+    if not name:
+        return default
+    for known in names():
+        if name.lower() == parse(known).short and known != CPU:
+            return parse(known)
     return parse(name)
 
 
-def contracts(view: View) -> tuple[Expect, ...]:
-    """What is expected of a function with the example inputs that it was traced with."""
-    if not isinstance(view.answer.reply, Traced) or view.stale:
-        return ()
-    return view.answer.question.set.expects
-
-
 def wrong_target(view: View, expect: Expect, error: UnknownTarget) -> Finding:
-    """A contract for a target that there is not."""
+    """Report a contract for a target that does not exist."""
     return _finding(view, expect, "JX908", f"{error}")
 
 
+def untraced(view: View, expect: Expect) -> Finding:
+    """Report a contract of an example set that the function cannot be traced with."""
+    message = f"cannot check the contract: `{view.subject.name}` fails with these example inputs"
+    return _finding(view, expect, jx501_contract.CODE, message, Severity.WARNING)
+
+
 def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
-    """What of a contract does not hold, or why nobody can tell."""
+    """Report the conditions of a contract that do not hold, or why it cannot be checked."""
     if not isinstance(result.outcome, Compiled):
         yield _finding(
             view,
             expect,
             jx501_contract.CODE,
-            f"the contract cannot be checked: {result.outcome.message}",
+            f"cannot check the contract: {result.outcome.message}",
             Severity.WARNING,
         )
         return
@@ -59,14 +63,14 @@ def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
         "temp": compiled.memory.temporaries,
         "folded": words.folded(compiled),
     }
-    for condition, message in jx501_contract.broken(expect, figures, _worded):
-        range = condition.range.shifted(view.subject.chunk.first_line)
-        if view.subject.examples.source == "project":
-            range = view.name_range
+    on = result.target.short
+    graph = compiled.graph
+    upper = ("launches",) if graph.launches_at_least < graph.launch_count else ()
+    for condition, message in jx501_contract.broken(expect, figures, on, _worded, upper):
         yield Finding(
             jx501_contract.CODE,
             Severity.ERROR,
-            range,
+            _place(view, condition.range),
             message,
             CODES[jx501_contract.CODE].url,
         )
@@ -79,7 +83,11 @@ def _worded(metric: str, value: int) -> str:
 def _finding(
     view: View, expect: Expect, code: str, message: str, severity: Severity = Severity.ERROR
 ) -> Finding:
-    range = expect.range.shifted(view.subject.chunk.first_line)
+    return Finding(code, severity, _place(view, expect.range), message, CODES[code].url)
+
+
+def _place(view: View, range: Range) -> Range:
+    """Return where something in the docstring stands; the function's name for examples of the project's settings."""
     if view.subject.examples.source == "project":
-        range = view.name_range
-    return Finding(code, severity, range, message, CODES[code].url)
+        return view.name_range
+    return range.shifted(view.subject.chunk.first_line)

@@ -20,7 +20,12 @@ from jaxsight.engine.functions import (
 from jaxsight.engine.syntax import blocks_of, last_name
 from jaxsight.engine.text import Position, Range, code_point_column
 
-_ONE_STRING = re.compile(r"""[rRuU]?('''|\"""|'|")((?:\\.|(?!\1).)*)\1""", re.DOTALL)
+_ONE_STRING = re.compile(
+    r"""[rRuU]?(?:'''([^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*)'''"""
+    r'''|"""([^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*)"""'''
+    r"""|'(?!'')([^'\\]*(?:\\.[^'\\]*)*)'|"(?!"")([^"\\]*(?:\\.[^"\\]*)*)")""",
+    re.DOTALL,
+)
 _NAME_AFTER_DEF = re.compile(r"(?:async(?:\s|\\\n)+)?def(?:\s|\\\n)+(\w+)")
 _IDENTIFIER = re.compile(r"\w+")
 _PROPERTIES = frozenset({"property", "cached_property"})
@@ -209,8 +214,9 @@ def _docstring(body: Sequence[ast.stmt], source: Source) -> Docstring | None:
             found = _ONE_STRING.fullmatch(source.between(whole))
             if found is None:
                 return None
-            start = whole.start
-            return Docstring(Position(start.line, start.column + found.start(2)), found.group(2))
+            start, group = whole.start, found.lastindex or 0
+            place = Position(start.line, start.column + found.start(group))
+            return Docstring(place, found.group(group))
     return None
 
 

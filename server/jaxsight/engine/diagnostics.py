@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from jaxsight.engine.answers import Finding, Severity
@@ -11,9 +13,19 @@ from jaxsight.engine.documents import Subject
 from jaxsight.engine.module import Module
 from jaxsight.engine.settings import Settings
 from jaxsight.engine.text import Position, Range, lines_of
+from jaxsight.engine.views import View
 from jaxsight.findings.catalogue import CODES, ignored, selected
+from jaxsight.findings.registry import OF_KERNELS
 
 UNUSED = "JX910"
+
+_ON_REQUEST = frozenset({"JX306", "JX912", "JX913"})
+"""Found by options of `jaxsight check` alone: a comment that ignores one is not unused where none is found."""
+
+_OF_LINES = frozenset({"JX101", "JX102", "JX104", "JX209", "JX408", *OF_KERNELS})
+"""Codes about the program as a whole: of one line they are told once."""
+_NAMED = 3
+"""Functions that a note names."""
 
 _IGNORED = re.compile(r"#\s*jaxsight:\s*ignore(?:\[([^\]]*)\])?")
 
@@ -47,6 +59,36 @@ def report(
         chosen += _unused(module, chosen, wanted(settings, file))
     kept = {(f.range, f.code, f.message): f for f in chosen if not _ignored(module, f)}
     return sorted(kept.values(), key=lambda f: (f.range, f.code))
+
+
+def one_a_line(
+    found: Sequence[tuple[View, Finding]],
+) -> list[tuple[View, Finding]]:
+    """Return the findings of traces, one for each place, in order.
+
+    A helper that several functions call is spoken of once, with a note that names them; so is a line
+    of which a rule about the program as a whole has several things to say.
+    """
+    groups: dict[object, list[tuple[View, Finding]]] = defaultdict(list)
+    for view, finding in found:
+        place = finding.range.start.line if finding.code in _OF_LINES else finding.range
+        groups[finding.code, place].append((view, finding))
+    return [_merged(group) for group in groups.values()]
+
+
+def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
+    ranks = list(Severity)
+    view, finding = min(group, key=lambda pair: (pair[1].stale, ranks.index(pair[1].severity)))
+    # A function whose text is incomplete right now is not named: its finding is of an older text.
+    current = (other for other, seen in group if seen.stale == finding.stale)
+    names = list(dict.fromkeys(f"`{other.subject.name}`" for other in current))
+    if len(names) == 1:
+        return view, finding
+    more = len(names) - _NAMED
+    if more > 0:
+        names = [*names[:_NAMED], f"{more} more"]
+    callers = f"{', '.join(names[:-1])} and {names[-1]}"
+    return view, replace(finding, message=f"{finding.message}\nnote: traced from {callers}")
 
 
 def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
@@ -88,7 +130,8 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
         named = [code.strip() for code in (found.group(1) or "").split(",") if code.strip()]
         here = [code for at, code in lines if at == number]
         if named:
-            idle = [code for code in named if code in codes and code not in here]
+            looked_for = set(codes) - _ON_REQUEST
+            idle = [code for code in named if code in looked_for and code not in here]
             unknown = [code for code in named if code not in CODES]
             if not idle and not unknown:
                 continue

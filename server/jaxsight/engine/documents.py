@@ -6,20 +6,23 @@ A document is changed in one place only (`Document.change`); everything that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jaxsight import reading
 from jaxsight.engine import examples
-from jaxsight.engine.cache import Recent
+from jaxsight.engine.aside import Aside, Turns
 from jaxsight.engine.examples import Examples
 from jaxsight.engine.functions import Function
-from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.module import SHORT, Module, ModuleChunk
 from jaxsight.engine.outside import LIBRARIES, Outside
 from jaxsight.engine.shift import TextShift
-from jaxsight.engine.text import Position, Range
+from jaxsight.engine.text import Position, Range, normalized
 
-_EXAMPLES_KEPT = 4096
+_Key = tuple[object, ...]
+"""What a function's example inputs depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,65 +50,142 @@ class Subject:
         return self.function.range.shifted(self.chunk.first_line)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The functions of a module that have example inputs, and what was read to find them, by what it depends on."""
+
+    module: Module
+    outside: Outside
+    subjects: tuple[Subject, ...]
+    examples: Mapping[_Key, Examples]
+    whole: tuple[Module, tuple[Subject, ...]] | None
+    """As much of the last text that parsed."""
+
+
 class Document:
     """The editor's text of one file."""
 
-    def __init__(self, path: str, text: str) -> None:
+    def __init__(self, path: str, module: Module | str) -> None:
         self.path = path
-        self.module = Module.parse(text)
-        self._examples: Recent[tuple[object, ...], Examples] = Recent(_EXAMPLES_KEPT)
-        self._subjects: tuple[Module, Outside, tuple[Subject, ...]] | None = None
-        self._whole: tuple[Module, tuple[Subject, ...]] | None = None
+        self.module = Module.parse(module) if isinstance(module, str) else module
+        self.looked_into = False
+        """Whether other modules take names from this one while it runs: then nothing of it may be left out."""
+        self._unread: str | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._read: _Reading | None = None
 
     def change(self, text: str) -> None:
+        """Read a text at once."""
+        self._unread = None
         self.module = self.module.edited(text)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the module is that of the text as it stands."""
+        return self._unread is None
+
+    @property
+    def text(self) -> str:
+        """The text as it stands, read or not."""
+        return self.module.text if self._unread is None else self._unread
+
+    def read_now(self) -> None:
+        """Read what is not read yet, however long that takes."""
+        if self._unread is not None:
+            self.change(self._unread)
+
+    def put(self, text: str, outside: Outside, aside: Aside, turns: Turns) -> None:
+        """Take a text. A small change is read at once, a short text soon, any other aside: until then `is_read` is false."""
+        text = normalized(text)
+        if self.is_read and self.module.text and self.module.quickly_edited(text):
+            self.change(text)
+            return
+        self._unread = text
+        if self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(
+                self._read_later(outside, aside, turns), name=f"read {self.path}"
+            )
+
+    async def read(self) -> None:
+        """Wait until the text as it stands is read; a short one is read now."""
+        if self._unread is not None and len(self._unread) <= SHORT:
+            self.read_now()
+        while self._reading is not None and not self.is_read:
+            await asyncio.wait([self._reading])
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _read_later(self, outside: Outside, aside: Aside, turns: Turns) -> None:
+        try:
+            while (text := self._unread) is not None:
+                if len(text) <= SHORT:
+                    await turns.breathe()
+                    self.read_now()
+                    return
+                # What is typed meanwhile is read from there: a text is never read in vain.
+                read = await aside.run(lambda text=text: self._read_whole(text, outside))  # type: ignore[misc]
+                if self._unread is None:
+                    return  # somebody could not wait
+                self.module, self._read = read.module, read
+                if self._unread is text:
+                    self._unread = None
+        finally:
+            self._reading = None
+
+    def _read_whole(self, text: str, outside: Outside) -> _Reading:
+        module = self.module.edited(text)
+        module.work_out()
+        return _reading(self.path, module, outside, self._read)
 
     def subjects(self, outside: Outside) -> tuple[Subject, ...]:
         """The functions of the text as it stands that have example inputs, well-formed or not, in order."""
-        if self._subjects is not None:
-            module, known, subjects = self._subjects
-            if module is self.module and known is outside:
-                return subjects
-        found: list[Subject] = []
-        name = module_name(self.path)
-        for chunk, function in self.module.functions:
-            read = self._read(
-                chunk, function, outside, outside.examples.get(f"{name}:{function.qualname}")
-            )
-            if read.sets or read.problems:
-                found.append(Subject(chunk, function, read))
-        if self.module.syntax_problem is not None:
-            found += self._broken({function.qualname for _, function in self.module.functions})
-        else:
-            self._whole = (self.module, tuple(found))
-        self._subjects = (self.module, outside, tuple(found))
-        return self._subjects[2]
+        read = self._read
+        if read is None or read.module is not self.module or read.outside is not outside:
+            read = self._read = _reading(self.path, self.module, outside, read)
+        return read.subjects
 
-    def _broken(self, standing: set[str]) -> Iterator[Subject]:
-        """The functions that stood, when the text last parsed, where it does not parse now."""
-        if self._whole is None:
-            return
-        module, subjects = self._whole
-        shift = TextShift(module.text, self.module.text)
-        for subject in subjects:
-            name = shift.range(subject.name_range)
-            if name is None or subject.name in standing:
-                continue
-            chunk = self.module.chunk_at(name.start)
-            if chunk is not None and chunk.broken is not None:
-                first_line = name.start.line - subject.function.name_range.start.line
-                then = replace(subject.chunk, first_line=first_line)
-                yield replace(subject, chunk=then, broken=True)
 
-    def _read(
-        self, chunk: ModuleChunk, function: Function, outside: Outside, project: str | None
-    ) -> Examples:
-        key = (chunk.id, function.qualname, function.range, tuple(outside.sizes.items()), project)
-        read = self._examples.get(key)
-        if read is None:
-            read = examples.of(function, sizes=outside.sizes, project=project)
-            self._examples.put(key, read)
-        return read
+def _reading(path: str, module: Module, outside: Outside, last: _Reading | None) -> _Reading:
+    """Find the functions of a module that have example inputs; those that stand as they did are not read again."""
+    found: list[Subject] = []
+    name = module_name(path)
+    known = last.examples if last is not None else {}
+    read: dict[_Key, Examples] = {}
+    sizes = tuple(outside.sizes.items())
+    for chunk, function in module.functions:
+        project = outside.examples.get(f"{name}:{function.qualname}")
+        key = (chunk.id, function.qualname, function.range, sizes, project)
+        own = known.get(key)
+        if own is None:
+            own = examples.of(function, sizes=outside.sizes, project=project)
+        read[key] = own
+        if own.sets or own.problems:
+            found.append(Subject(chunk, function, own))
+    whole = last.whole if last is not None else None
+    if module.syntax_problem is None:
+        whole = (module, tuple(found))
+    elif whole is not None:
+        found += _broken(*whole, module, {function.qualname for _, function in module.functions})
+    return _Reading(module, outside, tuple(found), read, whole)
+
+
+def _broken(
+    module: Module, subjects: Sequence[Subject], now: Module, standing: set[str]
+) -> Iterator[Subject]:
+    """The functions that stood, when the text last parsed, where it does not parse now."""
+    shift = TextShift(module.text, now.text)
+    for subject in subjects:
+        name = shift.range(subject.name_range)
+        if name is None or subject.name in standing:
+            continue
+        chunk = now.chunk_at(name.start)
+        if chunk is not None and chunk.broken is not None:
+            first_line = name.start.line - subject.function.name_range.start.line
+            then = replace(subject.chunk, first_line=first_line)
+            yield replace(subject, chunk=then, broken=True)
 
 
 def subject_at(subjects: tuple[Subject, ...], position: Position) -> Subject | None:
@@ -124,7 +204,7 @@ def module_name(path: str) -> str:
     folder = file.parent
     installed = not LIBRARIES.isdisjoint(folder.parts)
     while folder.parent != folder and folder.name not in LIBRARIES:
-        if not installed and not (folder / "__init__.py").is_file():
+        if not installed and not reading.is_file(folder / "__init__.py"):
             break
         parts.insert(0, folder.name)
         folder = folder.parent

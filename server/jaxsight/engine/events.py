@@ -54,4 +54,18 @@ class Progress:
     done: bool = False
 
 
-Event = Status | Output | Refresh | Message | Progress
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """A decision that only the user can take: whoever owns the session asks, and tells `Session.decide` the answer."""
+
+    folder: str
+    what: str
+    """What may be reached from the folder (`ssh://HOST`, an interpreter elsewhere); empty: its code may run."""
+    text: str
+    """The question, on one line."""
+    answers: tuple[str, ...]
+    python: str = ""
+    """The interpreter elsewhere that is allowed along with the folder's code."""
+
+
+Event = Status | Output | Refresh | Message | Progress | Consent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.engine.answers import Finding, Place, Severity
+from jaxsight.engine.markdown import prose
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
 from jaxsight.findings.catalogue import CODES
@@ -31,6 +32,18 @@ def findings(view: View) -> Iterator[Finding]:
             yield _finding(failure, view)
 
 
+def reported(view: View) -> Iterator[Finding]:
+    """Return the findings of an answer that are anybody's business.
+
+    A doctest that uses names from outside its file cannot be evaluated here: that is no fault of it.
+    """
+    reply = view.answer.reply
+    doctest = view.answer.question.subject.examples.source == "doctest"
+    foreign = isinstance(reply, Failed) and reply.failure.stage == "inputs"
+    if not (doctest and foreign):
+        yield from findings(view)
+
+
 def summary(reply: Failed | Died | Traced, view: View) -> str:
     """The same in a few lines of Markdown, for a hover."""
     found = next(findings(view), None)
@@ -38,7 +51,7 @@ def summary(reply: Failed | Died | Traced, view: View) -> str:
         return ""
     link = f" ([{found.code}]({found.url}))" if found.url else f" ({found.code})"
     line = f", line {found.range.start.line + 1}" if found.range != view.name_range else ""
-    return f"{found.message}{link}{line}"
+    return f"{prose(found.message)}{link}{line}"
 
 
 def of_interpreter(reply: Failed | Died) -> str:
@@ -52,6 +65,20 @@ def of_interpreter(reply: Failed | Died) -> str:
             words = f"{failure.type}: {failure.message}"
             at = failure.frames[-1] if failure.frames else None
             return f"{words} ({at.file}, line {at.line})" if at is not None else words
+
+
+_NO_CUDNN = "cuDNN is not detected"
+"""What `jax.nn.dot_product_attention(…, implementation="cudnn")` raises (`jax/_src/cudnn`, `check_cudnn_version`): it asks
+the process that traces for cuDNN, which only an installation for GPUs has."""
+
+_NEEDS_CUDNN = (
+    "cuDNN attention is traced only where cuDNN is installed, on a machine with the GPU\n"
+    'help: trace it here with `implementation="xla"`'
+)
+
+
+def _needs_device(failure: Failure) -> bool:
+    return failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN)
 
 
 def _severity(view: View) -> Severity:
@@ -71,8 +98,10 @@ def _finding(failure: Failure, view: View) -> Finding:
         range = here[-1][1]
     else:
         range = view.name_range
-    expression = view.module.slice_text(range) if here and failure.stage != "inputs" else ""
-    said = explain(failure, expression)
+    module = view.module
+    expression = module.slice_text(range) if here and failure.stage != "inputs" else ""
+    line = module.line(range.start.line) if expression else ""
+    said = explain(failure, expression, line)
     related = [
         Place(path, place, f"called from here, in {frame.function}") for frame, place in here[:-1]
     ]
@@ -90,11 +119,12 @@ def _finding(failure: Failure, view: View) -> Finding:
                 f"while tracing `{question.subject.name}` with its example inputs",
             )
         )
+    absent = _needs_device(failure)
     return Finding(
         said.code,
-        _severity(view),
+        Severity.INFORMATION if absent else _severity(view),
         range,
-        view.words(said.message),
+        _NEEDS_CUDNN if absent else view.words(said.message),
         said.url,
         tuple(related),
         view.stale,

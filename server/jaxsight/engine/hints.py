@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jaxsight.engine import trees
+from jaxsight.engine import stale, trees
 from jaxsight.engine.answers import Hint
 from jaxsight.engine.hover import surroundings
+from jaxsight.engine.inert import one_line
+from jaxsight.engine.markdown import escaped, span
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Observation, Seen
@@ -17,20 +19,21 @@ _LONGEST = 48
 
 def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Iterator[Hint]:
     """One hint for each assignment target that holds an array, or a pytree of them."""
+    notice = stale.notice(view)
     for range, observation in targets:
         values = [seen for seen in view.seen(observation) if trees.has_array(seen.text)]
         if not values:
             continue
         yield Hint(
             range,
-            f": {_label(values, observation.more)}",
-            _tooltip(values, observation.more),
+            f": {stale.mark(view)}{_label(values, observation.more)}",
+            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more)))),
             view.stale,
         )
 
 
 def _label(values: list[Seen], more: int) -> str:
-    texts = list(dict.fromkeys(seen.text for seen in values))
+    texts = list(dict.fromkeys(one_line(seen.text) for seen in values))
     shown = texts[:_SHOWN_VALUES]
     parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
     if len(texts) > _SHOWN_VALUES or more:
@@ -42,10 +45,10 @@ def _tooltip(values: list[Seen], more: int) -> str:
     lines = []
     for seen in values:
         notes = [
-            *(f"inside {place}" for place in [surroundings(seen)] if place),
+            *(f"inside {escaped(place)}" for place in [surroundings(seen)] if place),
             *(["weak type"] if seen.weak else []),
         ]
-        lines.append(f"`{seen.text}`" + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(span(seen.text) + (f" · {' · '.join(notes)}" if notes else ""))
     if more:
         lines.append(f"and {more} other kinds of value")
     return "\n\n".join(lines)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from jaxsight.engine import trees
+from jaxsight.engine import caveats, stale, trees
 from jaxsight.engine.answers import Hover
 from jaxsight.engine.documents import Subject
 from jaxsight.engine.failures import summary
 from jaxsight.engine.functions import Function
+from jaxsight.engine.inert import one_line
+from jaxsight.engine.markdown import escaped, fenced, prose, span
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Observation, Seen, Traced
@@ -18,30 +20,38 @@ _WIDTH = 88
 _TREE_LINES = 24
 """What one value's display may take before its inner containers are folded."""
 _LONGEST_NAME = 72
-STALE = "\n\n*stale: this tells of the text before the last edits; a new trace is under way*"
 
 
-def function_hover(subject: Subject, view: View, targets: str = "") -> Hover:
-    """Signature with avals, outputs, what it is on each target (`targets`), the folded jaxpr; or why there is none."""
+def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
+    """Signature with avals, outputs, what it is on each target (`targets`), the folded jaxpr; or why there is none.
+
+    Args:
+        notes: what the answer leaves out (`caveats.markdown`).
+    """
     answer = view.answer
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = answer.reply
-        parts.append(_code(signature(subject.name, traced)))
+        parts.append(fenced(signature(subject.name, traced)))
         parts.append(_facts(subject, view, traced))
+        parts.append(updates(traced, quoted=True))
+        parts.append(notes)
         parts.append(targets)
-        parts.append(_code(view.words(traced.jaxpr), "text"))
+        parts.append(fenced(view.words(traced.jaxpr), "text"))
         if traced.folded:
             parts.append(
                 "*folded; the whole jaxpr is in its own document (`jaxsight: show jaxpr`)*"
             )
         if traced.views:
-            named = ", ".join(f"`{name}`" for name in traced.views)
+            named = ", ".join(span(name) for name in traced.views)
             parts.append(f"*interpreters of this environment: {named}*")
     else:
-        parts.append(f"**{subject.name}** cannot be traced with {_set_words(subject, view)}")
+        parts.append(
+            f"**{escaped(subject.name)}** cannot be traced with {_set_words(subject, view)}"
+        )
         parts.append(summary(answer.reply, view))
-    return Hover(subject.name_range, "\n\n".join(p for p in parts if p) + _stale(view), view.stale)
+        parts.append(notes)
+    return _hover(subject.name_range, parts, view)
 
 
 def expression_hover(
@@ -57,19 +67,21 @@ def expression_hover(
     lines = []
     name = shortened(source)
     values = view.seen(observation)
-    texts = dict.fromkeys(f"{name}: {seen.text}" for seen in values)
+    texts = dict.fromkeys(f"{name}: {one_line(seen.text)}" for seen in values)
     shown = (trees.wrapped(text, _WIDTH, _TREE_LINES) for text in texts)
-    lines.append(_code("\n".join(shown)))
+    lines.append(fenced("\n".join(shown)))
     notes = list(_notes(values))
     if observation.more:
         notes.append(f"and {observation.more} other kinds of value")
     subject = view.answer.question.subject
     chosen = view.answer.question.set.name
-    notes.append(f"in `{subject.name}`" + (f" with example inputs *{chosen}*" if chosen else ""))
+    inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
+    notes.append(f"in {span(subject.name)}{inputs}")
+    notes += caveats.marks(view.caveats)
     lines.append(" · ".join(notes))
     if became:
-        lines.append(became)
-    return Hover(range, "\n\n".join(lines) + _stale(view), view.stale)
+        lines.append(prose(became))
+    return _hover(range, lines, view)
 
 
 def helper_hover(function: Function, range: Range, view: View, first_line: int) -> Hover | None:
@@ -85,14 +97,14 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
         observation = view.observed.get(parameter.range.shifted(first_line))
         seen = view.seen(observation) if observation is not None else ()
         values += seen
-        texts = " | ".join(dict.fromkeys(each.text for each in seen))
+        texts = " | ".join(dict.fromkeys(one_line(each.text) for each in seen))
         parameters.append(f"{parameter.name}: {texts}" if texts else parameter.name)
     if not values:
         return None
     name = function.qualname.rpartition(".")[2]
-    notes = [*_notes(values), f"in `{view.answer.question.subject.name}`"]
-    parts = [_code(_call(name, parameters)), " · ".join(notes)]
-    return Hover(range, "\n\n".join(parts) + _stale(view), view.stale)
+    notes = [*_notes(values), f"in {span(view.answer.question.subject.name)}"]
+    parts = [fenced(_call(name, parameters)), " · ".join(notes)]
+    return _hover(range, parts, view)
 
 
 def shortened(source: str) -> str:
@@ -113,13 +125,13 @@ def shortened(source: str) -> str:
 
 
 def unasked_hover(subject: Subject, reason: str) -> Hover:
-    return Hover(subject.name_range, f"**{subject.name}** is not traced: {reason}.")
+    return Hover(subject.name_range, f"**{escaped(subject.name)}** is not traced: {prose(reason)}.")
 
 
 def signature(name: str, traced: Traced) -> str:
     """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown by its value."""
-    parameters = [f"{parameter}: {text}" for parameter, text in traced.parameters]
-    return _call(name, parameters, traced.outputs)
+    parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
+    return _call(name, parameters, one_line(traced.outputs))
 
 
 def _call(name: str, parameters: list[str], outputs: str = "") -> str:
@@ -142,10 +154,25 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
     return " · ".join(facts)
 
 
+def updates(traced: Traced, *, quoted: bool = False) -> str:
+    """`updates: model, optimizer`, and which of these are not in the figures; empty where there are none.
+
+    Args:
+        quoted: names in backticks, for Markdown.
+    """
+    if not traced.updates:
+        return ""
+    written = span if quoted else one_line
+    names, missing = (
+        ", ".join(written(name) for name in names) for names in (traced.updates, traced.left_out)
+    )
+    return f"updates: {names}" + (f" · not in the figures: {missing}" if missing else "")
+
+
 def _set_words(subject: Subject, view: View) -> str:
     chosen = view.answer.question.set.name
     if chosen:
-        return f"example inputs *{chosen}*"
+        return f"example inputs *{escaped(chosen)}*"
     if len(subject.examples.sets) > 1:
         return f"the first of {len(subject.examples.sets)} sets of example inputs"
     return "its example inputs"
@@ -161,7 +188,7 @@ def _notes(values: Iterable[Seen]) -> Iterable[str]:
         ):
             if note and note not in told:
                 told.add(note)
-                yield note
+                yield escaped(note)
 
 
 def surroundings(seen: Seen) -> str:
@@ -179,9 +206,6 @@ def byte_size(count: int) -> str:
     raise AssertionError("unreachable")
 
 
-def _stale(view: View) -> str:
-    return STALE if view.stale else ""
-
-
-def _code(text: str, language: str = "python") -> str:
-    return f"```{language}\n{text}\n```"
+def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:
+    """The parts that are not empty, below a line that says so when they are of an older text."""
+    return Hover(range, "\n\n".join(filter(None, (stale.notice(view), *parts))), view.stale)

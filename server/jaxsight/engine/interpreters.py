@@ -2,24 +2,38 @@
 
 The setting, the editor's choice, the project's own environment, the activated one, jaxsight's own where JAX is installed in
 it, and what `python3` means in a terminal. Only files are looked at: nothing of the user's is run to find out, and whether
-JAX is there the tracer itself tells.
+JAX is there the tracer itself tells. All that is read is the workspace's own words: a wrong file or setting is passed over or
+reported, whatever it holds.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
+import re
 import shutil
+import site
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from jaxsight import reading
+from jaxsight.engine.trust.words import shown_path
+
+log = logging.getLogger(__name__)
 
 ENVIRONMENTS = (".venv", "venv", "env")
 PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 """Where an environment keeps its interpreter: POSIX, Windows, conda on Windows."""
 PACKAGES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "Lib/site-packages")
 COMMANDS = ("python3", "python")
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+"""The name of a version in pyenv, such as `3.12.1` or `pypy3.10-7.3`: no path."""
+
+MayUse = Callable[[str], bool]
+"""Whether what lies in a folder above the project may be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,7 @@ def choose(
     environ: Mapping[str, str],
     *,
     own: Interpreter | None = None,
+    may_use: MayUse = lambda folder: True,
 ) -> Interpreter:
     """The interpreter for the project in `root`.
 
@@ -50,13 +65,14 @@ def choose(
         editor_choice: what the editor's Python support says; may be empty.
         environ: the environment that the server was started in.
         own: the server's own interpreter, where it could trace (see `own_interpreter`).
+        may_use: says which folders above `root` are looked into; all by default.
 
     Raises:
         InterpreterError: the setting is wrong (it is never passed over), or there is no Python at all.
     """
     if setting:
-        return _from_setting(root, setting, environ)
-    for candidate in _ladder(Path(root), editor_choice, environ, own):
+        return _from_setting(root, setting, environ, may_use)
+    for candidate in _ladder(Path(root), editor_choice, environ, own, may_use):
         return candidate
     raise InterpreterError(
         "No Python was found: set `jaxsight.python` to the interpreter that has your JAX."
@@ -73,7 +89,7 @@ def own_interpreter() -> Interpreter | None:
 def has_jax(python: str) -> bool:
     """Whether JAX is installed beside an interpreter, as far as files tell: found is sure, not found is not."""
     prefixes = [Path(python).parent.parent, Path(python).parent]
-    if not any((prefix / "pyvenv.cfg").is_file() for prefix in prefixes):
+    if not any(_is_environment(prefix) for prefix in prefixes):
         prefixes.append(Path(python).resolve().parent.parent)
     return any(
         (packages / "jax").is_dir()
@@ -83,35 +99,56 @@ def has_jax(python: str) -> bool:
     )
 
 
-def _from_setting(root: str, setting: str, environ: Mapping[str, str]) -> Interpreter:
-    reason = f"the setting `jaxsight.python` ({setting})"
+def is_installed_for(python: str, path: str) -> bool:
+    """Whether a file is below an interpreter's prefixes or the user's own packages: where its packages are installed."""
+    depth = 0 if os.name == "nt" else 1
+    prefixes = [Path(each).parents[depth] for each in (python, os.path.realpath(python))]
+    prefixes.append(Path(python).parents[1])
+    prefixes.append(Path(site.getuserbase()))
+    places = set(map(os.path.realpath, prefixes))
+    return any(Path(os.path.realpath(path)).is_relative_to(place) for place in places)
+
+
+def _from_setting(
+    root: str, setting: str, environ: Mapping[str, str], may_use: MayUse
+) -> Interpreter:
+    shown = shown_path(setting)
+    reason = f"the setting `jaxsight.python` ({shown})"
     if not any(separator in setting for separator in "/\\~"):
         folder = Path(root, setting)
-        if found := _on_path(setting, Path(root), environ) or _interpreter_in(folder):
+        if found := _on_path(setting, Path(root), environ, may_use) or _interpreter_in(folder):
             return Interpreter(found, reason)
         raise InterpreterError(
-            f"The setting `jaxsight.python` is `{setting}`, which is no command on `PATH`."
+            f"The setting `jaxsight.python` is `{shown}`, which is no command on `PATH`."
         )
-    path = Path(os.path.abspath(Path(root, Path(setting).expanduser())))  # noqa: PTH100 (links stay)
+    path = Path(os.path.abspath(Path(root, os.path.expanduser(setting))))  # noqa: PTH100, PTH111 (links stay; no home is no error)
     if found := _interpreter_in(path):
         return Interpreter(found, reason)
     if _is_program(path):
         return Interpreter(str(path), reason)
-    what = "is not there" if not path.exists() else "is no program"
-    raise InterpreterError(f"The setting `jaxsight.python` is `{setting}`, but {path} {what}.")
+    what = "is no program" if os.path.exists(path) else "is not there"  # noqa: PTH110 (never raises)
+    raise InterpreterError(
+        f"The setting `jaxsight.python` is `{shown}`, but {shown_path(str(path))} {what}."
+    )
 
 
 def _ladder(
-    root: Path, editor_choice: str, environ: Mapping[str, str], own: Interpreter | None
+    root: Path,
+    editor_choice: str,
+    environ: Mapping[str, str],
+    own: Interpreter | None,
+    may_use: MayUse,
 ) -> Iterator[Interpreter]:
     if editor_choice:
         chosen = Path(editor_choice)
         if found := _interpreter_in(chosen) or (_is_program(chosen) and str(chosen)):
             yield Interpreter(found, "the interpreter chosen in the editor")
     for folder in _upward(root):
+        if folder != root and not may_use(str(folder)):
+            continue
         for name in ENVIRONMENTS:
             environment = folder / name
-            if (environment / "pyvenv.cfg").is_file() and (found := _interpreter_in(environment)):
+            if _is_environment(environment) and (found := _interpreter_in(environment)):
                 yield Interpreter(found, f"the project's environment `{environment}`")
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         value = environ.get(variable, "")
@@ -120,19 +157,30 @@ def _ladder(
     if own is not None:
         yield own
     for command in COMMANDS:
-        if found := _on_path(command, root, environ):
+        if found := _on_path(command, root, environ, may_use):
             yield Interpreter(found, f"`{command}` on `PATH`")
 
 
 def _upward(root: Path) -> Iterator[Path]:
     """The folders from `root` up to the top of its repository, the home folder and the file system's root left out."""
-    outside = {Path.home(), Path(root.anchor)}
+    outside = {Path(os.path.expanduser("~")), Path(root.anchor)}  # noqa: PTH111 (without a home: no error)
     for folder in (root, *root.parents):
         if folder in outside and folder != root:
             return
         yield folder
-        if (folder / ".git").exists():
+        if os.path.exists(folder / ".git"):  # noqa: PTH110 (never raises)
             return
+
+
+def environments_above(root: str) -> Iterator[str]:
+    """The folders above `root` in which an environment would be looked for and is."""
+    for folder in _upward(Path(root)):
+        if folder != Path(root) and any(_is_environment(folder / name) for name in ENVIRONMENTS):
+            yield str(folder)
+
+
+def _is_environment(folder: Path) -> bool:
+    return os.path.isfile(folder / "pyvenv.cfg")  # noqa: PTH113 (never raises)
 
 
 def _interpreter_in(environment: Path) -> str:
@@ -143,17 +191,18 @@ def _interpreter_in(environment: Path) -> str:
     return ""
 
 
-def _on_path(command: str, root: Path, environ: Mapping[str, str]) -> str:
+def _on_path(command: str, root: Path, environ: Mapping[str, str], may_use: MayUse) -> str:
     """What a command means in a terminal, behind the scripts that pyenv puts there; `""` when nothing."""
     for folder in environ.get("PATH", "").split(os.pathsep):
         # The store's `python.exe` on Windows only opens the store.
-        if not folder or "WindowsApps" in folder:
+        # What is relative would be looked for wherever the server runs: in a workspace.
+        if not Path(folder).is_absolute() or "WindowsApps" in folder:
             continue
         found = shutil.which(command, path=folder)
         if found is None:
             continue
         if _is_pyenv_shim(Path(found)):
-            if behind := _behind_shim(Path(found), root, environ):
+            if behind := _behind_shim(Path(found), root, environ, may_use):
                 return behind
             continue
         return os.path.abspath(found)  # noqa: PTH100 (links stay)
@@ -164,20 +213,34 @@ def _is_pyenv_shim(path: Path) -> bool:
     return path.parent.name == "shims" and (path.parent.parent / "versions").is_dir()
 
 
-def _behind_shim(shim: Path, root: Path, environ: Mapping[str, str]) -> str:
+def _behind_shim(shim: Path, root: Path, environ: Mapping[str, str], may_use: MayUse) -> str:
     """The interpreter that pyenv would start in `root`: by `PYENV_VERSION`, `.python-version` files, or its own default."""
     pyenv = shim.parent.parent
     names = environ.get("PYENV_VERSION", "").split(":") if environ.get("PYENV_VERSION") else []
-    files = [folder / ".python-version" for folder in (root, *root.parents)]
+    above = [folder for folder in root.parents if may_use(str(folder))]
+    files = [folder / ".python-version" for folder in (root, *above)]
     for file in (*files, pyenv / "version"):
-        if not names and file.is_file():
-            names = file.read_text(encoding="utf-8", errors="replace").split()
+        names = names or _versions(file)
     for name in names:
-        versions = [pyenv / "versions" / name, *_newest_first(pyenv / "versions", name)]
-        for version in versions:
+        for version in (pyenv / "versions" / name, *_newest_first(pyenv / "versions", name)):
             if found := _interpreter_in(version):
                 return found
     return ""
+
+
+def _versions(file: Path) -> list[str]:
+    """The names of versions in a `.python-version`; what is no such name is passed over."""
+    try:
+        words = reading.text(file, reading.SMALL, strict=False).split()
+    except reading.MissingError:
+        return []
+    except reading.UnreadableError as error:
+        log.warning("%s", error)
+        return []
+    names = [word for word in words if VERSION.fullmatch(word)]
+    if len(names) < len(words):
+        log.warning("%s names something that is not a version of Python", shown_path(str(file)))
+    return names
 
 
 def _newest_first(versions: Path, prefix: str) -> list[Path]:
@@ -186,8 +249,10 @@ def _newest_first(versions: Path, prefix: str) -> list[Path]:
     def numbers(path: Path) -> list[int]:
         return [int(part) for part in path.name.split(".") if part.isdigit()]
 
+    if VERSION.fullmatch(prefix) is None:
+        return []
     return sorted(versions.glob(f"{prefix}.*"), key=numbers, reverse=True)
 
 
 def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113 (never raises)

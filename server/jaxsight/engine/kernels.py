@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxsight.compiler.donation import Donation, donations
 from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.protocol import Compiled
-from jaxsight.compiler.roofline import estimate
-from jaxsight.compiler.targets import Target
+from jaxsight.compiler.roofline import estimate, total
+from jaxsight.compiler.targets import CPU, Target
+from jaxsight.engine import caveats, stale
 from jaxsight.engine.answers import Hint, Linked, Shown
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.hover import byte_size
+from jaxsight.engine.markdown import escaped, prose
 from jaxsight.engine.places import Places
 from jaxsight.engine.text import Position, Range, lines_of
 from jaxsight.engine.views import View
 from jaxsight.tracer import protocol
-from jaxsight.tracer.protocol import Equation, equation_path
+from jaxsight.tracer.protocol import Equation, Lowered, Traced, equation_path
 from jaxsight.workers.compilers import Trouble
 
 SIGN = "▣"
@@ -27,8 +30,11 @@ BARRIER = "⊣"
 
 _SAME = "the same"
 
-_UNSAID = frozenset({"output", "other"})
+_UNSAID = frozenset({"output", "XLA's choice"})
 """Reasons that are no barriers, or that nobody knows."""
+
+_UPDATED = 3
+"""Names of updated state that a line has room for."""
 
 _NAMED = 5
 """Equations or kernels that a line names before it counts the rest."""
@@ -41,6 +47,7 @@ class Kernels:
     view: View
     target: Target
     compiled: Compiled
+    lowered: Lowered
     equations: Mapping[str, Equation]
     places: Places
 
@@ -51,12 +58,24 @@ class Kernels:
             return None
         equations = {each.path: each for each in result.lowered.equations}
         places = Places(view, {path: each.span for path, each in equations.items()})
-        return Kernels(view, result.target, result.outcome, equations, places)
+        return Kernels(view, result.target, result.outcome, result.lowered, equations, places)
 
     @property
     def graph(self) -> Graph:
         """The kernel graph."""
         return self.compiled.graph
+
+    @property
+    def donations(self) -> tuple[Donation, ...]:
+        """The donated inputs, each with the result that takes its buffer."""
+        lowered = self.lowered
+        return donations(
+            self.compiled.aliases,
+            len(self.graph.parameters),
+            lowered.parameters,
+            lowered.results,
+            lowered.donated,
+        )
 
     def place(self, path: str) -> Range | None:
         """Where an equation is written now; of one that has no place, where the one around it is."""
@@ -71,6 +90,22 @@ class Kernels:
         """The lines (from 1) that a kernel computes something of."""
         places = (self.place(path) for path in kernel.equations)
         return sorted({place.start.line + 1 for place in places if place is not None})
+
+    def fed_lines(self, kernel: Kernel) -> list[int]:
+        """The lines (from 1) of what a kernel feeds that computes nothing of a line itself."""
+        places = (self.place(path) for path in kernel.feeds)
+        return sorted({place.start.line + 1 for place in places if place is not None})
+
+    def feeding(self, kernel: Kernel) -> str:
+        """`for scan at line 274`; empty for a kernel that computes something of a line itself."""
+        if not kernel.feeds:
+            return ""
+        equation = self.equations.get(kernel.feeds[0])
+        what = equation.primitive if equation is not None else "what follows"
+        lines = self.fed_lines(kernel)
+        where = f" at line {lines[0]}" if lines else ""
+        more = f" and {len(kernel.feeds) - 1} more" if len(kernel.feeds) > 1 else ""
+        return f"for {what}{where}{more}"
 
     def ending(self, kernel: Kernel) -> Range | None:
         """Where what ends a kernel is written; where it begins when it is just being edited."""
@@ -108,15 +143,78 @@ def headline(compiled: Compiled, target: Target) -> str:
     """`2 kernels · 2 launches · temp 512 KiB · h100`"""
     graph = compiled.graph
     parts = [count(graph.kernel_count, "kernel"), launches(graph)]
+    if graph.callback_count:
+        parts.append(count(graph.callback_count, "host callback"))
     if compiled.memory.temporaries >= 0:
         parts.append(f"temp {short_size(compiled.memory.temporaries)}")
     return " · ".join([*parts, target.short])
 
 
 def launches(graph: Graph) -> str:
-    """`3 launches`; `≥ 3 launches` where a loop's trips are not known."""
-    words = count(graph.launch_count, "launch", "launches")
-    return words if graph.launches_known else f"≥ {words}"
+    """`3 launches`; `3–7 launches` where values decide; `≥ 3 launches` where a loop's trips are not known."""
+    one = graph.launches_known and graph.launch_count == graph.launches_at_least == 1
+    return f"{launch_figure(graph)} {'launch' if one else 'launches'}"
+
+
+def launch_figure(graph: Graph) -> str:
+    """`3`, `3–7`, `≥ 3`."""
+    least, most = graph.launches_at_least, graph.launch_count
+    if not graph.launches_known:
+        return f"≥ {least}"
+    return f"{most}" if least == most else f"{least}–{most}"
+
+
+def undecided(kernels: Kernels) -> Iterator[str]:
+    """What values decide of the launches, for people: iterations of loops, arms of conditionals.
+
+    On a GPU each iteration of a loop that the HLO does not count, and each conditional, copies its
+    predicate to the host and waits (`xla/backends/gpu/runtime/while_thunk.cc`, `conditional_thunk.cc`).
+    """
+    graph = kernels.graph
+    for index, loop in enumerate(graph.loops):
+        at = _at(kernels, "loop", loop.equation)
+        if loop.trips is None:
+            yield f"{at}: unknown number of iterations{_each(graph, index)}"
+        if loop.waits:
+            yield f"{at}: each iteration copies its condition to the host and waits"
+    on_host = kernels.target.platform in ("cuda", "rocm")
+    for first, branch in enumerate(graph.branches):
+        if branch.arm:
+            continue
+        arms = range(first, first + branch.arms)
+        inside = [i for i, k in enumerate(graph.kernels) if graph.is_within(k.branch, arms)]
+        figure = _once(graph, inside, branch.loop)
+        words = f"{_at(kernels, 'conditional', branch.equation)}: one of {branch.arms} arms runs"
+        words += f" (up to {figure})" if figure else ""
+        yield f"{words}; the host reads its predicate first" if on_host else words
+
+
+def _each(graph: Graph, index: int) -> str:
+    """`, 3 launches each`; `, up to 3 launches each` where it has a conditional; empty if unknown."""
+    inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
+    figure = _once(graph, inside, index)
+    arms = any(graph.kernels[i].branch != graph.loops[index].branch for i in inside)
+    return f", {'up to ' if arms else ''}{figure} each" if figure else ""
+
+
+def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
+    """`3 launches`, of some kernels in one iteration of the loop around them all; -1: there is none.
+
+    Empty where another loop, within that one, has no known number of iterations.
+    """
+    chains = (graph.kernels[index].loops for index in inside)
+    within = {
+        each for chain in chains for each in chain[chain.index(loop) + 1 if loop >= 0 else 0 :]
+    }
+    if any(graph.loops[each].trips is None for each in within):
+        return ""
+    return count(graph.launches_of(inside) // graph.iterations(loop), "launch", "launches")
+
+
+def _at(kernels: Kernels, what: str, equation: str) -> str:
+    """`loop at line 12`; `loop` where nothing is known of it."""
+    place = kernels.place(equation) if equation else None
+    return what if place is None else f"{what} at line {place.start.line + 1}"
 
 
 def hints(
@@ -127,34 +225,45 @@ def hints(
     Args:
         before: what the function was when its file was saved; what changed since is told.
     """
-    view, stale = kernels.view, kernels.view.stale
-    if totals:
+    view = kernels.view
+    mark, notice = stale.mark(view), stale.notice(view)
+    if totals and (view.failed is None or view.supports_any()):
         changed = change(before, kernels.compiled) if before is not None else _SAME
         since = f" ({changed})" if changed != _SAME else ""
         yield Hint(
-            _line_end(view, _head_end(view)),
-            f"{SIGN} {headline(kernels.compiled, kernels.target)}{since}",
-            table(kernels),
-            stale,
+            head(view),
+            f"{SIGN} {mark}{headline(kernels.compiled, kernels.target)}{since}{_updates(view)}",
+            "\n\n".join(filter(None, (notice, table(kernels)))),
+            view.stale,
         )
     if not barriers:
         return
     ends: dict[int, list[tuple[int, Kernel]]] = {}
     for index, kernel in enumerate(kernels.graph.kernels):
         place = kernels.ending(kernel)
-        if kernel.ends_because not in _UNSAID and place is not None:
+        if kernel.ends_because not in _UNSAID and place is not None and view.supports(place):
             ends.setdefault(place.end.line, []).append((index, kernel))
     own = view.subject_range
     for line, ended in ends.items():
-        at = _line_end(view, line)
+        at = _line_end(view.module.text, line)
+        sentences = [_sentence(kernels, index, kernel) for index, kernel in ended[:_NAMED]]
         # A helper's line speaks of the function that calls it.
         of = "" if own.start <= at.start <= own.end else f" of {view.subject.name}"
         yield Hint(
             at,
-            f"{BARRIER} {_barrier(kernels, ended)}{of}",
-            "\n\n".join(_sentence(kernels, index, kernel) for index, kernel in ended[:_NAMED]),
-            stale,
+            f"{BARRIER} {mark}{_barrier(kernels, ended)}{of}",
+            "\n\n".join([*filter(None, [notice]), *map(prose, sentences)]),
+            view.stale,
         )
+
+
+def _updates(view: View) -> str:
+    """` · updates: model, optimizer`, its first names."""
+    reply = view.answer.reply
+    if not isinstance(reply, Traced) or not reply.updates:
+        return ""
+    more = ["…"] if len(reply.updates) > _UPDATED else []
+    return f" · updates: {', '.join([*reply.updates[:_UPDATED], *more])}"
 
 
 def _barrier(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
@@ -181,25 +290,37 @@ def _numbers(numbers: Sequence[int]) -> str:
 def _sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
     flow = f"{byte_size(kernel.bytes_in)} in, {byte_size(kernel.bytes_out)} out"
     times = f", launched {kernel.launches} times" if kernel.launches > 1 else ""
-    return f"kernel {index + 1}: {kernel.what}{times}, {flow}; ends because of {kernels.reason(kernel)}"
+    if kernel.launches == 0:
+        times = ", never launched as the number of iterations is known"
+    feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
+    return f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; ends because of {kernels.reason(kernel)}"
 
 
-def _head_end(view: View) -> int:
+def head(view: View) -> Range:
+    """Where a function's totals are shown: the end of the last line of its head."""
+    return head_of(view.module.text, view.name_range, view.subject_range)
+
+
+def head_of(text: str, name: Range, function: Range) -> Range:
+    """The end of the last line of a function's head, by where its name and all of it stand."""
+    return _line_end(text, _head_end(text, name, function))
+
+
+def _head_end(text: str, name: Range, function: Range) -> int:
     """The line on which the head of a function ends: the one with the colon, as far as brackets tell."""
-    lines = lines_of(view.module.text)
-    line, depth = view.name_range.start.line, 0
-    while line < len(lines) and line < view.subject_range.end.line:
-        text = lines[line].split("#")[0]
-        depth += sum(text.count(each) for each in "([{") - sum(text.count(each) for each in ")]}")
+    lines = lines_of(text)
+    line, depth = name.start.line, 0
+    while line < len(lines) and line < function.end.line:
+        code = lines[line].split("#")[0]
+        depth += sum(code.count(each) for each in "([{") - sum(code.count(each) for each in ")]}")
         if depth <= 0:
             break
         line += 1
     return line
 
 
-def _line_end(view: View, line: int) -> Range:
-    text = lines_of(view.module.text)[line]
-    end = Position(line, len(text.rstrip()))
+def _line_end(text: str, line: int) -> Range:
+    end = Position(line, len(lines_of(text)[line].rstrip()))
     return Range(end, end)
 
 
@@ -263,13 +384,12 @@ def target_rows(results: Sequence[Result]) -> str:
         match result.outcome:
             case Compiled() as compiled:
                 graph = compiled.graph
-                known = "" if graph.launches_known else "≥ "
                 rows.append(
-                    f"| {result.target.name} | {graph.kernel_count} | {known}{graph.launch_count} | "
+                    f"| {escaped(result.target.name)} | {graph.kernel_count} | {launch_figure(graph)} | "
                     f"{short_size(compiled.memory.temporaries)} | {how(compiled)} |"
                 )
             case Trouble(message=message):
-                troubles.append(f"**{result.target.name}**: {message}")
+                troubles.append(f"**{escaped(result.target.name)}**: {prose(message)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
     return "\n\n".join([*parts, *troubles])
 
@@ -279,40 +399,76 @@ def how(compiled: Compiled) -> str:
     return "on the device" if compiled.how == "device" else "ahead of time, for its specification"
 
 
+def memory_lines(kernels: Kernels) -> list[str]:
+    """What is not in a headline of a function's memory: constants, workspaces, donated buffers."""
+    graph = kernels.graph
+    lines = []
+    if size := sum(constant.value.bytes for constant in graph.constants):
+        of_it = folded(kernels.compiled)
+        parts = f", {short_size(of_it)} of them folded" if of_it else ""
+        lines.append(f"constants: {short_size(size)} {_where(kernels.target)}{parts}")
+    if most := max((kernel.workspace for kernel in graph.kernels), default=0):
+        lines.append(f"workspace: up to {short_size(most)} for a library call, in the temporaries")
+    return [*lines, *map(str, kernels.donations)]
+
+
+def _where(target: Target) -> str:
+    """Where constants are: a GPU's and a TPU's are copied to the device with the program."""
+    executable = "embedded in the executable"
+    return executable if target.platform == CPU else f"{executable} and in device memory"
+
+
 def table(kernels: Kernels) -> str:
     """All kernels in Markdown, for a tooltip."""
     rows = ["| | kernel | launches | in | out | ends because of |", "|---|---|---|---|---|---|"]
     shown = kernels.graph.kernels[:20]
     for index, kernel in enumerate(shown):
+        what = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()
         rows.append(
-            f"| {index + 1} | {kernel.what} | {kernel.launches} | {short_size(kernel.bytes_in)} | "
-            f"{short_size(kernel.bytes_out)} | {kernels.reason(kernel)} |"
+            f"| {index + 1} | {escaped(what)} | {kernel.launches} | {short_size(kernel.bytes_in)} | "
+            f"{short_size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
         )
     more = kernels.graph.kernel_count - len(shown)
     end = [f"and {more} more"] if more else []
-    facts = [f"{kernels.target.title}, compiled {how(kernels.compiled)}"]
-    return "\n\n".join(["\n".join(rows), *end, *facts, *kernels.compiled.notes])
+    facts = [f"{escaped(kernels.target.title)}, compiled {how(kernels.compiled)}"]
+    facts += map(prose, memory_lines(kernels))
+    left_out = caveats.markdown(kernels.view.caveats)
+    said = (*undecided(kernels), *kernels.compiled.notes)
+    notes = [*map(prose, said), *([left_out] if left_out else [])]
+    return "\n\n".join(["\n".join(rows), *end, *facts, *notes])
 
 
 def record(kernels: Kernels, function: str) -> dict[str, object]:
     """All of it as JSON has it. Sizes in bytes, times in seconds; `estimate_seconds` is a roofline, not a measurement."""
     compiled, graph = kernels.compiled, kernels.graph
+    estimated = total(graph, kernels.target)
+    reply = kernels.view.answer.reply
     return {
         "function": function,
+        "updates": list(reply.updates) if isinstance(reply, Traced) else [],
         "target": kernels.target.name,
         "compiled": compiled.how,
         "jaxlib": compiled.jaxlib,
         "kernel_count": graph.kernel_count,
         "launch_count": graph.launch_count,
+        "launches_at_least": graph.launches_at_least,
         "launches_known": graph.launches_known,
         "temp_bytes": compiled.memory.temporaries,
         "argument_bytes": compiled.memory.arguments,
         "output_bytes": compiled.memory.outputs,
         "code_bytes": compiled.memory.code,
+        "aliased_bytes": compiled.memory.aliased,
         "folded_bytes": folded(compiled),
+        "constant_bytes": sum(constant.value.bytes for constant in graph.constants),
+        "donations": [
+            {"input": each.name, "result": each.result or None} for each in kernels.donations
+        ],
         "flops": compiled.flops,
         "transfers": graph.transfers,
+        "callback_count": graph.callback_count,
         "compile_seconds": compiled.seconds,
+        "estimate_seconds": estimated.seconds if estimated else None,
+        "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
         "kernels": [
             {
                 "name": kernel.name,
@@ -321,10 +477,13 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
                 "ends_because": kernels.reason(kernel),
                 "equations": list(kernel.equations),
                 "lines": kernels.lines(kernel),
+                "feeds": list(kernel.feeds),
+                "feeds_lines": kernels.fed_lines(kernel),
                 "launches": kernel.launches,
                 "loops": list(kernel.loops),
                 "bytes_in": kernel.bytes_in,
                 "bytes_out": kernel.bytes_out,
+                "workspace_bytes": kernel.workspace,
                 "flops": kernel.flops,
                 "estimate_seconds": estimate(kernel, kernels.target),
                 "recomputes": list(kernel.recomputes),
@@ -335,6 +494,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
             {
                 "name": loop.name,
                 "trips": loop.trips,
+                "waits": loop.waits,
                 "parent": loop.parent,
                 "equation": loop.equation,
             }
@@ -350,6 +510,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
             for each in graph.temporaries
         ],
         "notes": [*compiled.notes, *graph.notes],
+        **caveats.record(kernels.view.caveats),
     }
 
 
@@ -357,7 +518,7 @@ def change(before: Compiled, after: Compiled) -> str:
     """What differs, as `kernels 7 → 5 · temp 1 MiB → 0 B`; `the same` when nothing does."""
     pairs = [
         ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
-        ("launches", str(before.graph.launch_count), str(after.graph.launch_count)),
+        ("launches", launch_figure(before.graph), launch_figure(after.graph)),
         ("temp", short_size(before.memory.temporaries), short_size(after.memory.temporaries)),
         ("folded", short_size(folded(before)), short_size(folded(after))),
     ]
@@ -393,13 +554,17 @@ def document(view: View, result: Result, what: str) -> Shown:
 def _listed(kernels: Kernels, title: str) -> Shown:
     """All kernels, one a line, each linked to what it computes."""
     lines = [f"{kernels.view.subject.name}: {headline(kernels.compiled, kernels.target)}"]
-    lines += [f"{kernels.target.title}, compiled {how(kernels.compiled)}", ""]
+    lines += [f"{kernels.target.title}, compiled {how(kernels.compiled)}"]
+    lines += [*memory_lines(kernels), ""]
     links: list[Linked] = []
     for index, kernel in enumerate(kernels.graph.kernels):
         indent = "  " * len(kernel.loops)
-        links += [Linked(len(lines), path, kernels.place(path)) for path in kernel.equations]
+        paths = kernel.equations or kernel.feeds
+        links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
         lines.append(indent + _sentence(kernels, index, kernel))
-    return Shown(title, "\n".join(lines) + "\n", tuple(links), kernels.view.stale)
+    view = kernels.view
+    text = "\n".join(lines) + "\n"
+    return Shown(title, text, tuple(links), view.stale, caveats=view.caveats)
 
 
 def _hlo(kernels: Kernels, title: str) -> Shown:
@@ -412,7 +577,8 @@ def _hlo(kernels: Kernels, title: str) -> Shown:
         path = equation_path(line[start + 9 : line.find('"', start + 9)])
         if path:
             links.append(Linked(number, path, kernels.place(path)))
-    return Shown(title, kernels.compiled.hlo, tuple(links), kernels.view.stale)
+    view = kernels.view
+    return Shown(title, kernels.compiled.hlo, tuple(links), view.stale, caveats=view.caveats)
 
 
 def count(number: int, one: str, many: str = "") -> str:

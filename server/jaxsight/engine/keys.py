@@ -1,8 +1,8 @@
 """The keys of a slice's chunks: when two executions of a chunk must come to the same.
 
-A chunk's key is made of its meaning, of the keys of all that it depends on, of the order in which things that change were
-changed before it, and of what configures the process. Chunks that depend on each other (functions that call each other; a
-list and the statements that append to it) share one. Positions, comments and docstrings are in no key.
+A chunk's key is made of its meaning, of the keys of all that it depends on, of the order in which names were bound
+before it, and of all chunks that act, in order, for those may change anything. Chunks that depend on each other (functions that
+call each other; a name that is bound again and again) share one. Positions, comments and docstrings are in no key.
 
 What depends on what is worked out once; after an edit that leaves it as it was, only the keys behind the edit are made anew.
 """
@@ -10,7 +10,7 @@ What depends on what is worked out once; after an edit that leaves it as it was,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxsight.engine.components import components
@@ -24,14 +24,17 @@ class Links:
     """What the chunks of a slice have to do with each other.
 
     `reads` gives for every chunk the names of the slice that it uses, sorted; `events` for every such name the chunks
-    that bind or change it, in order. `executing` chunks run code of the module's; `configuring` ones change the process.
+    that bind it, in order. `executing` chunks run code of the module's, `acting` ones may change anything. `before` says
+    how many definitions of the names that a chunk reads while it is executed stand above it.
     """
 
     members: tuple[int, ...]
     reads: Mapping[int, Sequence[str]]
     events: Mapping[str, Sequence[int]]
     executing: frozenset[int]
-    configuring: frozenset[int]
+    acting: frozenset[int]
+    imports: frozenset[int]
+    before: Mapping[int, str]
     future_flags: int
 
 
@@ -60,7 +63,7 @@ class Keying:
         self._meanings: dict[int, str] = {}
         self._digests: list[str] = [""] * len(self._components)
         self._keys: dict[int, str] = {}
-        self._settings = ""
+        self._acted = ""
 
     def keys(self, meanings: Mapping[int, str]) -> list[str]:
         """A key for each member, given the digest of what each means."""
@@ -68,9 +71,9 @@ class Keying:
         if edited:
             self._meanings.update(meanings)
             stale = self._digest(edited)
-            settings = _hash(self._members_digest(i) for i in sorted(self._links.configuring))
-            everything = settings != self._settings
-            self._settings = settings
+            actions = _hash(self._actions())
+            everything = actions != self._acted
+            self._acted = actions
             bits = sum(1 << i for i in edited if i in self._changing)
             for number, component in enumerate(self._components):
                 if everything or number in stale or component.behind & bits:
@@ -93,6 +96,19 @@ class Keying:
                 )
         return stale
 
+    def _actions(self) -> Iterator[str]:
+        """What acts, in order, and the imports before each: what a module is when it is imported may depend on what ran before."""
+        if self._links.acting:
+            # What stands above what, of all that runs: a statement that moves may fail, or see another value.
+            yield _hash(f"{i}={before}" for i, before in enumerate(self._links.before.values()))
+        imported: list[str] = []
+        for index in self._links.members:
+            if index in self._links.acting:
+                yield _hash(imported)
+                yield self._members_digest(index)
+            if index in self._links.imports:
+                imported.append(self._meanings[index])
+
     def _members_digest(self, index: int) -> str:
         number = self._component_of[index]
         return f"{self._digests[number]}.{self._components[number].chunks.index(index)}"
@@ -102,14 +118,15 @@ class Keying:
         component = self._components[number]
         orders = self._orders(component)
         for ordinal, index in enumerate(component.chunks):
-            settings_before = sum(1 for i in self._links.configuring if i < index)
+            acted_before = sum(1 for i in self._links.acting if i < index)
             self._keys[index] = _hash(
                 (
                     str(self._links.future_flags),
                     f"{self._digests[number]}.{ordinal}",
                     orders.get(index, ""),
-                    self._settings,
-                    str(settings_before),
+                    self._links.before.get(index, ""),
+                    self._acted,
+                    str(acted_before),
                 )
             )
 

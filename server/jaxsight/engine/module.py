@@ -12,14 +12,27 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from jaxsight.engine import limits
 from jaxsight.engine.bindings import Bindings
 from jaxsight.engine.definitions import Static
 from jaxsight.engine.functions import Function
 from jaxsight.engine.partition import first_start, piecing_at
-from jaxsight.engine.pieces import Piece, SyntaxProblem, quiet
+from jaxsight.engine.pieces import Piece, SyntaxProblem, first_line
 from jaxsight.engine.shift import common_prefix, common_suffix
-from jaxsight.engine.surface import Surface, is_mark
+from jaxsight.engine.surface import Surface, mark_in
 from jaxsight.engine.text import Position, Range, normalized
+
+SHORT = 16_000
+"""Characters that are read in a moment."""
+_NOT_LONG = 64_000
+"""Characters of a text all of which is searched for a closing quote in a moment."""
+_DELIMITERS = frozenset("\"'()[]{}\\#")
+_FEW_CHUNKS = 2_000
+"""Chunks that are put at new lines in a moment."""
+_LONG = 4_000
+"""Characters of a statement whose meaning is not worked out in a moment."""
+_MANY_CHUNKS = 300
+"""Chunks whose effects on each other are not found out in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +41,8 @@ class ModuleChunk:
 
     first_line: int
     piece: Piece
-    always: bool
-    """`# jaxsight: always` asks for it to be executed whatever is traced."""
+    mark: str
+    """What a comment `# jaxsight: always` or `# jaxsight: never` on it or above it asks."""
 
     @property
     def text(self) -> str:
@@ -83,8 +96,11 @@ class Module:
         starts: list[int],
         steps: list[_Step],
         bindings: Bindings | None = None,
+        too_large: str = "",
     ) -> None:
         self.text = text
+        self.too_large = too_large
+        """Why the file is not analyzed: then it has no chunks."""
         self.chunks = chunks
         self._starts = starts
         self._steps = steps
@@ -103,13 +119,38 @@ class Module:
         text = normalized(text)
         if text == self.text:
             return self
-        with quiet():
-            return _Rereading(self, text).result()
+        if reason := limits.file_problem(text):
+            return Module(text, (), [], [], too_large=reason)
+        # The text that is not analyzed has no chunks to keep.
+        return _Rereading(self if not self.too_large else _EMPTY, text).result()
+
+    def quickly_edited(self, text: str) -> bool:
+        """Whether reading another text with `edited` touches little."""
+        if max(len(text), len(self.text)) > limits.LONGEST_FILE:
+            return True
+        if len(self.chunks) > _FEW_CHUNKS:
+            return False
+        rereading = _Rereading(self, normalized(text))
+        if len(text) > _NOT_LONG and _DELIMITERS & {*rereading.replaced}:
+            return False  # a quote or a bracket may join all that follows
+        return rereading.size <= SHORT
 
     @functools.cached_property
     def bindings(self) -> Bindings:
         """Which chunks bind, change and need which names."""
         return Bindings(self.chunks)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes long to find out what its chunks do together. An edit that keeps the bindings keeps this."""
+        return len(self.chunks) > _MANY_CHUNKS
+
+    def work_out(self) -> None:
+        """Work out now what takes long and is remembered: which names are bound where, what long statements mean."""
+        _ = self.bindings
+        for chunk in self.chunks:
+            if len(chunk.text) > _LONG:
+                _ = chunk.piece.reads, chunk.piece.meaning, chunk.piece.effects_of_call
 
     @functools.cached_property
     def lines(self) -> list[str]:
@@ -143,8 +184,19 @@ class Module:
         return self.bindings.future_flags
 
     @property
+    def unread(self) -> Iterator[SyntaxProblem]:
+        """What is too large to be analyzed: the whole file, or some of its statements. Ranges are absolute."""
+        if self.too_large:
+            yield SyntaxProblem(first_line(self.text), self.too_large, too_large=True)
+        for chunk in self.chunks:
+            if chunk.broken is not None and chunk.broken.too_large:
+                yield replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
+
+    @property
     def syntax_problem(self) -> SyntaxProblem | None:
-        """The first syntax error, its range absolute."""
+        """The first syntax error, its range absolute; what is not analyzed counts as one."""
+        if self.too_large:
+            return next(self.unread)
         for chunk in self.chunks:
             if chunk.broken is not None:
                 return replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
@@ -184,6 +236,9 @@ class Module:
                 yield replace(function, static_names=static.among(function.parameters))
 
 
+_EMPTY = Module("", (), [], [])
+
+
 class _Rereading:
     """Makes the module of a new text out of the old one: steps over what is unchanged, reads the rest."""
 
@@ -197,7 +252,16 @@ class _Rereading:
         line_end = text.find("\n", len(text) - suffix)
         self.unchanged_from = len(text) if line_end < 0 else line_end + 1
         """Where the first line behind the change begins, in the new text."""
+        self.replaced = (
+            text[prefix : len(text) - suffix] + old.text[prefix : len(old.text) - suffix]
+        )
+        """What was typed, and what was there."""
         self.longer = len(text) - len(old.text)
+        touched = bisect.bisect_right(old._starts, self.changed_from) - 1
+        self.size = max(self.unchanged_from - self.changed_from, 0) + (
+            len(old.chunks[touched].text) if touched >= 0 else 0
+        )
+        """About how many characters are to be read again."""
         self.chunks: list[ModuleChunk] = []
         self.starts: list[int] = []
         self.steps: list[_Step] = []
@@ -233,9 +297,13 @@ class _Rereading:
                     None if piecing.reach is None else piecing.reach - position,
                 )
                 self._keep(self._chunk(line, position, piecing.piece), position, step)
+                if reason := limits.statements_problem(len(self.chunks)):
+                    return Module(self.text, (), [], [], too_large=reason)
             line += self.text.count("\n", position, piecing.next)
             position = piecing.next
         read_to = len(self.chunks)
+        if reason := limits.statements_problem(read_to + len(old.chunks) - tail):
+            return Module(self.text, (), [], [], too_large=reason)
         if tail < len(old.chunks):
             self._keep_tail(tail, line - old.chunks[tail].first_line)
         return Module(
@@ -265,15 +333,15 @@ class _Rereading:
         # The line above the first may be in the edit, and with it a mark.
         self.chunks.append(self._chunk(first.first_line + down, start, first.piece))
         if down:
-            rest = [ModuleChunk(c.first_line + down, c.piece, c.always) for c in rest]
+            rest = [ModuleChunk(c.first_line + down, c.piece, c.mark) for c in rest]
         self.chunks.extend(rest)
         self.starts.extend([start + self.longer for start in old._starts[index:]])
         self.steps.extend(old._steps[index:])
 
     def _chunk(self, line: int, position: int, piece: Piece) -> ModuleChunk:
         above = self.text[self.text.rfind("\n", 0, max(position - 1, 0)) + 1 : position]
-        marked = above.lstrip().startswith("#") and is_mark(above)
-        return ModuleChunk(line, piece, marked or piece.surface.marked)
+        mark = mark_in(above) if above.lstrip().startswith("#") else ""
+        return ModuleChunk(line, piece, piece.surface.mark or mark)
 
     def _bindings(self, read_from: int, read_to: int) -> Bindings | None:
         """The old module's bindings if they still hold: as many chunks, and those read again do the same to names."""
@@ -288,7 +356,7 @@ def _same_surfaces(
     before: tuple[ModuleChunk, ...], now: list[ModuleChunk], first: int, last: int
 ) -> bool:
     return all(
-        one.always == other.always and one.piece.surface == other.piece.surface
+        one.mark == other.mark and one.piece.surface == other.piece.surface
         for one, other in _pairs(before, now, first, last)
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.engine.flow import read_before_bound
+from jaxsight.engine.quiet import quiet
 from jaxsight.engine.surface import Surface
 from jaxsight.engine.syntax import blocks_of
 
@@ -37,7 +38,8 @@ class Reads:
 def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
     """The names that a piece needs of the module. A text that compiles to nothing sensible needs none."""
     try:
-        table = symtable.symtable(text, "<piece>", "exec")
+        with quiet():
+            table = symtable.symtable(text, "<piece>", "exec")
     except (SyntaxError, ValueError, RecursionError):
         return Reads()
     bound = {*surface.binds, *surface.may_bind}
@@ -48,6 +50,7 @@ def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
         name = symbol.get_name()
         if symbol.is_referenced() and (name in bound or not symbol.is_assigned()):
             now.add(name)
+    now |= _augmented(tree.body)
     stack = [(child, False) for child in table.get_children()]
     while stack:
         scope, deferred = stack.pop()
@@ -67,6 +70,22 @@ def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
     return Reads(
         frozenset(now), frozenset(later), frozenset({*perhaps, *surface.mentions} - now - later)
     )
+
+
+def _augmented(body: Sequence[ast.stmt]) -> set[str]:
+    """Names that `+=` and the like read and bind: a symbol table calls them bound alone."""
+    names: set[str] = set()
+    stack = list(body)
+    while stack:
+        match stack.pop():
+            case ast.AugAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                pass
+            case statement:
+                for block in blocks_of(statement):
+                    stack.extend(block)
+    return names
 
 
 def _reads_before_binding(body: Sequence[ast.stmt]) -> bool:

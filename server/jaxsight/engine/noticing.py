@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 from collections.abc import Iterable, Iterator
+from weakref import WeakKeyDictionary
 
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.engine.answers import Finding, Place, Severity
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.definitions import Source
-from jaxsight.engine.module import Module
-from jaxsight.engine.pieces import tree_of
+from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.pieces import Piece, tree_of
 from jaxsight.engine.places import Places
+from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
-from jaxsight.findings import jx303_jit_made_again
+from jaxsight.findings import jx303_jit_made_again, jx413_miscompiled
 from jaxsight.findings.catalogue import CODES
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import Reading
 from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
 from jaxsight.tracer.program import Body, Step
-from jaxsight.tracer.protocol import Outlined, Span, Traced
+from jaxsight.tracer.protocol import (
+    InputSpec,
+    Miscompiled,
+    Outlined,
+    Span,
+    Traced,
+    TreeSpec,
+    ValueSpec,
+)
 
 log = logging.getLogger(__name__)
+
+TOO_LARGE = "JX914"
 
 
 def of_program(view: View, outlined: Outlined, codes: Iterable[str]) -> Iterator[Finding]:
@@ -37,15 +50,51 @@ def of_kernels(
         yield from _found(view, outlined, result, [code for code in codes if code in OF_KERNELS])
 
 
-def of_text(module: Module) -> Iterator[Finding]:
-    """What the text alone shows."""
-    for chunk in module.chunks:
-        if chunk.broken is not None or "jit" not in chunk.text:
-            continue
-        for again in jx303_jit_made_again.find(tree_of(chunk.text)):
-            range = Source(chunk.text).range(again.node).shifted(chunk.first_line)
-            code = CODES[jx303_jit_made_again.CODE]
-            yield Finding(code.code, Severity(code.severity), range, again.message, code.url)
+def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iterator[Finding]:
+    """What running a function showed to be compiled wrongly, at its name; nothing where one of `found` says so of its parts."""
+    code = CODES[jx413_miscompiled.CODE]
+    if all(each.code != code.code for each in found):
+        message = jx413_miscompiled.seen(wrong)
+        yield Finding(
+            code.code,
+            Severity(code.severity),
+            view.name_range,
+            message,
+            code.url,
+            stale=view.stale,
+        )
+
+
+def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
+    """What the text of a statement alone shows."""
+    code = CODES[jx303_jit_made_again.CODE]
+    for range, message in _jits_made_again(chunk.piece):
+        place = range.shifted(chunk.first_line)
+        yield Finding(code.code, Severity(code.severity), place, message, code.url)
+
+
+def _jits_made_again(piece: Piece) -> tuple[tuple[Range, str], ...]:
+    if piece.broken is not None or "jit" not in piece.text:
+        return ()
+    found = _jits.get(piece)
+    if found is None:
+        source = Source(piece.text)
+        found = _jits[piece] = tuple(
+            (source.range(again.node), again.message)
+            for again in jx303_jit_made_again.find(tree_of(piece.text))
+        )
+    return found
+
+
+_jits: WeakKeyDictionary[Piece, tuple[tuple[Range, str], ...]] = WeakKeyDictionary()
+"""What was found in the pieces that are in use: their trees are not kept."""
+
+
+def of_size(module: Module) -> Iterator[Finding]:
+    """What is not analyzed because it is too large."""
+    for problem in module.unread:
+        code = CODES[TOO_LARGE]
+        yield Finding(code.code, Severity(code.severity), problem.range, problem.message, code.url)
 
 
 def _found(
@@ -59,6 +108,8 @@ def _found(
         name=view.subject.name,
         program=outlined.program,
         folds=outlined.folds,
+        runtime=outlined.runtime,
+        numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),
         warnings=reply.warnings,
         quote=places.text,
         around=places.around,
@@ -76,6 +127,20 @@ def _found(
             continue
         for each in noticed:
             yield _finding(view, places, each)
+
+
+def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
+    """Yield the type of each Python number in example inputs, displays included."""
+    for spec in specs:
+        if isinstance(spec, TreeSpec):
+            yield from _numbers(spec.children)
+        elif isinstance(spec, ValueSpec) and spec.literal:
+            try:
+                value = ast.literal_eval(spec.source.strip())
+            except (ValueError, SyntaxError):
+                continue
+            if type(value) in (int, float, complex):
+                yield type(value).__name__
 
 
 def _finding(view: View, places: Places, noticed: Noticed) -> Finding:

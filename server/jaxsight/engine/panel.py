@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.roofline import estimate
+from jaxsight.engine.answers import Caveat
 from jaxsight.engine.compiling import Result
-from jaxsight.engine.kernels import Kernels, change, headline, how
+from jaxsight.engine.kernels import Kernels, change, headline, how, memory_lines, undecided
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 from jaxsight.workers.compilers import Trouble
@@ -47,6 +48,8 @@ class Drawn:
     equations: tuple[Part, ...]
     before: Compiled | None = None
     """What it was when the file was saved, where that was something else."""
+    notes: tuple[str, ...] = ()
+    """Constants, workspaces and donated buffers, and what values decide of the launches, in words."""
     change: str = ""
     """What changed since, as `kernels 7 → 5`, or `the same`; empty where nobody knows what it was on this target."""
 
@@ -66,6 +69,8 @@ class Panel:
     stale: bool = False
     drawn: Drawn | None = None
     trouble: str = ""
+    caveats: tuple[Caveat, ...] = ()
+    """What of the module the answer leaves out."""
 
 
 def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
@@ -94,6 +99,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
             for path, each in kernels.equations.items()
         ),
         before if before is not compiled else None,
+        (*memory_lines(kernels), *undecided(kernels)),
         change(before, compiled) if before is not None else "",
     )
 

@@ -32,6 +32,11 @@ _STRING_END = {
     "'": re.compile(r"[^'\\\n]*(?:\\.[^'\\\n]*)*'", re.DOTALL),
 }
 _CLOSES = {")": "(", "]": "[", "}": "{"}
+_MOST_STARTERS = 500
+"""Lines inside brackets that could begin another statement: where there are more, something is not closed."""
+_VALUES = frozenset("0123456789+-.\"'")
+"""What lines of a table begin with. They do not count, for alone they are statements too."""
+_MOST_DECORATORS = 200
 _NEVER_IN_BRACKETS = re.compile(
     r"(?:async\s+def|def|class|import|return|with|while|try|del|pass|raise|global|nonlocal|break|continue|assert)\b"
     r"|from\s+[\w.]+\s+import\b"
@@ -63,7 +68,7 @@ def piecing_at(text: str, start: int) -> Piecing:
     single = _next_start(text, start)
     if not _begins_with(text, start, "@"):
         piece = _read(text[start:single])
-        if piece is None or piece.broken is None:
+        if piece is None or piece.broken is None or piece.broken.too_large:
             return Piecing(piece, start, single, _reach(text, single))
     end, looked = _logical_end(text, start)
     if end is not None and end != single:
@@ -78,7 +83,7 @@ def _read(block: str) -> Piece | None:
     """The piece of a block that runs up to the next starter; nothing when it holds no statement."""
     trimmed = _trimmed(block)
     piece = piece_of(trimmed)
-    if piece.broken is None or len(trimmed) == len(block):
+    if piece.broken is None or piece.broken.too_large or len(trimmed) == len(block):
         return piece
     whole = piece_of(block)
     if whole.broken is not None:
@@ -134,7 +139,10 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
     position = start
     brackets: list[str] = []
     decorating = _begins_with(text, start, "@")
+    starters = decorators = 0
     while position < len(text):
+        if starters > _MOST_STARTERS or decorators > _MOST_DECORATORS:
+            return None, position
         found = _TOKEN.match(text, position)
         if found is None:
             return None, position
@@ -152,7 +160,10 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
         elif token in _CLOSES:
             if not brackets or brackets.pop() != _CLOSES[token]:
                 return None, position
+        elif token == "\\\n" and _STARTER.match(text, position):
+            starters += 1
         elif token == "\n" and (starter := _STARTER.match(text, position)):
+            starters += text[starter.end() - 1] not in _VALUES
             if brackets:
                 if _NEVER_IN_BRACKETS.match(text, starter.end() - 1):
                     return None, position
@@ -160,6 +171,7 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
                 return position, position
             else:
                 decorating = text[starter.end() - 1] == "@"
+                decorators += 1
     return (None if brackets else len(text)), len(text)
 
 

@@ -11,16 +11,15 @@ import ast
 import functools
 import hashlib
 import re
-import warnings
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from jaxsight.engine import meaning
+from jaxsight.engine import limits, meaning
 from jaxsight.engine.definitions import functions_in
+from jaxsight.engine.effects import Effects, effects_of_call
 from jaxsight.engine.functions import Function
 from jaxsight.engine.names import Reads, reads_of
+from jaxsight.engine.quiet import quiet
 from jaxsight.engine.surface import Surface, guessed_surface, surface_of
 from jaxsight.engine.text import Position, Range
 
@@ -35,6 +34,8 @@ class SyntaxProblem:
 
     range: Range
     message: str
+    too_large: bool = False
+    """The text is larger than what is analyzed (see `limits`): it may well be right."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,18 @@ class Piece:
         """The module's names that the piece uses; none when broken."""
         if self.broken is not None:
             return Reads()
-        with quiet():
-            return reads_of(self.text, self.surface, tree_of(self.text))
+        return reads_of(self.text, self.surface, tree_of(self.text))
+
+    @functools.cached_property
+    def effects_of_call(self) -> Effects:
+        """What calling the function does that the piece is, or assigns; nothing is known of other pieces."""
+        if self.broken is None:
+            match tree_of(self.text).body:
+                case [ast.FunctionDef() as function]:
+                    return effects_of_call(function)
+                case [ast.Assign(value=ast.Lambda() as function)]:
+                    return effects_of_call(function)
+        return Effects(opaque="a value")
 
     @functools.cached_property
     def line_count(self) -> int:
@@ -92,12 +103,15 @@ def piece_of(text: str) -> Piece:
 
 def _new_piece(text: str) -> Piece:
     id = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    if reason := limits.statement_problem(text):
+        problem = SyntaxProblem(first_line(text), reason, too_large=True)
+        return Piece(text, id, problem, (), guessed_surface(text), 0)
     try:
         tree = tree_of(text)
     except SyntaxError as error:
         problem = _problem(error, text)
     except (ValueError, RecursionError, MemoryError) as error:
-        problem = SyntaxProblem(_first_line(text), str(error) or "too deeply nested to be read")
+        problem = SyntaxProblem(first_line(text), str(error) or "too deeply nested to be read")
     else:
         used = tree.body[-1].end_lineno or 0 if tree.body else 0
         return Piece(text, id, None, functions_in(tree, text), surface_of(tree, text), used)
@@ -115,14 +129,6 @@ def tree_of(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without Python's warnings about the text read (invalid escapes): they are for whoever runs it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def _problem(error: SyntaxError, text: str) -> SyntaxProblem:
     lines = text.split("\n")
     line = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
@@ -134,5 +140,6 @@ def _problem(error: SyntaxError, text: str) -> SyntaxProblem:
     return SyntaxProblem(Range(start, end), _ELSEWHERE.sub("", error.msg or "invalid syntax"))
 
 
-def _first_line(text: str) -> Range:
+def first_line(text: str) -> Range:
+    """Where the first line of a text stands in it."""
     return Range(Position(0, 0), Position(0, len(text.partition("\n")[0])))

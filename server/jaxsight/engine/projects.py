@@ -3,33 +3,43 @@
 A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace's folder that holds
 it; an installed library's to the workspace's first folder (the working folder where there is none), where its example
 inputs are. Settings are read here and nowhere else, and again when a settings file changes. A project starts no process
-before something is asked of it, and none at all while the workspace is not trusted.
+before something is asked of it, and none at all while its folder is not trusted: the workspace's folder that holds it, or its
+own root outside of the workspace.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from jaxsight.compiler.targets import Target
 from jaxsight.engine.answers import Finding
-from jaxsight.engine.events import Event, Message, Output, Progress, State, Status
+from jaxsight.engine.events import Consent, Event, Message, Output, Progress, State, Status
 from jaxsight.engine.interpreters import (
     Interpreter,
     InterpreterError,
     choose,
     has_jax,
+    is_installed_for,
     own_interpreter,
 )
 from jaxsight.engine.outside import LIBRARIES, Outside
 from jaxsight.engine.settings import ProjectSettings, Settings, merge, read_project
+from jaxsight.engine.trust import Policy, Trust
+from jaxsight.engine.trust.decisions import over_ssh
+from jaxsight.engine.trust.files import is_everybodys
+from jaxsight.engine.trust.words import shown_path
 from jaxsight.tracer.protocol import (
     Cancelled,
     Compared,
     Failed,
+    Import,
+    Imported,
     Lower,
     Lowered,
     Outline,
@@ -41,6 +51,7 @@ from jaxsight.tracer.protocol import (
     Traced,
 )
 from jaxsight.workers import outcomes
+from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.outcomes import Died, Outcome
 from jaxsight.workers.supervisor import Priority, Tracers
@@ -55,6 +66,10 @@ log = logging.getLogger(__name__)
 
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 SETTINGS_FILE = "pyproject.toml"
+IDLE = 60.0
+"""Seconds after which a project without open files ends its processes. They start again when something is asked of it."""
+SPARES = 2
+"""Projects, those used last, that keep a second tracer warm."""
 LONG = 1.0
 """Seconds after which a running trace is worth a progress message."""
 
@@ -65,17 +80,18 @@ class Project:
     def __init__(
         self,
         root: str,
+        folder: str,
         read: ProjectSettings,
         editor: Mapping[str, object],
         editor_python: str,
-        trusted: bool,
         owner: Projects,
     ) -> None:
         self.root = root
+        self.folder = folder
+        """The folder whose trust covers this project."""
         self.read = read
         self.settings: Settings = merge(read, editor)
         self.outside = Outside(self.settings.sizes, self.settings.examples)
-        self.untrusted = not trusted
         self._owner = owner
         self._tracers: Tracers | None = None
         self._listener: asyncio.Task[None] | None = None
@@ -84,10 +100,89 @@ class Project:
         self.problem = ""
         try:
             self.interpreter = choose(
-                root, self.settings.python, editor_python, os.environ, own=own_interpreter()
+                root,
+                self.settings.python,
+                editor_python,
+                os.environ,
+                own=own_interpreter(),
+                may_use=self._may_use,
             )
         except InterpreterError as error:
             self.problem = str(error)
+        self._elsewhere = self._names_python_elsewhere(editor)
+        """Whether the project's own settings name an interpreter outside of its folder."""
+        self.held_back = self._held_back()
+        """Why no process of this project may start; empty when it may."""
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether the user has to agree before any code runs."""
+        return bool(self.held_back)
+
+    def _may_use(self, folder: str) -> bool:
+        """Whether environments and versions in a folder at or above the root may be used."""
+        if PurePath(folder).is_relative_to(self.folder):
+            return True
+        return self._owner.trust.may_use_above(folder)
+
+    def _names_python_elsewhere(self, editor: Mapping[str, object]) -> bool:
+        if self.interpreter is None or not self.read.values.get("python"):
+            return False
+        if merge(ProjectSettings(""), editor).python:
+            return False  # the editor's setting won
+        real = PurePath(os.path.realpath(PurePath(self.interpreter.path).parent))
+        return not real.is_relative_to(os.path.realpath(self.folder))
+
+    def _held_back(self) -> str:
+        trust = self._owner.trust
+        if not trust.may_run(self.folder):
+            match trust.policy:
+                case Policy.NEVER:
+                    return "this folder is not trusted, so no code of it runs (`trust = never`)"
+                case Policy.ASK if trust.client is not False:
+                    remedy = trust.remedy(self.folder)
+                    return f"this folder is not trusted, so no code of it runs; {remedy}"
+                case _:
+                    return "the workspace is not trusted, so no code of it runs"
+        if self._elsewhere and self.interpreter is not None:
+            python = self.interpreter.path
+            if not trust.may_start(self.folder, python):
+                return (
+                    f"the project's settings name an interpreter elsewhere ({shown_path(python)}), "
+                    f"which waits for your approval; {trust.remedy(self.folder, python)}"
+                )
+        return ""
+
+    def consent(self) -> Consent | None:
+        """The question whose answer would let this project's code run; nothing where nobody is to be asked."""
+        trust = self._owner.trust
+        python, reason = self._named()
+        if not trust.may_run(self.folder):
+            return trust.consent_to_run(self.folder, python, reason, elsewhere=self._elsewhere)
+        if self._elsewhere and not trust.may_start(self.folder, python):
+            return trust.consent_to_start(self.folder, python)
+        return None
+
+    def ask_consent(self) -> None:
+        """Code of this project would run now: ask the user, unless they were asked before."""
+        self._owner.ask(self.consent())
+
+    def not_sent(self, host: str) -> str:
+        """Why nothing of this project is compiled on another machine, where so; the user is asked the first time."""
+        trust = self._owner.trust
+        python = self._owner.any_settings.compiler.remote_python
+        if trust.may_send(self.folder, host, python):
+            return ""
+        self._owner.ask(trust.consent_to_send(self.folder, host, python))
+        return (
+            f"compiling on {shown_path(host)} waits for your approval, because StableHLO with its "
+            f"constants leaves this machine; {trust.remedy(self.folder, over_ssh(host, python))}"
+        )
+
+    def _named(self) -> tuple[str, str]:
+        """The interpreter and why it is that one, as far as there is one."""
+        found = self.interpreter
+        return (found.path, found.reason) if found is not None else ("", "")
 
     @property
     def environment(self) -> str:
@@ -98,17 +193,27 @@ class Project:
     @property
     def signature(self) -> object:
         """Equal for two projects that would answer alike."""
-        return self.root, self.settings, self.read, self.environment, self.untrusted
+        return self.root, self.settings, self.read, self.environment, self.held_back
 
     def start_ahead(self) -> None:
-        """Start the tracer if it is likely to be needed."""
-        if self.interpreter is not None and has_jax(self.interpreter.path):
+        """Start the tracer if it may and is likely to be needed."""
+        if self.interpreter is not None and not self.held_back and has_jax(self.interpreter.path):
             self._started()
+            self._owner.watch_idle(self)
+
+    def keep_spare(self, wanted: bool) -> None:
+        """Keep a second tracer warm from now on, or none."""
+        if self._tracers is not None:
+            self._tracers.keep_spare(wanted)
+
+    async def sleep(self) -> bool:
+        """End all processes until something is asked; false while a request is at work."""
+        return self._tracers is None or await self._tracers.sleep()
 
     def opened(self) -> None:
         """Say at once that nothing will run where nothing may."""
-        if self.untrusted:
-            self._tell("untrusted", "no code of this workspace runs until you trust it")
+        if self.held_back:
+            self._tell("untrusted", self.held_back)
 
     async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
         """Have a tracer answer."""
@@ -125,6 +230,8 @@ class Project:
         if tracers is None:
             death = outcomes.Death(outcomes.Reason.UNAVAILABLE, last_words=self.problem)
             return Died(0, "", death)
+        if waiting:
+            self._owner.used(self)
         self._owner.give_overlays(tracers, question.path)
         request = question.request(tracers.next_id(), sourcerize)
         priority = Priority.PERSON if waiting else Priority.DOCUMENT
@@ -156,12 +263,12 @@ class Project:
         hello = self._tracers.status.hello if self._tracers is not None else None
         return hello.jax if hello is not None else ""
 
-    async def lower(self, answer: Answer, platform: str) -> Lowered | Failed | Died | None:
+    async def lower(self, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
         """What was traced in StableHLO, or why it is not; nothing when the tracer that traced it is gone."""
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
-        request = Lower(tracers.next_id(), answer.reply.id, platform)
+        request = Lower(tracers.next_id(), answer.reply.id, target.platform, target.capability)
         reply = await tracers.request(request, priority=Priority.BACKGROUND)
         match reply:
             case Lowered() | Died():
@@ -190,6 +297,23 @@ class Project:
         )
         return reply
 
+    async def import_whole(self, request: Import) -> Imported | Failed | Died:
+        """Have a file imported whole, in a process of its own."""
+        if self.interpreter is None or self.untrusted:
+            death = outcomes.Death(outcomes.Reason.UNAVAILABLE, last_words=self.problem)
+            return Died(request.id, "", death)
+        return await import_whole(
+            self.interpreter.path,
+            request,
+            limits=Limits(memory=self.settings.memory_limit),
+            variables=self._variables,
+        )
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        """The environment variables that the settings are about."""
+        return {"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {}
+
     def withdraw(self, path: str) -> None:
         """The editor's text of a file is no more."""
         if self._tracers is not None:
@@ -217,10 +341,9 @@ class Project:
                     trace=timeouts.trace,
                     memory=self.settings.memory_limit,
                 ),
-                variables={"JAX_PLATFORMS": self.settings.platform}
-                if self.settings.platform
-                else {},
+                variables=self._variables,
                 locate=self._owner.locate,
+                spare=self._owner.may_keep_spare(self),
             )
             self._tracers.start()
             self._listener = asyncio.create_task(
@@ -238,17 +361,15 @@ class Project:
                     self._tell(state.value, message, jax)
                 case outcomes.Output(file, text):
                     self._owner.events.put_nowait(Output(file, text))
+                case outcomes.Replaced(outcomes.Death(outcomes.Reason.SPOILED, last_words=reason)):
+                    log.info("replaced the tracer of %s: %s", self.root, reason)
                 case outcomes.Replaced(death, file) if death.reason is not outcomes.Reason.STOPPED:
                     log.warning(
                         "a tracer of %s died (%s) while at %s", self.root, death, file or "nothing"
                     )
 
     def _tell(self, state: State, detail: str, jax: str = "") -> None:
-        path, reason = (
-            (self.interpreter.path, self.interpreter.reason)
-            if self.interpreter is not None
-            else ("", "")
-        )
+        path, reason = self._named()
         status = Status(self.root, state, detail, path, reason, jax)
         if status == self._told:
             return
@@ -265,7 +386,15 @@ class Project:
 class Projects:
     """All projects of a session, and the workspace that they lie in."""
 
-    def __init__(self) -> None:
+    def __init__(self, trust: Trust | None = None, *, idle: float = IDLE) -> None:
+        """Start without folders and settings.
+
+        Args:
+            trust: what may run; the user's own decisions by default.
+            idle: seconds after which a project without open files ends its processes.
+        """
+        self.trust = trust if trust is not None else Trust.of_user()
+        self._idle = idle
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.documents: dict[str, Document] = {}
         """The open documents; the session keeps them."""
@@ -277,24 +406,26 @@ class Projects:
         self._editor_by_root: Mapping[str, Mapping[str, object]] = {}
         self._editor_python: Mapping[str, str] = {}
         self._told_problems: set[str] = set()
-        self._trusted = True
         self._projects: dict[str, Project] = {}
         self._root_of: dict[str, str] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._used: list[str] = []
+        """Roots that keep a spare, the one used last first."""
 
     def configure(
         self,
         roots: Sequence[str],
         editor: Mapping[str, object],
         *,
-        trusted: bool,
+        trusted: bool | None,
         editor_python: Mapping[str, str],
         editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> bool:
-        """Take the editor's view; whether any project is another one now."""
+        """Take the editor's view; whether any project is another one now. `trusted`: what it says of that, if anything."""
         self._first = roots[0] if roots else ""
         self._roots = tuple(sorted(roots, key=len, reverse=True))
-        self._editor, self._editor_python, self._trusted = editor, editor_python, trusted
+        self._editor, self._editor_python = editor, editor_python
+        self.trust.client = trusted
         self._editor_by_root = editor_by_root
         self._root_of.clear()
         layers = (editor, *editor_by_root.values())
@@ -308,7 +439,7 @@ class Projects:
     def start_ahead(self) -> None:
         """Start the tracers of the workspace's folders before anybody asks, where JAX is installed.
 
-        Elsewhere nothing starts: a project without JAX is to hear nothing of us.
+        Elsewhere nothing starts: a project without JAX is to hear nothing of us. Nothing is asked here: code may never run.
         """
         for folder in self._roots:
             self.of(str(Path(folder, "__init__.py"))).start_ahead()
@@ -331,6 +462,29 @@ class Projects:
             project.opened()
         return project
 
+    def ask(self, consent: Consent | None) -> None:
+        """Have the user asked, once."""
+        if consent is not None and self.trust.first_time(consent):
+            self.events.put_nowait(consent)
+
+    def ask_again(self, folder: str | None) -> bool:
+        """Have the user asked again for all that waits, or for what waits of one folder; whether anything does."""
+        for each in self._roots if folder is None else (folder,):
+            self.of(str(Path(each, "__init__.py")))
+        projects = [p for p in self._projects.values() if folder in (None, p.folder, p.root)]
+        folders = {project.folder for project in projects}
+        asked = (each for one in folders for each in self.trust.waiting(one))
+        waiting = {(each.folder, each.what): each for each in asked}
+        now = (project.consent() for project in projects)
+        waiting |= {(each.folder, each.what): each for each in now if each is not None}
+        for consent in waiting.values():
+            self.events.put_nowait(consent)
+        return bool(waiting)
+
+    def decided(self) -> bool:
+        """The user decided something, here or in another process; whether any project is another one now."""
+        return self._look_again()
+
     @property
     def any_settings(self) -> Settings:
         """Those of the first project, for what all share."""
@@ -344,14 +498,38 @@ class Projects:
 
     def closed(self, path: str) -> None:
         """Imports of this file see what is on disk again."""
-        self._root_of.pop(path, None)
+        root = self._root_of.pop(path, None)
         for project in self._projects.values():
             project.withdraw(path)
+        if root is not None and (owner := self._projects.get(root)) is not None:
+            self.watch_idle(owner)
+
+    def watch_idle(self, project: Project) -> None:
+        """End the processes of a project without open files, if it has none in a while either."""
+        with contextlib.suppress(RuntimeError):  # no loop runs: no process does
+            asyncio.get_running_loop().call_later(self._idle, self._end_idle, project)
+
+    def used(self, project: Project) -> None:
+        """A person asks something of this project: those used last keep a spare."""
+        if project.root in self._used[:1]:
+            return
+        self._used = [project.root, *(root for root in self._used if root != project.root)]
+        for root in self._used[SPARES:]:
+            if (other := self._projects.get(root)) is not None:
+                other.keep_spare(False)
+        del self._used[SPARES:]
+        project.keep_spare(True)
+
+    def may_keep_spare(self, project: Project) -> bool:
+        """Whether a project that starts may have a spare. The first ones do without having been used."""
+        if len(self._used) < SPARES and project.root not in self._used:
+            self._used.append(project.root)
+        return project.root in self._used
 
     def give_overlays(self, tracers: Tracers, running: str) -> None:
         """Tell a tracer the open files' texts, but for the one that it is about to run a slice of."""
         for path, document in self.documents.items():
-            tracers.overlay(path, None if path == running else document.module.text)
+            tracers.overlay(path, None if path == running else document.text)
 
     def locate(self, path: str, chunk: str) -> int | None:
         """The line (from 1) at which a chunk begins now; `None` when it is gone."""
@@ -371,11 +549,12 @@ class Projects:
 
     def _made(self, root: str) -> Project:
         folders = [folder for folder in self._roots if _holds(folder, root)]
+        folder = folders[0] if folders else root
         python = next((self._editor_python[f] for f in folders if f in self._editor_python), "")
         editor = next(
             (self._editor_by_root[f] for f in folders if f in self._editor_by_root), self._editor
         )
-        return Project(root, read_project(root), editor, python, self._trusted, self)
+        return Project(root, folder, read_project(root), editor, python, self)
 
     def _look_again(self) -> bool:
         changed = False
@@ -385,27 +564,46 @@ class Projects:
                 continue
             changed = True
             self._projects[root] = now
-            if project.untrusted and not now.untrusted:
+            now.opened()
+            if project.held_back and not now.held_back:
                 now.start_ahead()
             task = asyncio.get_running_loop().create_task(project.aclose())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
         return changed
 
+    def _end_idle(self, project: Project) -> None:
+        if any(self.of(path) is project for path in self.documents):
+            return
+        if project.root in self._used:
+            self._used.remove(project.root)
+        task = asyncio.get_running_loop().create_task(self._send_to_sleep(project))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _send_to_sleep(self, project: Project) -> None:
+        if await project.sleep():
+            log.info("ended the tracers of %s, of which no file is open", project.root)
+        else:
+            self.watch_idle(project)
+
     def _find_root(self, path: str) -> str:
         workspace = next((root for root in self._roots if _holds(root, path)), None)
         if workspace is None and _is_library(path):
             first = self._first or str(Path.cwd())
             if not _is_library(first):
-                return self._find_root(str(Path(first, SETTINGS_FILE)))
+                project = self.of(str(Path(first, SETTINGS_FILE)))
+                python = project.interpreter
+                if python is not None and is_installed_for(python.path, path):
+                    return project.root
+        own = Path(path).parent
         for folder in Path(path).parents:
-            if any((folder / marker).exists() for marker in MARKERS):
+            marked = any(os.path.exists(folder / marker) for marker in MARKERS)  # noqa: PTH110 (never raises)
+            if marked and (workspace is not None or folder == own or not is_everybodys(folder)):
                 return str(folder)
             if str(folder) == workspace:
                 break
-        if workspace is not None:
-            return workspace
-        return self._roots[-1] if self._roots else str(Path(path).parent)
+        return workspace if workspace is not None else str(own)
 
 
 class _LongWork:

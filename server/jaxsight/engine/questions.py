@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from jaxsight.engine.answers import Severity
+from jaxsight.engine.answers import Caveat, Severity
 from jaxsight.engine.documents import Document, Subject, module_name
 from jaxsight.engine.examples import ExampleSet
 from jaxsight.engine.module import Module
@@ -28,6 +28,8 @@ class Question:
     slice: Slice
     trace: protocol.Trace
     key: str
+    caveats: tuple[Caveat, ...] = ()
+    """Statements that are not run and may change the answer."""
 
     def request(self, id: int, sourcerize: protocol.Sourcerize | None = None) -> protocol.Trace:
         """The message that asks a tracer to trace the function, or to write it as source."""
@@ -42,13 +44,22 @@ class Unasked:
 
 
 def ask(
-    document: Document, subject: Subject, chosen: ExampleSet, *, root: str, environment: str
+    document: Document,
+    subject: Subject,
+    chosen: ExampleSet,
+    *,
+    root: str,
+    environment: str,
+    patience: float,
+    module: Module | None = None,
 ) -> Question | Unasked:
     """Make the question for `subject` with the example set `chosen`.
 
     Args:
         root: the project's root folder.
         environment: what else the answer depends on (interpreter, platform), for the key.
+        patience: seconds that a statement may take which the function does not need by name.
+        module: the text that the subject is of, by default as it stands.
     """
     if subject.broken:
         return Unasked("its text has a syntax error")
@@ -56,9 +67,11 @@ def ask(
         return Unasked(refusal(subject))
     if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
         return Unasked("its example inputs have errors")
-    module = document.module
+    module = document.module if module is None else module
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions]
-    needed = slice_for(module, names, subject.chunk)
+    needed = slice_for(module, names, subject.chunk, whole=document.looked_into)
+    if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
+        return Unasked("the code that it needs is too large to be analyzed")
     if needed.broken:
         return Unasked("the code that it needs has a syntax error")
     trace = protocol.Trace(
@@ -72,6 +85,8 @@ def ask(
         sizes=chosen.sizes,
         future_flags=module.future_flags,
         call=chosen.call,
+        patience=patience,
+        whole=document.looked_into,
     )
     meaning = repr(
         (
@@ -84,10 +99,11 @@ def ask(
             trace.arguments,
             trace.sizes,
             trace.call,
+            trace.whole,
         )
     )
     key = hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return Question(document.path, subject, chosen, module, needed, trace, key)
+    return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
 
 
 def refusal(subject: Subject) -> str:

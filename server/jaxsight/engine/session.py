@@ -8,21 +8,25 @@ takes time is awaited, what an edit makes stale is cancelled, and what was known
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+import math
 import os
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from jaxsight.compiler.cache import Cache
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import Target, UnknownTarget, parse
-from jaxsight.engine import contracts, examples, failures, noticing
+from jaxsight.engine import caveats, contracts, examples, failures, nested, noticing
 from jaxsight.engine import kernels as kernel_words
-from jaxsight.engine.actions import add_examples, quick_fixes, sourcerize, views
+from jaxsight.engine.actions import add_examples, quick_fixes, run_marks, sourcerize, views
 from jaxsight.engine.answering import Answering, Superseded
 from jaxsight.engine.answers import (
     Action,
+    Caveat,
     Completion,
     Finding,
     Hint,
@@ -30,12 +34,15 @@ from jaxsight.engine.answers import (
     Lens,
     Shown,
 )
+from jaxsight.engine.aside import Aside, Turns
 from jaxsight.engine.cache import Recent
+from jaxsight.engine.caveats import Completeness
 from jaxsight.engine.compiling import Compiling, Gone, Result, chosen_targets
-from jaxsight.engine.diagnostics import report, wanted
-from jaxsight.engine.documents import Document, Subject, subject_at
-from jaxsight.engine.events import Event, Refresh
+from jaxsight.engine.diagnostics import one_a_line, report, wanted
+from jaxsight.engine.documents import Document, Subject, module_name, subject_at
+from jaxsight.engine.events import Consent, Event, Refresh
 from jaxsight.engine.examples import ExampleSet
+from jaxsight.engine.examples.expect import Expect
 from jaxsight.engine.fixes.fixing import Fixing
 from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.functions import Function
@@ -46,6 +53,7 @@ from jaxsight.engine.hover import (
     helper_hover,
     unasked_hover,
 )
+from jaxsight.engine.interpreters import Interpreter
 from jaxsight.engine.kernels import Kernels
 from jaxsight.engine.lenses import lenses
 from jaxsight.engine.module import Module, ModuleChunk
@@ -55,13 +63,20 @@ from jaxsight.engine.questions import Question, Unasked, ask
 from jaxsight.engine.relocate import expressions_at
 from jaxsight.engine.schedule import debounce
 from jaxsight.engine.sourcerized import Sources, inserted_name, insertion
+from jaxsight.engine.stale import marked
 from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.engine.trust.decisions import SSH
+from jaxsight.engine.trust.words import shown_path
+from jaxsight.engine.uncompiled import Uncompiled
+from jaxsight.engine.verification import Sliced, Verification, Verified
 from jaxsight.engine.views import Answer, View
+from jaxsight.findings import jx413_miscompiled
 from jaxsight.findings.catalogue import ignored
 from jaxsight.findings.registry import OF_KERNELS
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Observation, Outlined, Sourcerize, Traced
-from jaxsight.workers.compilers import Compilers
+from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
 
@@ -72,14 +87,29 @@ COMPILE_PATIENCE = 0.3
 HOVER_PATIENCE = 1.5
 """Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
 
+CONTRACT_PATIENCE = 0.3
+"""Seconds that an editor's findings wait for contracts once all else is there, and for targets on other machines: a host may be down."""
+ERRORS_HOLD = 60.0
+"""Seconds after which a contract that could not be checked is tried again when it is asked for."""
 FIX_PATIENCE = 1.0
 """Seconds that code actions wait for fixes that are being tried."""
 _TRACED_AGAIN = 3
 """Times that hints wait for what was traced again while it was compiled."""
+_READERS = 3
+"""Large texts that are read at the same time."""
 _OUTLINES = 64
 """Programs that are kept as plain data."""
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Held:
+    """A compile for a contract, or for another machine; `ended` is when it failed with what may pass, else never."""
+
+    answer: Answer
+    task: asyncio.Task[Result | None]
+    ended: float = math.inf
 
 
 class Session:
@@ -91,20 +121,29 @@ class Session:
         self.events: asyncio.Queue[Event] = self._projects.events
         self._documents = self._projects.documents
         self._answering = Answering(self._documents)
+        self._aside = Aside()
+        self._readers = Aside(_READERS)
+        self._turns = Turns()
         self._chosen: dict[tuple[str, str], str] = {}
         self._background: dict[str, asyncio.Task[None]] = {}
-        self._made: dict[tuple[str, str, bool], View] = {}
+        self._made: dict[tuple[str, str, str], View] = {}
         self._sources = Sources(self._projects.locate)
         self._compiling: Compiling | None = None
-        self._fixing = Fixing.of(self._documents, self._projects.of, self._compile)
+        self._fixing = Fixing.of(
+            self._documents, self._projects.of, self._compile, self._aside, self._refresh
+        )
         self._target = ""
         """The target that a person chose; the settings' while it is empty."""
         self._saved: dict[tuple[str, str], Compiled] = {}
         """What each function was when its file was last saved, by file and name."""
         self._unsaved: set[str] = set()
         self._kept: set[asyncio.Future[Any]] = set()
+        self._held: Recent[tuple[str, str], _Held] = Recent(_OUTLINES)
+        """Compiles for contracts and other machines, running or done, by question and target."""
         self._outlines: Recent[str, tuple[Answer, Outlined]] = Recent(_OUTLINES)
         self._compiled: dict[tuple[str, str], tuple[Answer, Result]] = {}
+        self._refused: dict[tuple[str, str], tuple[Answer, Result]] = {}
+        """What came of the functions that could not be compiled for the first target when they were last asked about."""
         """The last result of each function, by file and name, to be shown while the next one is made."""
 
     def configure(
@@ -112,7 +151,7 @@ class Session:
         roots: Sequence[str],
         editor: Mapping[str, object],
         *,
-        trusted: bool = True,
+        trusted: bool | None = None,
         editor_python: Mapping[str, str] | None = None,
         editor_by_root: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
@@ -121,7 +160,7 @@ class Session:
         Args:
             roots: the workspace's folders.
             editor: the editor's settings as they came, unchecked.
-            trusted: whether user code may run.
+            trusted: what the editor says of whether user code may run, if anything; `False` always holds.
             editor_python: the interpreter that the editor chose, by folder.
             editor_by_root: whole settings of folders that have some of their own, by folder; they stand in place of `editor`.
         """
@@ -132,21 +171,61 @@ class Session:
             editor_python=editor_python or {},
             editor_by_root=editor_by_root or {},
         ):
-            self._answering.clear()
-            if self._compiling is not None:
-                self._compiling.forget()
-            self._refresh_all()
+            self._begin_again()
+
+    async def decide(self, consent: Consent, answer: str | None) -> None:
+        """The user's answer to a question of `events`: it takes effect at once. `None`: there is none."""
+        trust = self._projects.trust
+        if trust.decide(consent, answer):
+            self._projects.decided()
+            self._begin_again()
+            await asyncio.to_thread(trust.keep, consent, answer)
+            if trust.changed() and self._projects.decided():
+                self._begin_again()
+
+    def ask_again(self, folder: str | None = None) -> bool:
+        """Have the user asked for all that waits for a decision, or for what waits of one folder; whether anything does."""
+        self._look_for_decisions()
+        return self._projects.ask_again(folder)
+
+    def remedy(self, folder: str, what: str) -> str:
+        """What lets a folder reach something, as an imperative clause."""
+        return self._projects.trust.remedy(folder, what)
+
+    def python(self, path: str) -> Interpreter | None:
+        """The interpreter that traces a file's functions, and why it is that one; nothing where there is none."""
+        return self._projects.of(path).interpreter
+
+    def _look_for_decisions(self) -> None:
+        """Take up what the user decided elsewhere, by `jaxsight trust`."""
+        if self._projects.trust.changed():
+            self._projects.decided()
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Settings, interpreters or decisions are others now: nothing that was answered holds."""
+        self._answering.clear()
+        if self._compiling is not None:
+            self._compiling.forget()
+        self._refresh_all()
 
     def open(self, path: str, text: str) -> None:
         """A document is open; its functions are traced in the background from now on."""
-        self._documents[path] = Document(path, text)
-        self._schedule(path)
+        self._documents[path] = Document(path, "")
+        self._put(path, text)
 
     def change(self, path: str, text: str) -> None:
         """The document's whole text is now `text`."""
         self._unsaved.add(path)
         self._fixing.stop(path)
-        self._documents[path].change(text)
+        self._put(path, text)
+
+    def _put(self, path: str, text: str) -> None:
+        document = self._documents[path]
+        if _loop_runs():
+            document.put(text, self._projects.of(path).outside, self._readers, self._turns)
+        else:
+            document.change(text)
         self._schedule(path)
 
     def saved(self, path: str) -> None:
@@ -159,7 +238,8 @@ class Session:
             self.events.put_nowait(Refresh(path))
 
     def close(self, path: str) -> None:
-        self._documents.pop(path, None)
+        if (document := self._documents.pop(path, None)) is not None:
+            document.close()
         if (task := self._background.pop(path, None)) is not None:
             task.cancel()
         self._answering.forget(path)
@@ -180,12 +260,18 @@ class Session:
 
     async def hover(self, path: str, position: Position) -> Hover | None:
         """What stands at the position: a function with example inputs, or an expression that was seen in a trace."""
-        document = self._documents.get(path)
-        if document is None:
-            return None
+        opened = self._documents.get(path)
+        text = opened.text if opened is not None else ""
+        document = await self._read(path)
+        if document is None or document.text != text:
+            return None  # the position was one of an older text
         subjects = self._subjects(document)
         subject = subject_at(subjects, position)
         if subject is not None and position in subject.name_range:
+            if subject.function.refused == "nested":
+                seen = await self._helper_hover(document, subject.chunk, subject.function)
+                if seen is not None:
+                    return seen
             return await self._function_hover(document, subject)
         found = document.module.function_at(position)
         if found is not None and position in found[1].name_range.shifted(found[0].first_line):
@@ -196,25 +282,38 @@ class Session:
         places = expressions_at(chunk, position)
         if not places and chunk.broken is None:
             return None
+        module = document.module
         stale: Hover | None = None
         for candidate in _by_closeness(subjects, subject):
-            if not self._may_reach(document, candidate, chunk):
+            if document.module is not module:
+                break  # The position was one of an older text.
+            if not await self._may_reach(document, candidate, chunk):
                 continue
-            view = await self._view(document, candidate, HOVER_PATIENCE)
-            if not isinstance(view, View):
-                continue
-            for place in places or view.around(position):
-                observation = view.observed.get(place)
-                if observation is not None and observation.values:
-                    source = view.module.slice_text(place)
-                    hover = expression_hover(
-                        source, place, observation, view, self._became(view, place)
-                    )
-                    if not view.stale:
-                        return hover
-                    stale = stale or hover
-                    break
+            for view in await self._views_on_hover(document, candidate):
+                hover = self._seen_at(view, places or view.around(position))
+                if hover is not None and not hover.stale:
+                    return hover
+                stale = stale or hover
         return stale
+
+    async def _views_on_hover(self, document: Document, subject: Subject) -> list[View]:
+        """What is known of a subject within a hover's patience, and of its last trace where the newest one fails."""
+        view = await self._view(document, subject, HOVER_PATIENCE)
+        if isinstance(view, Unasked):
+            return []
+        await self._placed(view)
+        last = self._last_traced(view)
+        return [view] if last is None else [view, last]
+
+    def _seen_at(self, view: View, places: Sequence[Range]) -> Hover | None:
+        """What was seen at the first of some places where anything was."""
+        for place in places:
+            observation = view.observed.get(place)
+            if observation is not None and observation.values:
+                source = view.module.slice_text(place)
+                became = self._became(view, place)
+                return expression_hover(source, place, observation, view, became)
+        return None
 
     async def hints(
         self, path: str, range: Range | None = None, *, wait: bool = False
@@ -224,7 +323,7 @@ class Session:
         Answers within `PATIENCE` with what is known, stale parts marked; a `Refresh` follows when there is more. With
         `wait` it answers when all is fresh.
         """
-        document = self._documents.get(path)
+        document = await self._read(path)
         if document is None:
             return []
         wanted = self._projects.of(path).settings.inlay_hints
@@ -234,14 +333,16 @@ class Session:
         if wait and (wanted.kernels or wanted.barriers):
             views = await self._compiled_views(document)
         # Half of a name that someone is typing is an error: what stands around it keeps its hints.
-        views += [last for view in views if (last := self._last_traced(document, view)) is not None]
+        views += [last for view in views if (last := self._last_traced(view)) is not None]
         shapes = self._shape_hints(document, views, range) if wanted.shapes else []
         kernels = [
             hint
             for hint in self._all_kernel_hints(views, wanted.kernels, wanted.barriers)
             if range is None or range.touches(hint.range)
         ]
-        return sorted([*shapes, *kernels], key=lambda hint: (hint.range, hint.label))
+        marks = self._caveat_hints(views, range) if wanted.shapes or wanted.kernels else []
+        marks += self._waiting_hints(document, range, kernels=wanted.kernels)
+        return sorted([*shapes, *kernels, *marks], key=lambda hint: (hint.range, hint.label))
 
     async def _compiled_views(self, document: Document) -> list[View]:
         """All views, once what they show is compiled. A tracer that ended meanwhile has its functions traced again, a few times at most."""
@@ -278,6 +379,38 @@ class Session:
                 hints[hint.range] = hint
         return list(hints.values())
 
+    def _waiting_hints(
+        self, document: Document, range: Range | None, *, kernels: bool
+    ) -> list[Hint]:
+        """A mark at the head of each function of which nothing runs, or is compiled, before the user agreed."""
+        project = self._projects.of(document.path)
+        label, why = "not trusted", project.held_back
+        if not why and kernels and (target := self._targets(document.path)[0]).host:
+            label, why = (
+                f"{shown_path(target.short)} waits for approval",
+                project.not_sent(target.host),
+            )
+        if not why:
+            return []
+        heads = (
+            kernel_words.head_of(document.module.text, subject.name_range, subject.range)
+            for subject in self._subjects(document)
+            if subject.examples.sets
+        )
+        return [Hint(at, label, why) for at in heads if range is None or range.touches(at)]
+
+    def _caveat_hints(self, views: Sequence[View], range: Range | None) -> list[Hint]:
+        """A mark at the head of each function whose newest answer leaves something out."""
+        newest: dict[str, View] = {}
+        for view in views:
+            newest.setdefault(view.subject.name, view)
+        hints = (caveats.hint(view, kernel_words.head(view)) for view in newest.values())
+        return [
+            hint
+            for hint in hints
+            if hint is not None and (range is None or range.touches(hint.range))
+        ]
+
     def _all_kernel_hints(
         self, views: Sequence[View], totals: bool, barriers: bool
     ) -> Iterator[Hint]:
@@ -310,7 +443,8 @@ class Session:
         last = self._compiled.get((view.answer.question.path, view.subject.name))
         if last is None or last[1].target != targets[0]:
             return None
-        return Kernels.of(View(last[0], view.module, None, view.subject), last[1])
+        seen = self._seen(last[0], view.module, None, view.subject, view.failed, role="compiled")
+        return Kernels.of(seen, last[1])
 
     def _became(self, view: View, place: Range) -> str:
         """What became of an expression on the first target, as far as that is known."""
@@ -324,42 +458,132 @@ class Session:
         settings = project.settings
         return chosen_targets(self._target or settings.target, settings.targets, project.jax)
 
-    async def _broken_contracts(self, view: View, patience: float | None) -> list[Finding]:
-        """What does not hold of what a function's docstring expects; a compile that takes longer is told of when it is done."""
-        found: list[Finding] = []
-        for expect in contracts.contracts(view):
-            try:
-                target = contracts.target_of(expect)
-            except UnknownTarget as error:
-                found.append(contracts.wrong_target(view, expect, error))
-                continue
-            task = asyncio.ensure_future(self._result(view, target))
-            done, _ = await asyncio.wait([task], timeout=patience)
-            if not done:
-                self._keep(task, view.answer.question.path)
-            elif (result := task.result()) is not None:
-                found += contracts.findings(view, expect, result)
-        return found
+    def _contracts(self, document: Document) -> list[asyncio.Task[list[Finding]]]:
+        """Begin to check what the docstrings of a document expect, all at once: one may take long."""
+        tasks = [
+            asyncio.ensure_future(self._contract_findings(document, subject, chosen, expect))
+            for subject in self._subjects(document)
+            for chosen in subject.examples.sets
+            for expect in chosen.expects
+        ]
+        for task in tasks:
+            self._kept.add(task)
+            task.add_done_callback(self._kept.discard)
+        return tasks
+
+    async def _contract_findings(
+        self, document: Document, subject: Subject, chosen: ExampleSet, expect: Expect
+    ) -> list[Finding]:
+        """What of a contract does not hold with the example set that it belongs to."""
+        module = document.module
+        question = await self._question(document, subject, chosen)
+        if isinstance(question, Unasked):
+            return []
+        try:
+            answer = await self._ask(question, waiting=False)
+        except Superseded:
+            return []
+        view = View(answer, module, question, subject)
+        try:
+            target = contracts.target_of(expect, self._targets(question.path)[0])
+        except UnknownTarget as error:
+            return [contracts.wrong_target(view, expect, error)]
+        if not isinstance(answer.reply, Traced):
+            # The error of the set in use is reported as it is; what the file has no part in may pass.
+            external = isinstance(answer.reply, Died) and answer.reply.external
+            silent = external or self._is_chosen(view)
+            return [] if silent else [contracts.untraced(view, expect)]
+        result = await self._held_result(view, target)
+        return list(contracts.findings(view, expect, result)) if result is not None else []
+
+    async def _held_result(self, view: View, target: Target) -> Result | None:
+        """What a function is on a target that may be far; of a host that cannot be reached the error, for a while."""
+        key = (view.answer.question.key, target.name)
+        held = self._held.get(key)
+        now = asyncio.get_running_loop().time()
+        if held is None or held.answer is not view.answer or held.ended + ERRORS_HOLD < now:
+            held = _Held(view.answer, asyncio.ensure_future(self._result(view, target)))
+            self._held.put(key, held)
+        try:
+            result = await asyncio.shield(held.task)
+        except Exception:
+            self._held.pop(key)
+            raise
+        lasting = result is not None and (
+            isinstance(result.outcome, Compiled) or result.outcome.last
+        )
+        if not lasting and held.ended == math.inf:
+            held.ended = asyncio.get_running_loop().time()
+        return result
+
+    async def _ready(
+        self, tasks: Sequence[asyncio.Task[list[Finding]]], patience: float | None, path: str
+    ) -> list[Finding]:
+        """The findings of the tasks that end within `patience`; those of the others follow with a refresh."""
+        if not tasks:
+            return []
+        done, pending = await asyncio.wait(tasks, timeout=patience)
+
+        def ended(task: asyncio.Task[list[Finding]]) -> None:
+            # Nothing found is what was said already.
+            if not task.cancelled() and task.exception() is None and task.result():
+                self.events.put_nowait(Refresh(path))
+
+        for task in pending:
+            task.add_done_callback(ended)
+        return [finding for task in tasks if task in done for finding in task.result()]
 
     async def _noticed(
-        self, view: View, codes: Sequence[str], patience: float | None, *, compiled: bool
+        self,
+        view: View,
+        codes: Sequence[str],
+        patience: float | None,
+        far: float | None,
+        *,
+        compiled: bool,
     ) -> list[Finding]:
-        """What the traced program and the first target's kernels show; what takes longer is told of when it is known."""
+        """What the traced program and the first target's kernels show; what takes longer is told of when it is known.
+
+        Args:
+            view: the answer.
+            codes: what to look for.
+            patience: seconds to wait for each.
+            far: the same for a target on another machine, which may be down.
+            compiled: whether kernels are looked at.
+        """
         if not isinstance(view.answer.reply, Traced):
             return []
         outlined = await self._within(self._outline(view), patience, view)
         if outlined is None:
             return []
-        found = list(noticing.of_program(view, outlined, codes))
+        found = await self._looked_at(
+            view, lambda: list(noticing.of_program(view, outlined, codes))
+        )
+        wrong = self._fixing.verifying.miscompiled(view.answer.question)
+        if wrong is not None and jx413_miscompiled.CODE in codes:
+            found += noticing.of_running(view, wrong, found)
         if not compiled or view.stale or not OF_KERNELS.keys() & set(codes):
             return found
-        result = await self._within(self._result(view), patience, view)
+        targets = self._targets(view.answer.question.path)
+        if targets[0].host:
+            result = await self._within(self._held_result(view, targets[0]), far, view)
+        else:
+            result = await self._within(self._result(view), patience, view)
         if result is not None:
             settings = self._projects.of(view.answer.question.path).settings
             here = settings.ignored_on(result.target)
             wanted_here = [code for code in codes if not ignored(code, here)]
-            found += noticing.of_kernels(view, outlined, result, wanted_here)
+            found += await self._looked_at(
+                view, lambda: list(noticing.of_kernels(view, outlined, result, wanted_here))
+            )
         return found
+
+    def _refresh(self, path: str) -> None:
+        self.events.put_nowait(Refresh(path))
+
+    async def _looked_at(self, view: View, look: Callable[[], list[Finding]]) -> list[Finding]:
+        """What a look at a program finds; aside where it is that of a long function."""
+        return await self._aside.run(look) if view.is_large else look()
 
     async def _within(
         self, work: Coroutine[None, None, T | None], patience: float | None, view: View
@@ -406,6 +630,7 @@ class Session:
                     remote_python=settings.compiler.remote_python,
                 ),
                 Cache(limit=settings.cache.size),
+                lambda path, host: self._projects.of(path).not_sent(host),
             )
         return self._compiling
 
@@ -435,7 +660,13 @@ class Session:
                 )
             except (Gone, Superseded):
                 return None
-        if target in targets[:1] and isinstance(result.outcome, Compiled):
+        if target in targets[:1]:
+            key = question.path, view.subject.name
+            self._refused.pop(key, None)
+            if isinstance(result.outcome, Trouble):
+                self._refused[key] = (answer, result)
+        shown = target in targets[:1] and self._is_chosen(view)
+        if shown and isinstance(result.outcome, Compiled):
             key = question.path, view.subject.name
             self._compiled[key] = (answer, result)
             if question.path not in self._unsaved or key not in self._saved:
@@ -460,10 +691,7 @@ class Session:
             if not isinstance(view.answer.reply, Traced):
                 words = failures.summary(view.answer.reply, view)
                 raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
-            try:
-                chosen = parse(target) if target else None
-            except UnknownTarget as error:
-                raise LookupError(str(error)) from error
+            chosen = self._picked(target) if target else None
             result = await self._result(view, chosen)
             if result is not None:
                 return view, result
@@ -471,7 +699,7 @@ class Session:
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         """All that a panel shows of the function at a position or of a name; nothing where there is none with example inputs."""
-        document = self._documents.get(path)
+        document = await self._read(path)
         if document is None:
             return None
         subjects = self._subjects(document)
@@ -497,6 +725,7 @@ class Session:
             view.stale,
             None if isinstance(found, str) else found,
             found if isinstance(found, str) else "",
+            view.caveats,
         )
 
     async def findings(
@@ -511,27 +740,38 @@ class Session:
 
         Args:
             patience: seconds to wait for fresh traces; all of them when not given.
-            kernels: whether functions are compiled for what only their kernels tell; as for hints by default.
+            kernels: whether functions are compiled for what only their kernels tell; by default as for hints, and as an
+                editor asks: contracts whose compiles take longer than `CONTRACT_PATIENCE` follow with a `Refresh`.
             fixes: whether to begin to try fixes for what is found, as an editor's findings always do.
         """
         if (settings := self._projects.settings_findings(path)) is not None:
             return settings
-        document = self._documents.get(path)
+        await self._turns.breathe()
+        document = await self._read(path)
         if document is None:
             return []
         subjects = self._subjects(document)
+        checking = self._contracts(document)
         views = await self._views(document, patience)
         project = self._projects.of(path)
         codes = wanted(project.settings, _below(project.root, path))
-        owners = {f: view for view in views for f in failures.findings(view)}
-        found = [*owners, *noticing.of_text(document.module)]
+        seen = [(view, f) for view in views for f in failures.reported(view)]
+        found: list[Finding] = []
+        for chunk in document.module.chunks:
+            await self._turns.breathe()
+            found += noticing.of_text(chunk)
+        found += noticing.of_size(document.module)
         hints = project.settings.inlay_hints
         compiled = hints.kernels or hints.barriers if kernels is None else kernels
+        limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
         for view in views:
-            found += await self._broken_contracts(view, patience)
-            noticed = await self._noticed(view, codes, patience, compiled=compiled)
-            owners |= dict.fromkeys(noticed, view)
-            found += noticed
+            await self._turns.breathe()
+            noticed = await self._noticed(view, codes, patience, limit, compiled=compiled)
+            seen += [(view, finding) for finding in noticed]
+        owners = {finding: view for view, finding in one_a_line(seen)}
+        found = [*owners, *found]
+        found += nested.findings(subjects, views)
+        found += await self._ready(checking, limit, path)
         for finding in found:
             if finding not in owners:
                 around = [view for view in views if finding.range.start in view.subject_range]
@@ -551,10 +791,72 @@ class Session:
             self._fixing.start(path, pairs, target)
         return reported
 
+    async def completeness(self, path: str) -> list[Completeness]:
+        """What the answer about each function of a file leaves out; functions that are not asked about are not in it."""
+        document = await self._read(path)
+        views = await self._views(document, None) if document is not None else []
+        return [Completeness(view.subject.name, view.subject_range, view.caveats) for view in views]
+
+    async def uncompiled(self, path: str) -> list[Uncompiled]:
+        """The functions of a file that were not compiled for the first target when its findings were asked for, with the reasons."""
+        document = await self._read(path)
+        targets = self._targets(path)
+        if document is None or not targets:
+            return []
+        found = []
+        for view in await self._views(document, None):
+            known = self._refused.get((path, view.subject.name))
+            result = known[1] if known is not None and known[0] is view.answer else None
+            if (one := Uncompiled.of(view, result, targets[0].short)) is not None:
+                found.append(one)
+        return found
+
+    async def verify(self, path: str, deadline: float | None = None) -> Verified:
+        """Whether the programs of a file's functions are those of the imported module; for the terminal.
+
+        Args:
+            deadline: seconds for each import; the settings' for running statements by default.
+        """
+        document = await self._read(path)
+        if document is None or document.module.syntax_problem is not None:
+            return Verified()
+        project = self._projects.of(path)
+        functions = [
+            each
+            for subject in self._subjects(document)
+            if (each := await self._sliced(document, subject)) is not None
+        ]
+        if not functions:
+            return Verified()
+        seconds = project.settings.timeouts.execute if deadline is None else deadline
+        work = Verification(document.module, functions, project.import_whole, seconds)
+        verified = await work.verified()
+        file = _below(project.root, path)
+        kept = report(document.module, (), verified.findings, project.settings, file)
+        return replace(verified, findings=tuple(kept))
+
+    async def _sliced(self, document: Document, subject: Subject) -> Sliced | None:
+        """A function with its program; nothing where it is not asked about or its tracer died."""
+        project = self._projects.of(document.path)
+        for _ in range(_TRACED_AGAIN):
+            view = await self._view(document, subject, None)
+            question = await self._question(document, subject)
+            if not isinstance(view, View) or isinstance(question, Unasked):
+                return None
+            if view.stale or isinstance(view.answer.reply, Died):
+                return None
+            if isinstance(view.answer.reply, protocol.Failed):
+                return Sliced(view, question, None)
+            shown = await project.show(view.answer, protocol.PROGRAM)
+            if isinstance(shown, protocol.Shown):
+                return Sliced(view, question, shown.text)
+            self._answering.drop(question)
+        return None
+
     async def fixes(self, path: str) -> list[Fix]:
         """What is proved to fix a file's findings, kernels' too; for the terminal."""
         await self.findings(path, kernels=True, fixes=True)
-        document = self._documents.get(path)
+        document = await self._read(path)
         if document is None:
             return []
         return await self._fixing.fixes(path, document.module, None, None)
@@ -565,7 +867,7 @@ class Session:
 
     async def lenses(self, path: str) -> list[Lens]:
         """The example set in use above each function that has any."""
-        document = self._documents.get(path)
+        document = await self._read(path)
         if document is None or not self._projects.of(path).settings.code_lens:
             return []
         return [
@@ -576,7 +878,7 @@ class Session:
 
     async def actions(self, path: str, range: Range) -> list[Action]:
         """Code actions for a range: fixes as far as they are proved within a moment."""
-        document = self._documents.get(path)
+        document = await self._read(path)
         if document is None:
             return []
         module = document.module
@@ -584,14 +886,25 @@ class Session:
         actions = list(quick_fixes(fixes)) if document.module is module else []
         subjects = self._subjects(document)
         actions += add_examples(document.module, subjects, range)
+        actions += run_marks(document.module, await self._known_caveats(document), range)
         subject = subject_at(subjects, range.start)
         if subject is not None and self._chosen_set(document, subject) is not None:
-            question = self._question(document, subject)
+            question = await self._question(document, subject)
             known = self._answering.known(question) if isinstance(question, Question) else None
             reply = known.reply if known is not None else None
             actions += sourcerize(path, document.module, subject, range, reply)
             actions += views(path, subject, reply)
         return actions
+
+    async def _known_caveats(self, document: Document) -> list[Caveat]:
+        """The caveats of all answers about a document that are at hand."""
+        found: list[Caveat] = []
+        for subject in self._subjects(document):
+            await self._turns.breathe()
+            question = await self._question(document, subject)
+            if isinstance(question, Question) and (known := self._answering.known(question)):
+                found += self._seen(known, document.module, question, subject).caveats
+        return found
 
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
         """The edits of an action that has some `pending`: the source of a function, put below it.
@@ -599,15 +912,16 @@ class Session:
         Raises:
             LookupError: there is no such function, or no source that could be verified; the message says why.
         """
+        await self._read(path)
         document, subject = self._find(path, pending)
         name = inserted_name(document.module, pending)
-        shown = await self.show(path, pending, Sourcerize(name=name))
+        shown = await self._show(path, pending, Sourcerize(name=name))
         document, subject = self._find(path, pending)
-        return insertion(document.module, subject, shown.text)
+        return insertion(document.module, subject, shown.text, module_name(document.path))
 
     async def completions(self, path: str, position: Position) -> list[Completion]:
         """Proposals inside a section of example inputs; nothing elsewhere."""
-        document = self._documents.get(path)
+        document = await self._read(path)
         if document is None:
             return []
         found = document.module.function_at(position)
@@ -629,6 +943,16 @@ class Session:
             LookupError: there is no such function with example inputs, it cannot be traced, the interpreter fails, or there is no source
                 that could be verified (`NotSourcerized`); the message says which.
         """
+        shown = await self._show(path, function, what)
+        return marked(shown, "//" if what in (protocol.STABLEHLO, "hlo") else "#")
+
+    def sourcerize_options(self, path: str, wanted: Sourcerize) -> Sourcerize:
+        """A way to write source, completed from the settings of a file's project."""
+        derivatives = wanted.derivatives or self._projects.of(path).settings.sourcerize.derivatives
+        return replace(wanted, derivatives=derivatives)
+
+    async def _show(self, path: str, function: str, what: str | Sourcerize) -> Shown:
+        """The document itself, without a line that says that it is stale."""
         if what in kernel_words.DOCUMENTS:
             view, result = await self.kernels(path, function)
             return kernel_words.document(view, result, str(what))
@@ -639,13 +963,14 @@ class Session:
             raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
         project = self._projects.of(path)
         if isinstance(what, Sourcerize):
-            return await self._sources.get(view, what, project.sourcerize)
+            wanted = self.sourcerize_options(path, what)
+            return await self._sources.get(view, wanted, project.sourcerize)
         target = self._targets(path)[0]
         platform = target.platform if what == protocol.STABLEHLO else ""
         shown = await project.show(view.answer, what, platform)
         if shown is None:
             self._answering.drop(view.answer.question)
-            return await self.show(path, function, what)
+            return await self._show(path, function, what)
         if not isinstance(shown, protocol.Shown):
             if platform and isinstance(shown, protocol.Failed):
                 words = f"lowered for {target.short}: {shown.failure.message}"
@@ -660,6 +985,7 @@ class Session:
         Raises:
             LookupError: no such function, no example inputs, no such set, or not traceable; the message says which.
         """
+        await self._read(path)
         document, subject = self._find(path, function)
         if set_name is not None:
             self.choose_set(path, function, set_name)
@@ -681,7 +1007,7 @@ class Session:
 
     def functions(self, path: str) -> list[str]:
         """The qualified names of the functions that have example inputs."""
-        document = self._documents.get(path)
+        document = self._now(path)
         return [] if document is None else [s.name for s in self._subjects(document)]
 
     def sets(self, path: str, function: str) -> list[str]:
@@ -709,11 +1035,22 @@ class Session:
         Raises:
             LookupError: there is no such target; the message has the nearest names.
         """
+        self._target = self._picked(name).name if name else ""
+        self._refresh_all()
+
+    def _picked(self, name: str) -> Target:
+        """The target that a person named, who agrees to its host by that.
+
+        Raises:
+            LookupError: there is no such target; the message has the nearest names.
+        """
         try:
-            self._target = parse(name).name if name else ""
+            target = parse(name)
         except UnknownTarget as error:
             raise LookupError(str(error)) from error
-        self._refresh_all()
+        if target.host:
+            self._projects.trust.allow(f"{SSH}{target.host}")
+        return target
 
     async def restart(self, root: str | None = None) -> None:
         """Start the tracers anew, forgetting failures and answers."""
@@ -725,15 +1062,19 @@ class Session:
         """End all background work and every process."""
         for task in self._background.values():
             task.cancel()
+        for kept in self._kept:
+            kept.cancel()
         for path in list(self._documents):
             self._answering.cancel(path)
         await self._fixing.aclose()
         if self._compiling is not None:
             await self._compiling.aclose()
         await self._projects.aclose()
+        self._aside.close()
+        self._readers.close()
 
     def _find(self, path: str, function: str) -> tuple[Document, Subject]:
-        document = self._documents.get(path)
+        document = self._now(path)
         if document is None:
             raise LookupError(f"{path} is not open")
         for subject in self._subjects(document):
@@ -748,53 +1089,94 @@ class Session:
             )
         raise LookupError(f"there is no function {function} in {path}")
 
+    async def _read(self, path: str) -> Document | None:
+        """An open document, once its text is read."""
+        document = self._documents.get(path)
+        if document is not None and not document.is_read:
+            await document.read()
+        return self._documents.get(path)
+
+    def _now(self, path: str) -> Document | None:
+        """An open document, its text read at once."""
+        document = self._documents.get(path)
+        if document is not None:
+            document.read_now()
+        return document
+
     def _subjects(self, document: Document) -> tuple[Subject, ...]:
         return document.subjects(self._projects.of(document.path).outside)
 
-    def _may_reach(self, document: Document, subject: Subject, chunk: ModuleChunk) -> bool:
+    async def _may_reach(self, document: Document, subject: Subject, chunk: ModuleChunk) -> bool:
         """Whether the subject's trace may have come to a chunk; nothing is traced to find out."""
-        question = self._question(document, subject)
+        question = await self._question(document, subject)
         return isinstance(question, Unasked) or any(
             member.first_line == chunk.first_line for member in question.slice.members
         )
+
+    def _is_chosen(self, view: View) -> bool:
+        """Whether a view is one of the example set in use."""
+        document = self._documents.get(view.answer.question.path)
+        chosen = self._chosen_set(document, view.subject) if document is not None else None
+        return chosen is None or chosen.name == view.answer.question.set.name
 
     def _chosen_set(self, document: Document, subject: Subject) -> ExampleSet | None:
         sets = subject.examples.sets
         name = self._chosen.get((document.path, subject.name))
         return next((s for s in sets if s.name == name), sets[0] if sets else None)
 
-    def _question(self, document: Document, subject: Subject) -> Question | Unasked:
-        chosen = self._chosen_set(document, subject)
+    async def _question(
+        self, document: Document, subject: Subject, chosen: ExampleSet | None = None
+    ) -> Question | Unasked:
+        """What to ask about a function with an example set, by default the one in use."""
+        if chosen is None:
+            chosen = self._chosen_set(document, subject)
         if chosen is None:
             return Unasked("its example inputs have errors")
         project = self._projects.of(document.path)
-        if project.untrusted:
-            return Unasked("the workspace is not trusted, so no code of it runs")
-        return ask(document, subject, chosen, root=project.root, environment=project.environment)
+        if project.held_back:
+            project.ask_consent()
+            return Unasked(project.held_back)
+        module = document.module
+        asked = functools.partial(
+            ask,
+            document,
+            subject,
+            chosen,
+            module=module,
+            root=project.root,
+            environment=project.environment,
+            patience=project.settings.timeouts.statement,
+        )
+        question = await self._aside.judge(module, asked)
+        if document.module is not module:
+            return Unasked("its text is being edited")
+        return question
 
     async def _helper_hover(
         self, document: Document, chunk: ModuleChunk, function: Function
     ) -> Hover | None:
         range = function.name_range.shifted(chunk.first_line)
+        module = document.module
         subjects = self._subjects(document)
         stale: Hover | None = None
         for subject in _by_closeness(subjects, subject_at(subjects, range.start)):
-            if not self._may_reach(document, subject, chunk):
+            if document.module is not module:
+                break
+            if not await self._may_reach(document, subject, chunk):
                 continue
-            view = await self._view(document, subject, HOVER_PATIENCE)
-            if not isinstance(view, View):
-                continue
-            hover = helper_hover(function, range, view, chunk.first_line)
-            if hover is not None and not hover.stale:
-                return hover
-            stale = stale or hover
+            for view in await self._views_on_hover(document, subject):
+                hover = helper_hover(function, range, view, chunk.first_line)
+                if hover is not None and not hover.stale:
+                    return hover
+                stale = stale or hover
         return stale
 
     async def _function_hover(self, document: Document, subject: Subject) -> Hover:
         view = await self._view(document, subject, HOVER_PATIENCE)
         if isinstance(view, Unasked):
             return unasked_hover(subject, view.reason)
-        return function_hover(subject, view, await self._target_words(view))
+        words = await self._target_words(view)
+        return function_hover(subject, view, words, caveats.markdown(view.caveats))
 
     async def _target_words(self, view: View) -> str:
         """What the function is on each target, as far as a moment's wait tells."""
@@ -834,11 +1216,13 @@ class Session:
     ) -> View | Unasked:
         """The answer about a subject as it stands in the text now; a stale one when `patience` runs out and there is one."""
         module = document.module
-        question = self._question(document, subject)
+        question = await self._question(document, subject)
         chosen = self._chosen_set(document, subject)
         latest = self._answering.latest(document.path, subject.name, chosen.name if chosen else "")
         if isinstance(question, Unasked):
-            return self._seen(latest, module, None, subject) if latest is not None else question
+            if latest is None or self._projects.of(document.path).held_back:
+                return question
+            return self._seen(latest, module, None, subject)
         answer: Answer | None = None
         try:
             asking = self._ask(question, waiting=True)
@@ -856,13 +1240,18 @@ class Session:
                 return await self._view(document, standing, patience)
         if answer is None:
             return Unasked("its text is being edited")
+        if answer.question.trace.whole != question.trace.whole:
+            return self._seen(answer, module, answer.question, subject)
         return self._seen(answer, module, question, subject)
 
     async def _views(self, document: Document, patience: float | None) -> list[View]:
         """What is known of every subject of a document, after at most `patience` seconds of waiting for fresh answers."""
         module = document.module
         subjects = self._subjects(document)
-        questions = [(subject, self._question(document, subject)) for subject in subjects]
+        questions: list[tuple[Subject, Question | Unasked]] = []
+        for subject in subjects:
+            await self._turns.breathe()
+            questions.append((subject, await self._question(document, subject)))
         unknown = [
             q for _, q in questions if isinstance(q, Question) and self._answering.known(q) is None
         ]
@@ -882,8 +1271,11 @@ class Session:
                     and not isinstance(error, Superseded)
                 ):
                     raise error
+            if any(q.trace.whole != document.looked_into for q in unknown):
+                return await self._views(document, patience)
         views: list[View] = []
         for subject, question in questions:
+            await self._turns.breathe()
             answer = self._answering.known(question) if isinstance(question, Question) else None
             now = question if isinstance(question, Question) else None
             if answer is None:
@@ -892,57 +1284,94 @@ class Session:
                     document.path, subject.name, chosen.name if chosen else ""
                 )
             if answer is not None:
-                views.append(self._seen(answer, module, now, subject))
+                views.append(await self._placed(self._seen(answer, module, now, subject)))
         return views
 
-    def _last_traced(self, document: Document, view: View) -> View | None:
+    async def _placed(self, view: View) -> View:
+        """The view, the places of all that was seen found: of a long function aside."""
+        if view.is_large:
+            await self._aside.run(lambda: view.observed, waiting=True)
+        return view
+
+    def _last_traced(self, view: View) -> View | None:
         """The last trace of a function that can now not be traced, seen in the text of now."""
         if isinstance(view.answer.reply, Traced):
             return None
         question = view.answer.question
         last = self._answering.traced(question.path, view.subject.name, question.set.name)
-        return None if last is None else self._seen(last, document.module, None, view.subject)
+        if last is None:
+            return None
+        return self._seen(last, view.module, None, view.subject, view, role="traced")
 
-    def _seen(self, answer: Answer, module: Module, now: Question | None, subject: Subject) -> View:
-        """The answer in the module; the view of a moment ago where nothing changed, for moving spans takes time."""
-        unit = answer.question.path, subject.name, now is None
+    def _seen(
+        self,
+        answer: Answer,
+        module: Module,
+        now: Question | None,
+        subject: Subject,
+        failed: View | None = None,
+        *,
+        role: str = "latest",
+    ) -> View:
+        """The answer in the module; the view of a moment ago where nothing changed, for moving spans takes time.
+
+        Args:
+            failed: the newest answer, when it is an error and this is one before it.
+            role: which of a function's answers this is: they are kept side by side.
+        """
+        unit = answer.question.path, subject.name, role
         made = self._made.get(unit)
-        if made is None or not made.still(answer, module, now):
-            made = View(answer, module, now, subject)
+        if made is None or not made.still(answer, module, now, failed):
+            made = View(answer, module, now, subject, failed)
             self._made[unit] = made
         return made
 
     async def _ask(self, question: Question, *, waiting: bool) -> Answer:
-        return await self._answering.get(
+        if not waiting:
+            await self._turns.breathe()
+        answer = await self._answering.get(
             question, self._projects.of(question.path).trace, waiting=waiting
         )
+        document = self._documents.get(question.path)
+        if not answer.wants_whole or question.trace.whole or document is None:
+            return answer
+        document.looked_into = True
+        again = await self._question(document, question.subject)
+        return answer if isinstance(again, Unasked) else await self._ask(again, waiting=waiting)
 
     def _refresh_all(self) -> None:
+        self._held.clear()
         for path in self._documents:
             self._schedule(path)
 
     def _schedule(self, path: str) -> None:
         if (task := self._background.get(path)) is not None:
             task.cancel()
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        self._background[path] = loop.create_task(self._trace_all(path), name=f"trace {path}")
+        if _loop_runs():
+            self._background[path] = asyncio.create_task(
+                self._trace_all(path), name=f"trace {path}"
+            )
 
     async def _trace_all(self, path: str) -> None:
         """After a pause in the typing, trace what is not known and tell the owner."""
         await asyncio.sleep(debounce(self._answering.seconds(path)))
-        document = self._documents.get(path)
+        document = await self._read(path)
         if document is None:
             return
+        self._look_for_decisions()
+        await self._turns.breathe()
         for subject in self._subjects(document):
-            question = self._question(document, subject)
+            await self._turns.breathe()
+            question = await self._question(document, subject)
             if isinstance(question, Unasked) or self._answering.known(question) is not None:
                 continue
             try:
                 await self._ask(question, waiting=False)
             except Superseded:
+                # Another question about the function took this one's place, such as one of an older
+                # text whose trace was gone. Start over, or no refresh would follow.
+                if self._background.get(path) is asyncio.current_task():
+                    self._schedule(path)
                 return
             except Exception:
                 log.exception("tracing %s of %s in the background", subject.name, path)
@@ -970,6 +1399,14 @@ class Session:
                 return
             if result is not None:
                 self.events.put_nowait(Refresh(path))
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _named(subjects: Sequence[Subject], name: str) -> Subject | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import functools
 from dataclasses import dataclass
 
 from jaxsight.engine.text import Position, Range, lines_of
@@ -112,6 +113,16 @@ class TextShift:
                 return None
         return Range(start, end)
 
+    def keeps(self, line: int) -> bool:
+        """Whether a whole line of the old text stands unchanged in the new one."""
+        at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.old) - 1
+        return at >= 0 and line < self._kept[at].old + self._kept[at].count
+
+    def kept(self, line: int) -> bool:
+        """Whether a whole line of the new text stood so in the old one."""
+        at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.new) - 1
+        return at >= 0 and line < self._kept[at].new + self._kept[at].count
+
     def _part(
         self, line: int, first: int, last: int
     ) -> tuple[Position, Position] | tuple[None, None]:
@@ -150,6 +161,12 @@ class TextShift:
         head = common_prefix(old, new)
         tail = common_suffix(old, new, limit=min(len(old), len(new)) - head)
         self._typed[line] = _Typed(new_line, head, tail, old, new)
+
+
+@functools.lru_cache(maxsize=8)
+def shift_between(old: str, new: str) -> TextShift:
+    """The way from one text to another; that of a moment ago, when several ask."""
+    return TextShift(old, new)
 
 
 def _common(one: list[str], other: list[str], limit: int) -> int:

@@ -1,31 +1,31 @@
-"""What a function needs: the top-level chunks that must be executed before it can be traced, and the key of each.
+"""What runs before a function is traced: the module's chunks but for those that are known not to matter to it, each with its key.
 
-Names are followed from the function, transitively, to the chunks that bind them and to those that change what they
-stand for. Code that nothing asks for never gets into a slice: no training loop, no `print(f(x))`, no main guard.
+What acts runs, in order, and so do all imports, for both may change anything. Of the rest, what the function or those
+chunks need is found by following names. What is left out though it may matter is named: see `roles`.
 """
 
 from __future__ import annotations
 
-import builtins
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxsight.engine.answers import Caveat
+from jaxsight.engine.bindings import Bindings
 from jaxsight.engine.keys import Keying, Links
 from jaxsight.engine.module import Module, ModuleChunk
 from jaxsight.engine.names import Reads
+from jaxsight.engine.pieces import Piece
+from jaxsight.engine.roles import PROVIDED, Part, Role, Roles, roles_of
+from jaxsight.engine.text import Position, Range
 from jaxsight.tracer import protocol
 
-_PROVIDED = frozenset(
-    {
-        *dir(builtins),
-        *("__name__", "__file__", "__doc__", "__package__", "__spec__", "__loader__", "__path__"),
-        *("__builtins__", "__annotations__", "__dict__", "__cached__"),
-    }
-)
-"""Names that every module has."""
 STAR = "*"
 """What a chunk with `from … import *` binds, in `protocol.Chunk.binds`: any name."""
+_NAMES_SHOWN = 3
+"""Names that a caveat lists."""
+_STATEMENT_SHOWN = 48
+"""Characters of a statement that a caveat quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,58 +33,67 @@ class Slice:
     """The chunks to execute, in the file's order; `members` are the same chunks where they stand.
 
     `key` changes when what the slice does may have changed, and with nothing else. `broken` are chunks that the slice would
-    need but that do not parse; `unknown` names that nothing in the module binds.
+    need but that do not parse; `unknown` names that nothing in the module binds; `caveats` statements that are not run
+    and may change the outcome.
     """
 
     chunks: tuple[protocol.Chunk, ...]
     members: tuple[ModuleChunk, ...]
     key: str
+    keyed: tuple[bool, ...]
+    """Which of the chunks the key is made of: two slices with one key have the same of those, in the same order."""
     broken: tuple[ModuleChunk, ...] = ()
     unknown: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
 
 
-def slice_for(module: Module, names: Iterable[str], chunk: ModuleChunk | None = None) -> Slice:
+def slice_for(
+    module: Module, names: Iterable[str], chunk: ModuleChunk | None = None, *, whole: bool = False
+) -> Slice:
     """The slice that gives `names` their values.
 
     Args:
         names: the function's top-level name, and the names that its example inputs use.
         chunk: where the function stands. Needed when the module binds its name again further down: then the slice
             ends before that.
+        whole: leave out nothing that only binds names, for somebody else may look them up.
     """
     roots = tuple(names)
     own = module.number_of(chunk) if chunk is not None else None
-    plans = module.bindings.plans
-    plan = plans.get((roots, own))
+    pieces = [member.piece for member in module.chunks]
+    roles = roles_of(pieces, [member.mark for member in module.chunks], module.bindings)
+    plan = roles.plans.get((roots, own, whole))
     if plan is None or not plan.holds(module):
-        plan = Plan(module, _Gathering(module, roots, own))
-        plans.put((roots, own), plan)
-    members = tuple(module.chunks[index] for index in plan.members)
-    keys = plan.keys(module)
-    return Slice(
-        chunks=tuple(_sent(member, key) for member, key in zip(members, keys, strict=True)),
-        members=members,
-        key=hashlib.blake2b("\0".join(keys).encode(), digest_size=16).hexdigest(),
-        broken=tuple(module.chunks[index] for index in plan.broken),
-        unknown=plan.unknown,
-    )
+        plan = Plan(module, roles, _Gathering(module, roles, roots, own, whole))
+        roles.plans.put((roots, own, whole), plan)
+    return plan.slice(module, roles)
 
 
 class Plan:
     """Which chunks make a slice and what they have to do with each other: good as long as each of them reads the same names.
 
-    What the chunks bind cannot change under it: a plan belongs to a module's bindings.
+    What the chunks bind cannot change under it: a plan belongs to a module's bindings and roles.
     """
 
-    def __init__(self, module: Module, gathered: _Gathering) -> None:
+    def __init__(self, module: Module, roles: Roles, gathered: _Gathering) -> None:
         self.members = tuple(sorted(gathered.included))
         self.broken = tuple(sorted(gathered.broken))
         self.unknown = tuple(sorted(gathered.unknown))
+        self._needed = frozenset(gathered.needed_chunks)
+        self._left_out = tuple(sorted(gathered.left_out))
+        self._end = gathered.end
+        self._sees_lines = gathered.sees_lines
         pieces = {index: module.chunks[index].piece for index in self.members}
         self._reads = tuple(piece.reads for piece in pieces.values())
         self._ends = gathered.looked_at
-        self._documented = any(piece.surface.documented for piece in pieces.values())
+        self._documented = gathered.whole or any(p.surface.documented for p in pieces.values())
         events = gathered.events()
         bindings = module.bindings
+        acting = {i for i in self.members if roles.of(i) is Role.ACTS}
+        self._acting = frozenset(acting)
+        self._executing = self._acting | {i for i in self.members if roles.of(i) is Role.COMPUTES}
+        importing = {i for i, piece in pieces.items() if piece.surface.packages}
+        self._keyed = self._needed | acting | importing | (roles.plain & {*self.members})
         self._keying = Keying(
             Links(
                 members=self.members,
@@ -93,8 +102,20 @@ class Plan:
                     for index, piece in pieces.items()
                 },
                 events={name: chunks for name, chunks in events.items() if chunks},
-                executing=frozenset(i for i, piece in pieces.items() if piece.surface.executes),
-                configuring=frozenset({*bindings.configuring, *bindings.stars} & {*self.members}),
+                executing=frozenset(
+                    i for i, piece in pieces.items() if piece.surface.executes or i in acting
+                ),
+                acting=frozenset(self.members) if gathered.whole else self._acting,
+                imports=frozenset(importing),
+                before={
+                    index: ",".join(
+                        f"{name}:{bindings.before(name, index)}"
+                        for name in sorted(_read_now(index, pieces, bindings))
+                        if name in bindings.definers
+                    )
+                    for index, piece in pieces.items()
+                    if piece.reads.now
+                },
                 future_flags=bindings.future_flags,
             )
         )
@@ -107,24 +128,101 @@ class Plan:
             for index, reads in zip(self.members, self._reads, strict=True)
         ) and all(chunks[index].piece.reads == reads for index, reads in self._ends.items())
 
-    def keys(self, module: Module) -> list[str]:
-        """The members' keys."""
+    def slice(self, module: Module, roles: Roles) -> Slice:
+        """The slice of a module for which the plan holds."""
+        members = tuple(module.chunks[index] for index in self.members)
+        keys = self._keys(module)
+        keyed = [key for i, key in zip(self.members, keys, strict=True) if i in self._keyed]
+        caveats = [_not_run(module.chunks[i], roles.parts[i]) for i in self._left_out]
+        if self._end < module.bindings.count:
+            caveats.append(_replaced(module.chunks[self._end]))
+        return Slice(
+            chunks=tuple(
+                self._sent(index, member, key)
+                for index, member, key in zip(self.members, members, keys, strict=True)
+            ),
+            members=members,
+            key=_digest(keyed),
+            keyed=tuple(index in self._keyed for index in self.members),
+            broken=tuple(module.chunks[index] for index in self.broken),
+            unknown=self.unknown,
+            caveats=tuple(caveats),
+        )
+
+    def _keys(self, module: Module) -> list[str]:
         pieces = {index: module.chunks[index].piece for index in self.members}
+        if self._sees_lines:
+            # The text and its place: whatever runs may be asked for its lines.
+            members = {i: module.chunks[i] for i in self.members}
+            return self._keying.keys({i: f"{c.id}@{c.first_line}" for i, c in members.items()})
         if self._documented:
             return self._keying.keys({i: p.meaning_with_docstrings for i, p in pieces.items()})
         return self._keying.keys({i: p.meaning for i, p in pieces.items()})
 
+    def _sent(self, index: int, chunk: ModuleChunk, key: str) -> protocol.Chunk:
+        surface = chunk.surface
+        star = (STAR,) if surface.star else ()
+        return protocol.Chunk(
+            id=chunk.id,
+            key=key,
+            text=chunk.text,
+            binds=(*surface.binds, *surface.may_bind, *star),
+            executes=index in self._executing,
+            acts=index in self._acting,
+            needed=index in self._needed,
+            unlimited=chunk.mark == "always" or bool(surface.packages),
+            above=chunk.first_line,
+        )
 
-def _sent(chunk: ModuleChunk, key: str) -> protocol.Chunk:
-    surface = chunk.surface
-    star = (STAR,) if surface.star else ()
-    return protocol.Chunk(
-        id=chunk.id,
-        key=key,
-        text=chunk.text,
-        binds=(*surface.binds, *surface.may_bind, *star),
-        configures=surface.configures or chunk.always,
+
+def _read_now(index: int, pieces: Mapping[int, Piece], bindings: Bindings) -> set[str]:
+    """The names that executing a chunk may read: its own, and those of the functions that it may call."""
+    piece = pieces[index]
+    names = set(piece.reads.now)
+    todo = list(names) if piece.surface.executes else []
+    while todo:
+        for definer in bindings.definers.get(todo.pop(), ()):
+            if definer in pieces:
+                more = pieces[definer].reads.later - names
+                names |= more
+                todo += more
+    return names
+
+
+def _digest(keys: Sequence[str]) -> str:
+    return hashlib.blake2b("\0".join(keys).encode(), digest_size=16).hexdigest()
+
+
+def _not_run(chunk: ModuleChunk, part: Part) -> Caveat:
+    names = sorted(part.changes) if part.changes is not None else []
+    if part.changes is None:
+        consequence = "may change anything"
+    elif len(names) > _NAMES_SHOWN:
+        consequence = f"may change `{names[0]}` and {len(names) - 1} other names"
+    else:
+        consequence = "may change " + " and ".join(f"`{name}`" for name in names)
+    return Caveat(
+        _first_line(chunk), f"{quoted(chunk)} was not run ({part.reason}) and {consequence}"
     )
+
+
+def _replaced(chunk: ModuleChunk) -> Caveat:
+    reason = f"{quoted(chunk)} was not run: it defines the name again"
+    return Caveat(_first_line(chunk), reason)
+
+
+def _first_line(chunk: ModuleChunk) -> Range:
+    line = chunk.first_line
+    return Range(Position(line, 0), Position(line, len(chunk.text.partition("\n")[0])))
+
+
+def quoted(chunk: ModuleChunk) -> str:
+    """A statement's first line that is no decorator, shortened."""
+    lines = chunk.text.split("\n")
+    line = next((each for each in lines if not each.startswith("@")), lines[0])
+    line = " ".join(line.partition("#")[0].replace("`", "'").split())
+    short = line if len(line) <= _STATEMENT_SHOWN else f"{line[: _STATEMENT_SHOWN - 1].rstrip()}…"
+    return f"`{short}`"
 
 
 class _Gathering:
@@ -134,9 +232,12 @@ class _Gathering:
     chunk of the slice that may call the function.
     """
 
-    def __init__(self, module: Module, roots: Iterable[str], own: int | None) -> None:
+    def __init__(
+        self, module: Module, roles: Roles, roots: Iterable[str], own: int | None, whole: bool
+    ) -> None:
         self.module = module
         self.bindings = module.bindings
+        self.roles = roles
         self.included: set[int] = set()
         self.broken: set[int] = set()
         self.unknown: set[str] = set()
@@ -147,27 +248,65 @@ class _Gathering:
         self.looked_at: dict[int, Reads] = {}
         """Chunks outside of the slice whose reads had a say in it."""
         self.end = self._end(own)
-        self.anchor = own if own is not None else self._anchor(roots)
-        for index in self.bindings.configuring:
-            if index < self.end:
-                self._include(index)
+        self.without = frozenset(
+            i for i, part in enumerate(roles.parts) if part.role is Role.LEFT_OUT
+        )
+        self._gather_what_is_needed(roots, own)
+        self.needed_chunks = frozenset(self.included)
+        """What the function needs by its names. What else runs may not fail it."""
+        broken = frozenset(self.broken)
+        self._gather_what_acts()
+        self.whole = whole or self._introspects()
+        if self.whole:
+            for index in range(self.end):
+                if index not in self.without:
+                    self._include(index)
+            self._follow()
+        # Something else that does not parse is no reason to give no answer.
+        self.broken = set(broken)
+        self.left_out = {
+            index for index in self.without if index < self.end and self._may_matter(index)
+        }
+        self.sees_lines = any(module.chunks[i].surface.sees_lines for i in self.included)
+
+    def events(self) -> dict[str, list[int]]:
+        """For every needed name the chunks of the slice that bind it or give it rules, in order."""
+        events: dict[str, list[int]] = {}
+        for name in self.needed:
+            chunks = {*self.bindings.definers.get(name, ()), *self.bindings.ruled.get(name, ())}
+            events[name] = sorted(chunks & self.included)
+        return events
+
+    def _gather_what_is_needed(self, roots: Iterable[str], own: int | None) -> None:
         if own is not None:
             self._include(own)
         for name in roots:
             self._need_later(name)
         self._follow()
-        if self.unknown and self.bindings.stars:
-            for index in self.bindings.stars:
-                self._include(index)
-            self._follow()
 
-    def events(self) -> dict[str, list[int]]:
-        """For every needed name the chunks of the slice that bind or change it, in order."""
-        found: dict[str, list[int]] = {}
-        for name in self.needed:
-            chunks = {*self.bindings.definers.get(name, ()), *self.bindings.changing(name)}
-            found[name] = sorted(chunks & self.included)
-        return found
+    def _gather_what_acts(self) -> None:
+        """What acts, all imports, and what is computed before the last of them: it must see what importing would show it.
+
+        What is computed by other means than the module's functions runs too, for it may fail.
+        """
+        last = min(self.end, self.roles.last_act)
+        for index in range(self.end):
+            role = self.roles.of(index)
+            surface = self.module.chunks[index].surface
+            if (
+                role is Role.ACTS
+                or (surface.packages and role is not Role.LEFT_OUT)
+                or (role is Role.COMPUTES and (index < last or index in self.roles.plain))
+            ):
+                self._include(index)
+        self._follow()
+
+    def _introspects(self) -> bool:
+        return any(self.module.chunks[i].surface.introspects for i in self.included)
+
+    def _may_matter(self, index: int) -> bool:
+        changes = self.roles.parts[index].changes
+        return changes is None or not changes.isdisjoint(self.needed)
 
     def _end(self, own: int | None) -> int:
         """The first chunk below `own` that binds one of its functions' names anew without reading it."""
@@ -177,18 +316,27 @@ class _Gathering:
         for name in self.module.chunks[own].surface.binds:
             for index in self.bindings.definers.get(name, ()):
                 piece = self.module.chunks[index].piece
-                if index > own and name in piece.surface.binds:
-                    self.looked_at[index] = piece.reads
-                    if name not in piece.reads.now:
-                        ends.append(index)
-                        break
+                anew = index > own and name in piece.surface.binds
+                if anew and not self._builds_on(name, own, index):
+                    ends.append(index)
+                    break
         return min(ends)
 
-    def _anchor(self, roots: Iterable[str]) -> int:
-        definers = [
-            self.bindings.definers[name][-1] for name in roots if name in self.bindings.definers
-        ]
-        return max(definers, default=self.bindings.count)
+    def _builds_on(self, name: str, own: int, place: int) -> bool:
+        """Whether chunk `place`, which binds `name` again, makes its value of what chunk `own` bound to it, as wrapping does."""
+        todo, seen = [place], {place}
+        while todo:
+            index = todo.pop()
+            piece = self.module.chunks[index].piece
+            self.looked_at[index] = piece.reads
+            if name in piece.reads.now:
+                return True
+            for read in (piece.reads.now | piece.reads.later) - {name}:
+                for definer in self.bindings.definers.get(read, ()):
+                    if own < definer < place and definer not in seen:
+                        seen.add(definer)
+                        todo.append(definer)
+        return False
 
     def _include(self, index: int) -> None:
         if index not in self.included and index not in self.broken:
@@ -217,8 +365,7 @@ class _Gathering:
                 for name in self._later:
                     self._need_when_called(name, index)
             for name in (*piece.surface.binds, *piece.surface.may_bind):
-                if name in self.needed:
-                    self._include_changers(name)
+                self._include_rules(name)
 
     def _need_later(self, name: str) -> None:
         """A name that is read when a function is called, or whose value may be."""
@@ -235,20 +382,14 @@ class _Gathering:
 
     def _need(self, name: str, place: int) -> None:
         self.needed.add(name)
-        reaching = self.bindings.reaching(name, place, self.anchor)
-        if not reaching and name not in _PROVIDED and name not in self.bindings.definers:
+        reaching = self.bindings.reaching(name, place, self.without)
+        if not reaching and name not in PROVIDED and name not in self.bindings.definers:
             self.unknown.add(name)
         for index in reaching:
             self._include(index)
-        self._include_changers(name)
 
-    def _include_changers(self, name: str) -> None:
-        """Includes what changes the value that an included chunk binds to `name`."""
-        for index in self.bindings.changing(name):
-            if index in self.included or index >= self.end:
-                continue
-            if self.bindings.is_idle_loop(name, index, self.anchor):
-                continue
-            changed = self.bindings.reaching(name, index, self.anchor)
-            if not changed or any(definer in self.included for definer in changed):
+    def _include_rules(self, name: str) -> None:
+        """Include what gives a function its rules."""
+        for index in self.bindings.ruled.get(name, ()):
+            if index < self.end and index not in self.without:
                 self._include(index)

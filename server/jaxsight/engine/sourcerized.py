@@ -100,14 +100,16 @@ def _free(base: str, module: Module, taken: Collection[str] = ()) -> str:
     return name
 
 
-def insertion(module: Module, subject: Subject, text: str) -> tuple[Edit, ...]:
+def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tuple[Edit, ...]:
     """Edits that put the source of a function below its original, and what it imports below the other imports.
 
-    What the file has already, from another such insertion say, is not put there again.
+    What the file has already, from another such insertion say, is not put there again. Under `name`
+    the file itself is imported: what it defines needs no import there.
 
     Raises:
         NotSourcerized: the file already means something else by a name that the source gives a meaning to.
     """
+    text = _without_own_import(text, name, module.bindings.definers.keys())
     tree = ast.parse(text)
     there: set[str] = set()
     meanings: set[str] = set()
@@ -139,6 +141,41 @@ def insertion(module: Module, subject: Subject, text: str) -> tuple[Edit, ...]:
     blocks = ["\n".join(lines[_first_line(node, lines) - 1 : node.end_lineno]) for node in body]
     edits.append(Edit(_end(subject), "".join(f"\n\n\n{block}" for block in blocks)))
     return tuple(edits)
+
+
+def _without_own_import(text: str, name: str, defined: Collection[str]) -> str:
+    """The text for a file that is the module called `name`: what that defines by its own name."""
+    tree = ast.parse(text)
+    own = next(
+        (node for node in tree.body if _dotted(node) and f".{name}".endswith(f".{_dotted(node)}")),
+        None,
+    )
+    if own is None or not name:
+        return text
+    path = _dotted(own)
+    lines = text.split("\n")
+    uses = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == path
+    ]
+    if not all(node.attr in defined for node in uses):
+        return text
+    for node in sorted(uses, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+        row = lines[node.lineno - 1].encode()
+        rest = row[node.col_offset + len(path) + 1 :]
+        lines[node.lineno - 1] = (row[: node.col_offset] + rest).decode()
+    del lines[own.lineno - 1]
+    return "\n".join(lines)
+
+
+def _dotted(node: ast.stmt) -> str:
+    """The module that a statement imports, under its own name."""
+    match node:
+        case ast.Import(names=[ast.alias(name=name, asname=None)]):
+            return name
+        case _:
+            return ""
 
 
 def _renamed(text: str, tree: ast.Module, names: Mapping[str, str]) -> str:

@@ -13,33 +13,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jaxsight.engine.definitions import Static, static_of_jit
+from jaxsight.engine.effects import Effects, Shape, effects_of, shape_of
+from jaxsight.engine.known import RULES
+from jaxsight.engine.quiet import quiet
 from jaxsight.engine.syntax import (
     annotations_of,
     blocks_of,
     captured,
-    dotted_name,
     is_main_guard,
     is_text,
-    last_name,
     names_loaded,
-    names_stored,
     own_nodes,
-    root_name,
 )
 
-_CONFIGURED = frozenset({"os.environ", "environ", "sys.path"})
-_CONFIGURED_ATTRIBUTES = ("jax.config.", "config.jax_")
-_CONFIGURING_CALLS = frozenset(
-    {
-        *("jax.config.update", "jax.config.parse_flags_with_absl", "config.update"),
-        *("jax.set_mesh", "jax.sharding.set_mesh"),
-        *("os.putenv", "os.unsetenv", "site.addsitedir"),
-        *("warnings.filterwarnings", "warnings.simplefilter", "numpyro.enable_x64"),
-    }
+_MARK = re.compile(r"#[ \t]*jaxsight:[ \t]*(always|never)\b")
+_INTROSPECTS = re.compile(
+    r"__subclasses__|__globals__|__dict__|__annotations__|_getframe|currentframe|getframeinfo|__import__"
+    r"|\b(?:globals|locals|vars|dir|exec|eval)\(|\bsys\.modules\b|\bgc\.|\bimportlib\b|\binspect\b"
 )
-_REGISTRARS = ("register", "def")
-"""How the names of functions begin that tell a library about their arguments: `register_pytree_node`, `defjvp`, `def_impl`."""
-_MARK = re.compile(r"#[ \t]*jaxsight:[ \t]*always\b")
+"""What reaches names of the module without writing them."""
+_SEES_LINES = re.compile(
+    r"co_firstlineno|\bco_lines\b|\bco_positions\b|\blineno\b|\b(?:f|tb)_lineno|getsourcelines|findsource"
+    r"|getframeinfo|getouterframes|getinnerframes|\binspect\.(?:stack|trace)\b|\bfindCaller"
+    r"|\b(?:extract|walk)_(?:stack|tb)|\bformat_(?:stack|tb|exc|exception)\b|\bTracebackException"
+)
+"""What knows at which line of the file code stands."""
 _GUESSED = re.compile(
     r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)"
     r"|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)"
@@ -50,59 +48,64 @@ _GUESSED = re.compile(
 _AS = re.compile(r"(\w+)[\w.]*(?:[ \t]+as[ \t]+(\w+))?")
 
 
+_NO_EFFECTS = Effects()
+_OTHER = Shape("other")
+
+
 @dataclass(frozen=True, slots=True)
 class Surface:
     """What executing a piece does to the module's names.
 
     `binds` are bound for certain and lose their former value; `may_bind` perhaps, or in addition to it (`import a.b` adds
-    to `a`). `assigns_into` are changed by `x.attr = …` or `x[…] = …`, `calls_on` by a statement `x.method(…)` or a decorator
-    `@x.method`.
+    to `a`).
     """
 
     binds: tuple[str, ...] = ()
     may_bind: tuple[str, ...] = ()
-    imports: tuple[str, ...] = ()
-    """Those of the bound names that an import binds."""
-    assigns_into: tuple[str, ...] = ()
-    calls_on: tuple[str, ...] = ()
-    registers: tuple[tuple[str, str], ...] = ()
-    """Names that a library is told about, each after the name that the library is reached by."""
-    aliases: tuple[tuple[str, str], ...] = ()
-    """`a = b.c`: what is done to the first name is done to the second."""
+    imports: tuple[tuple[str, str], ...] = ()
+    """Those of the bound names that an import binds, with the full name of what they stand for."""
+    packages: tuple[str, ...] = ()
+    """The packages that are imported, by the first part of their names; `.` for those around the module."""
+    rules: tuple[str, ...] = ()
+    """Functions that are given rules: `f.defjvp(…)`, `@f.defjvp`."""
     mentions: tuple[str, ...] = ()
     """Names inside annotations that are strings."""
     static: tuple[tuple[str, Static], ...] = ()
     """`f = jax.jit(f, static_argnums=…)`."""
+    effects: Effects = _NO_EFFECTS
+    """What executing it does besides; nothing of what the functions in it do when they are called."""
+    shape: Shape = _OTHER
     future_flags: int = 0
     star: bool = False
-    configures: bool = False
-    marked: bool = False
-    """`# jaxsight: always` stands on its first or last line."""
-    loops: bool = False
+    mark: str = ""
+    """`always` or `never`, where a comment `# jaxsight: …` on its first or last line says so."""
     executes: bool = False
     """It runs code of the module's, not only definitions and imports."""
-    defines: bool = False
-    """It is a single `def` or `class`."""
     is_text: bool = False
     """It is a lone string: the module's docstring, if it stands first."""
     documented: bool = False
     """It speaks of some `__doc__`, so docstrings matter."""
+    introspects: bool = False
+    """It may reach names of the module that it does not write."""
+    sees_lines: bool = False
+    """It may ask at which line of the file code stands."""
     broken: bool = False
 
 
-def is_mark(line: str) -> bool:
-    """Whether a line asks by a comment that the statement on it or below it always runs."""
-    return _MARK.search(line) is not None
+def mark_in(line: str) -> str:
+    """What a line's comment asks for the statement on it or below it: `always` or `never` to run it, or nothing."""
+    if "jaxsight:" not in line:
+        return ""
+    match = _MARK.search(line)
+    return match.group(1) if match is not None else ""
 
 
 def surface_of(tree: ast.Module, text: str) -> Surface:
     """What the statements of a piece do to the module's names."""
     reader = _Reader(walrus=":=" in text)
     reader.block(tree.body, sure=True)
-    marked = False
-    if "jaxsight:" in text:
-        marked = is_mark(text.partition("\n")[0]) or is_mark(text.rpartition("\n")[2])
-    return reader.surface(tree.body, marked=marked, documented="__doc__" in text)
+    mark = mark_in(text.partition("\n")[0]) or mark_in(text.rpartition("\n")[2])
+    return reader.surface(tree.body, text, mark)
 
 
 def guessed_surface(text: str) -> Surface:
@@ -123,36 +126,33 @@ class _Reader:
     def __init__(self, *, walrus: bool) -> None:
         self.walrus = walrus
         self.binds: dict[str, bool] = {}
-        self.imports: dict[str, None] = {}
-        self.assigns_into: dict[str, None] = {}
-        self.calls_on: dict[str, None] = {}
-        self.registers: dict[tuple[str, str], None] = {}
-        self.aliases: dict[tuple[str, str], None] = {}
+        self.imports: dict[tuple[str, str], None] = {}
+        self.packages: dict[str, None] = {}
+        self.rules: dict[str, None] = {}
         self.mentions: dict[str, None] = {}
         self.static: list[tuple[str, Static]] = []
         self.future_flags = 0
-        self.star = self.configures = self.inert = False
+        self.star = self.inert = False
 
-    def surface(self, body: Sequence[ast.stmt], *, marked: bool, documented: bool) -> Surface:
+    def surface(self, body: Sequence[ast.stmt], text: str, mark: str) -> Surface:
         return Surface(
             binds=tuple(name for name, sure in self.binds.items() if sure),
             may_bind=tuple(name for name, sure in self.binds.items() if not sure),
             imports=tuple(self.imports),
-            assigns_into=tuple(self.assigns_into),
-            calls_on=tuple(self.calls_on),
-            registers=tuple(self.registers),
-            aliases=tuple(self.aliases),
+            packages=tuple(self.packages),
+            rules=tuple(self.rules),
             mentions=tuple(self.mentions),
             static=tuple(self.static),
+            effects=effects_of(body),
+            shape=shape_of(body),
             future_flags=self.future_flags,
             star=self.star,
-            configures=self.configures,
-            marked=marked,
-            loops=any(isinstance(s, ast.For | ast.AsyncFor | ast.While) for s in body),
+            mark=mark,
             executes=not self.inert and any(_executes(s) for s in body),
-            documented=documented,
+            documented="__doc__" in text,
             is_text=len(body) == 1 and is_text(body[0]),
-            defines=len(body) == 1 and isinstance(body[0], _DEFINITIONS),
+            introspects=_INTROSPECTS.search(text) is not None,
+            sees_lines=_SEES_LINES.search(text) is not None,
         )
 
     def block(self, body: Iterable[ast.stmt], *, sure: bool) -> None:
@@ -174,11 +174,15 @@ class _Reader:
                     self.annotations(inner)
             case ast.Import(names=names):
                 for alias in names:
+                    package = alias.name.partition(".")[0]
+                    self.packages[package] = None
                     self.imported(
-                        alias.asname or alias.name.partition(".")[0],
+                        alias.asname or package,
+                        alias.name if alias.asname else package,
                         sure=sure and alias.asname is not None,
                     )
-            case ast.ImportFrom(module=module, names=names):
+            case ast.ImportFrom(module=module, names=names, level=level):
+                self.packages["." if level else (module or "").partition(".")[0]] = None
                 for alias in names:
                     if module == "__future__":
                         feature = getattr(futures, alias.name, None)
@@ -186,7 +190,8 @@ class _Reader:
                     if alias.name == "*":
                         self.star = True
                     else:
-                        self.imported(alias.asname or alias.name, sure=sure)
+                        origin = f"{'.' * level}{module or ''}.{alias.name}"
+                        self.imported(alias.asname or alias.name, origin, sure=sure)
             case ast.Assign(targets=targets):
                 for target in targets:
                     self.target(target, sure=sure)
@@ -198,11 +203,8 @@ class _Reader:
                     self.assigned([target], value)
             case ast.AugAssign(target=target):
                 self.target(target, sure=sure)
-            case ast.For(target=target, iter=iterated) | ast.AsyncFor(target=target, iter=iterated):
+            case ast.For(target=target) | ast.AsyncFor(target=target):
                 self.target(target, sure=False)
-                for one in names_stored(target):
-                    for other in names_loaded(iterated):
-                        self.aliases[one, other] = None
                 self.block(statement.body, sure=False)
                 self.block(statement.orelse, sure=False)
             case ast.With(items=items) | ast.AsyncWith(items=items):
@@ -227,22 +229,22 @@ class _Reader:
                     self.block(case.body, sure=False)
             case ast.Delete(targets=targets):
                 for target in targets:
-                    if not isinstance(target, ast.Name):
-                        self.target(target, sure=False)
-            case ast.Expr(value=ast.Call() as call):
-                self.call(call)
+                    if isinstance(target, ast.Name):
+                        self.bind(target.id, sure=False)
+            case ast.Expr(value=ast.Call(func=ast.Attribute() as method)):
+                self.rule(method)
             case _ if isinstance(named := getattr(statement, "name", None), ast.Name):
                 self.bind(named.id, sure=sure)  # `type X = …`
 
     def bind(self, name: str, *, sure: bool) -> None:
         self.binds[name] = sure or self.binds.get(name, False)
 
-    def imported(self, name: str, *, sure: bool) -> None:
+    def imported(self, name: str, origin: str, *, sure: bool) -> None:
         self.bind(name, sure=sure)
-        self.imports[name] = None
+        self.imports[name, origin] = None
 
     def target(self, target: ast.expr, *, sure: bool) -> None:
-        """An assignment's target: binds names, or changes what a name stands for."""
+        """The names that an assignment's target binds."""
         match target:
             case ast.Name(id=name):
                 self.bind(name, sure=sure)
@@ -251,56 +253,28 @@ class _Reader:
                     self.target(part, sure=sure)
             case ast.Starred(value=value):
                 self.target(value, sure=sure)
-            case _:
-                self.changed(target)
-
-    def changed(self, target: ast.expr) -> None:
-        dotted = dotted_name(target)
-        if dotted in _CONFIGURED or dotted.startswith(_CONFIGURED_ATTRIBUTES):
-            self.configures = True
-        root = root_name(target)
-        if root:
-            self.assigns_into[root] = None
-        if isinstance(target, ast.Subscript):
-            # `batching.primitive_batchers[add_p] = rule` tells a library about `add_p`.
-            for name in names_loaded(target.slice):
-                self.registers[root, name] = None
 
     def assigned(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         match targets, value:
-            case [ast.Name(id=name)], ast.Name() | ast.Attribute() | ast.Subscript():
-                root = root_name(value)
-                if root:
-                    self.aliases[name, root] = None
             case [ast.Name(id=name)], ast.Call(args=[ast.Name(id=function), *_]):
                 if name == function and (static := static_of_jit(value)):
                     self.static.append((name, static))
 
     def decorators(self, decorators: Iterable[ast.expr]) -> None:
-        """`@f.defjvp` and `@partial(f.defjvp, …)` tell `f` about the function below."""
+        """`@f.defjvp` and `@partial(f.defjvp, …)` give `f` the function below as a rule."""
         for decorator in decorators:
             match decorator:
-                case ast.Attribute() | ast.Call(func=ast.Attribute()):
-                    self.called_on(decorator)
+                case ast.Attribute():
+                    self.rule(decorator)
+                case ast.Call(func=ast.Attribute() as method):
+                    self.rule(method)
                 case ast.Call(args=[ast.Attribute() as method, *_]):
-                    self.called_on(method)
+                    self.rule(method)
 
-    def call(self, call: ast.Call) -> None:
-        dotted = dotted_name(call.func)
-        receiver, _, method = dotted.rpartition(".")
-        if dotted in _CONFIGURING_CALLS or receiver in _CONFIGURED:
-            self.configures = True
-        self.called_on(call)
-        if (method or last_name(call.func)).startswith(_REGISTRARS):
-            arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-            match arguments:
-                case [ast.Name(id=name), *_]:
-                    self.registers[root_name(call.func), name] = None
-
-    def called_on(self, node: ast.expr) -> None:
-        function = node.func if isinstance(node, ast.Call) else node
-        if isinstance(function, ast.Attribute) and (root := root_name(function)):
-            self.calls_on[root] = None
+    def rule(self, method: ast.Attribute) -> None:
+        match method:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute in RULES:
+                self.rules[name] = None
 
     def annotations(self, statement: ast.stmt) -> None:
         for annotation in annotations_of(statement):
@@ -311,7 +285,8 @@ class _Reader:
 
     def mentioned(self, annotation: str) -> None:
         try:
-            tree = ast.parse(annotation, mode="eval")
+            with quiet():
+                tree = ast.parse(annotation, mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return  # a string that is no annotation, such as the dimensions of a jaxtyping array
         for name in names_loaded(tree.body):
@@ -338,6 +313,19 @@ def _executes(statement: ast.stmt) -> bool:
             return bool(statement.decorator_list) or not all(isinstance(d, plain) for d in defaults)
         case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
             return False
-        case ast.Assign(value=ast.Constant()) | ast.AnnAssign(value=ast.Constant() | None):
+        case ast.AnnAssign(value=None):
             return False
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+            return not _is_literal(value)
     return True
+
+
+def _is_literal(value: ast.expr | None) -> bool:
+    match value:
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+            return True
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return all(map(_is_literal, parts))
+        case ast.Dict(keys=keys, values=values):
+            return all(map(_is_literal, (*keys, *values)))
+    return False

@@ -25,23 +25,6 @@ def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
                 yield case.body
 
 
-def root_name(node: ast.expr) -> str:
-    """The name that a chain of attributes and subscripts begins with; empty when it begins otherwise.
-
-    What a call gives is another object, except for `x.setdefault(…)` and `x.get(…)`.
-    """
-    while True:
-        match node:
-            case ast.Call(func=ast.Attribute(value=inner, attr="setdefault" | "get")):
-                node = inner
-            case ast.Attribute(value=inner) | ast.Subscript(value=inner):
-                node = inner
-            case ast.Name(id=name):
-                return name
-            case _:
-                return ""
-
-
 def dotted_name(node: ast.expr) -> str:
     """`a.b.c` for an attribute chain; subscripts at its end are left out, other chains give the empty string."""
     parts: list[str] = []

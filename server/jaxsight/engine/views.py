@@ -7,22 +7,28 @@ edited since) is shifted through the edit and called stale; what stood inside th
 from __future__ import annotations
 
 import base64
+import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from jaxsight.engine.answers import Linked, Shown
+from jaxsight.engine.answers import Caveat, Linked, Shown
 from jaxsight.engine.documents import Subject
 from jaxsight.engine.module import Module, ModuleChunk
 from jaxsight.engine.questions import Question
 from jaxsight.engine.relocate import relocate
-from jaxsight.engine.shift import TextShift
+from jaxsight.engine.shift import TextShift, shift_between
+from jaxsight.engine.slices import quoted
+from jaxsight.engine.support import lost_lines, names_bound
 from jaxsight.engine.text import Position, Range
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Failed, Observation, Seen, Span, Traced
 from jaxsight.workers.outcomes import Died
 
+_MANY = 300
+"""Observations whose places are not found in a moment."""
 _PLACE = re.compile(rf"{protocol.CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
 """Where a message or a jaxpr names a chunk's file, as in `function at FILE:LINE`; what stands before is in `path` too."""
 
@@ -34,6 +40,11 @@ class Answer:
     question: Question
     reply: Traced | Failed | Died
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def wants_whole(self) -> bool:
+        """Whether it only says that other modules take names from the file: then it must be asked for as a whole."""
+        return isinstance(self.reply, Failed) and self.reply.failure.stage == "whole"
 
     @property
     def seen(self) -> tuple[Seen, ...]:
@@ -53,11 +64,22 @@ class Answer:
 
 
 class View:
-    """One answer in one module. `stale` when the module now asks another question."""
+    """One answer in one module. `stale` when the module now asks another question.
+
+    `failed` is the newest answer about the function when it is an error and this one is the last trace before it: then
+    only what that error leaves standing is seen.
+    """
 
     def __init__(
-        self, answer: Answer, module: Module, now: Question | None, subject: Subject
+        self,
+        answer: Answer,
+        module: Module,
+        now: Question | None,
+        subject: Subject,
+        failed: View | None = None,
     ) -> None:
+        self.failed = failed
+        self.members = now.slice.members if now is not None else ()
         self.answer = answer
         self.module = module
         self.subject = subject
@@ -68,18 +90,87 @@ class View:
         self._now: dict[str, ModuleChunk] = {}
         self._before: dict[str, ModuleChunk] = {}
         self._shift: TextShift | None = None
+        self._skipped = now.caveats if now is not None else ()
         if now is not None and not self.stale:
-            for old, member in zip(traced.slice.chunks, now.slice.members, strict=True):
+            before = itertools.compress(traced.slice.chunks, traced.slice.keyed)
+            keyed = itertools.compress(now.slice.members, now.slice.keyed)
+            for old, member in zip(before, keyed, strict=True):
                 # Of chunks with the same text the first is meant: it is the one whose execution fails.
                 self._now.setdefault(old.id, member)
+            for member in now.slice.members:
+                self._now.setdefault(member.id, member)
         else:
             self._before = {chunk.id: chunk for chunk in traced.slice.members}
-            self._shift = TextShift(traced.module.text, module.text)
+            self._shift = shift_between(traced.module.text, module.text)
+            self._skipped = tuple(
+                replace(caveat, range=range)
+                for caveat in traced.caveats
+                if (range := self._shift.range(caveat.range)) is not None
+            )
 
-    def still(self, answer: Answer, module: Module, now: Question | None) -> bool:
+    def still(
+        self, answer: Answer, module: Module, now: Question | None, failed: View | None
+    ) -> bool:
         """Whether a view made of these would be this one."""
         stale = now is None or now.key != answer.question.key
-        return self.answer is answer and self.module is module and self.stale == stale
+        same = self.answer is answer and self.module is module and self.failed is failed
+        return same and self.stale == stale
+
+    def supports(self, place: Range) -> bool:
+        """Whether the newest trace, where it failed, says nothing against what this one saw at a place."""
+        return self.failed is None or place.start.line not in self._lost
+
+    def supports_any(self) -> bool:
+        """Whether anything that the function computes still stands as it was seen."""
+        return any(
+            observation.kind != "parameter" and place.start in self.subject_range
+            for place, observation in self.observed.items()
+        )
+
+    @functools.cached_property
+    def _lost(self) -> frozenset[int]:
+        """The lines on which the newest trace fails, or that depend on what fails or was changed."""
+        failed, shift = self.failed, self._shift
+        if failed is None or shift is None:
+            return frozenset()
+        before, after = self.answer.question, failed.answer.question
+        reply = failed.answer.reply
+        frames = reply.failure.frames if isinstance(reply, Failed) else ()
+        places = [failed.range_of(frame.span) for frame in frames if frame.span is not None]
+        lost = names_bound(before.slice.members, shift.keeps)
+        inside = f"{self.subject.name}.<locals>."
+        lost.setdefault(inside, set()).update(_changed_arguments(before, after))
+        if isinstance(reply, Failed) and reply.failure.stage == "inputs":
+            names = {parameter.name for parameter in self.subject.function.parameters}
+            lost[inside].update({reply.failure.argument} if reply.failure.argument else names)
+        chunks = {chunk.first_line: chunk for chunk in failed.members}
+        for place in (*self._all_places, *(place for place in places if place is not None)):
+            if (chunk := self.module.chunk_at(place.start)) is not None:
+                chunks[chunk.first_line] = chunk
+        return lost_lines(
+            [chunks[line] for line in sorted(chunks)],
+            self.subject.name.rpartition(".")[2],
+            {place.start.line for place in places if place is not None},
+            shift.kept,
+            lost,
+        )
+
+    @functools.cached_property
+    def _all_places(self) -> dict[Range, Observation]:
+        return dict(self._places())
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What of the module was left out of this answer, in the text's order."""
+        reply = self.answer.reply
+        caveats = list(self._skipped)
+        if isinstance(reply, Traced | Failed):
+            for caveat in reply.caveats:
+                range = self.range_of(Span(caveat.chunk, 1, 0, 1, 0))
+                chunk = self.module.chunk_at(range.start) if range is not None else None
+                if range is not None and chunk is not None:
+                    caveats.append(Caveat(range, f"{quoted(chunk)} {caveat.reason}"))
+        return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
 
     @property
     def name_range(self) -> Range:
@@ -109,7 +200,8 @@ class View:
             said, line = match["path"], match["line"]
             if line is None or not said.endswith(here):
                 return said
-            range = self.range_of(Span(match["chunk"], int(line), 0, int(line), 0))
+            inside = protocol.line_in_chunk(match, int(line))
+            range = self.range_of(Span(match["chunk"], inside, 0, inside, 0))
             name = said.removesuffix(here) + PurePath(here).name
             return f"{name}:{range.start.line + 1}" if range is not None else name
 
@@ -124,7 +216,21 @@ class View:
             for link in shown.links
         )
         companion = base64.b64decode(shown.companion)
-        return Shown(title, self.words(shown.text), links, self.stale, shown.equations, companion)
+        return Shown(
+            title,
+            self.words(shown.text),
+            links,
+            self.stale,
+            shown.equations,
+            companion,
+            self.caveats,
+            shown.ran,
+        )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes long to find the places of all that was seen."""
+        return len(self.answer.observations) > _MANY
 
     def range_of(self, span: Span) -> Range | None:
         """Where the span stands now, or nothing when it is gone."""
@@ -132,7 +238,8 @@ class View:
         if not asked:
             return None
         if self._shift is None:
-            return relocate(span, text, self._now[asked])
+            member = self._now.get(asked)
+            return relocate(span, text, member) if member is not None else None
         before = self._before.get(asked)
         then = relocate(span, text, before) if before is not None else None
         return self._shift.range(then) if then is not None else None
@@ -141,7 +248,11 @@ class View:
     def observed(self) -> Mapping[Range, Observation]:
         """Every observation that has a place in the text, by its range."""
         if self._observed is None:
-            self._observed = dict(self._places())
+            self._observed = {
+                place: observation
+                for place, observation in self._all_places.items()
+                if self.supports(place)
+            }
         return self._observed
 
     def around(self, position: Position) -> list[Range]:
@@ -158,3 +269,11 @@ class View:
         for observation in self.answer.observations:
             if (range := self.range_of(observation.span)) is not None:
                 yield range, observation
+
+
+def _changed_arguments(before: Question, after: Question) -> set[str]:
+    """The arguments whose example inputs differ."""
+    one, other = before.trace, after.trace
+    if (one.sizes, one.call) != (other.sizes, other.call):
+        return {argument.name for argument in (*one.arguments, *other.arguments)}
+    return {argument.name for argument in {*one.arguments} ^ {*other.arguments}}

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.engine.examples.expressions import free_names
 from jaxsight.engine.examples.source import Source
 from jaxsight.engine.functions import Docstring, Function
+from jaxsight.engine.limits import docstring_problem
 from jaxsight.engine.text import Range
 
 _PROMPT = re.compile(r"[ \t]*>>> (?P<code>.*)")
@@ -38,12 +40,16 @@ def calls_in(function: Function) -> tuple[Call, ...]:
     """
     if function.docstring is None or ">>>" not in function.docstring.text:
         return ()
+    if docstring_problem(function.docstring.text):
+        return ()
     if function.kind not in ("function", "staticmethod"):
         return ()
     name = function.qualname.rpartition(".")[2]
     known: dict[str, ast.expr | None] = {}
     calls: dict[str, Call] = {}
     for statement, range in _statements(function.docstring):
+        if _configures(statement):
+            break  # what follows is meant under other options than the module's
         for call in _calls_of(name, statement):
             if _root(call.func) in known:
                 # A method of a value of the doctest, such as `x.sum()` in `sum`.
@@ -88,9 +94,9 @@ def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
         statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Assert
     ):
         return
-    waiting: list[ast.AST] = [statement]
+    waiting: deque[ast.AST] = deque([statement])
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.popleft()
         match node:
             case (
                 ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp()
@@ -110,13 +116,29 @@ def _root(called: ast.expr) -> str | None:
     return called.id if isinstance(called, ast.Name) else None
 
 
+def _configures(statement: ast.stmt) -> bool:
+    """Whether a statement changes options of JAX: `jax.config.update(…)`, `jax.config.x64 = …`."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute() as changed)):
+            return "config.update" in ast.unparse(changed)
+        case ast.Assign(targets=[ast.Attribute() as changed]):
+            return ".config." in ast.unparse(changed)
+        case _:
+            return False
+
+
 def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
     """What a name stands for after a statement; `None` when that cannot be written as an expression."""
     match statement:
-        case ast.Import() | ast.ImportFrom():
-            # Taken to be what the module imports by the same name.
+        case ast.Import():
             for alias in statement.names:
-                known.pop(alias.asname or alias.name.partition(".")[0], None)
+                _import(alias, alias.name, "", known)
+        case ast.ImportFrom(module=str(module), level=0):
+            for alias in statement.names:
+                _import(alias, module, alias.name, known)
+        case ast.ImportFrom():
+            for alias in statement.names:
+                known.pop(alias.asname or alias.name, None)
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             known[name] = _inline(value, known)
         case _:
@@ -128,6 +150,35 @@ def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
                         known[name] = None
                     case _:
                         pass
+
+
+_PLAIN = frozenset({"functools", "itertools", "jax", "math", "numpy", "operator"})
+"""Packages that a doctest may import by any name: importing them changes nothing."""
+
+
+def _import(
+    alias: ast.alias, module: str, attribute: str, known: dict[str, ast.expr | None]
+) -> None:
+    """Note what an import binds: the module itself, an attribute of it, or its outermost package.
+
+    Of other packages the name is taken to be what the file itself imports by it.
+    """
+    name = alias.asname or (attribute or module.partition(".")[0])
+    root = module.partition(".")[0]
+    if root not in _PLAIN or (not attribute and name == root and alias.asname is None):
+        known.pop(name, None)
+        return
+    if name == _USUAL.get(f"{module}.{attribute}".rstrip(".")):
+        known.pop(name, None)
+        return
+    text = f"__import__({module!r}, fromlist=['_'])"
+    if attribute:
+        text = f"{text}.{attribute}"
+    known[name] = ast.parse(text, mode="eval").body
+
+
+_USUAL = {"jax.numpy": "jnp", "numpy": "np"}
+"""What is known in a doctest without an import."""
 
 
 def _inline(value: ast.expr, known: dict[str, ast.expr | None]) -> ast.expr | None:

@@ -1,4 +1,4 @@
-"""`Expect (TARGET): kernels <= 3, temp <= 4 MiB`: a contract, read into numbers and kept for those who check it."""
+"""`Expect (TARGET): kernels <= 3, temp <= 4 MiB`: a contract, read into numbers; without a target for the one in use."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """What must hold on a target."""
+    """What must hold on a target; on the one in use where `target` is empty."""
 
     target: str
     conditions: tuple[Condition, ...]

@@ -5,6 +5,7 @@ A line that cannot be read is a problem at its wrong token; the lines after it a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from jaxsight.engine.examples.expect import Expect, read_conditions
@@ -12,6 +13,7 @@ from jaxsight.engine.examples.expressions import Expression, read_expression
 from jaxsight.engine.examples.notation import Node, Size
 from jaxsight.engine.examples.problems import (
     CONFLICT,
+    MALFORMED,
     MALFORMED_EXPECT,
     Malformed,
     Problem,
@@ -29,7 +31,10 @@ from jaxsight.engine.examples.source import Source
 from jaxsight.engine.examples.tokens import Reader
 from jaxsight.engine.examples.values import read_value
 from jaxsight.engine.functions import Docstring
-from jaxsight.engine.text import Range
+from jaxsight.engine.limits import docstring_problem
+from jaxsight.engine.text import Position, Range
+
+_SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,18 @@ def read_docstring(docstring: Docstring | None) -> Declared:
     """The sections of a docstring; nothing when there are none."""
     if docstring is None:
         return Declared()
+    if reason := docstring_problem(docstring.text):
+        return _unread(docstring, reason)
     return read_source(Source(docstring.text, docstring.start))
+
+
+def _unread(docstring: Docstring, reason: str) -> Declared:
+    """A docstring that is too long to be searched: that is a problem where it seems to have a section."""
+    if _SECTION.search(docstring.text) is None:
+        return Declared()
+    start = docstring.start
+    first = Range(start, Position(start.line, start.column + 1))
+    return Declared(problems=(problem(MALFORMED, first, reason),))
 
 
 def read_project(text: str) -> Declared:
@@ -140,6 +156,8 @@ class _Lines:
 
     source: Source
     given: list[Given] = field(default_factory=list)
+    known: set[tuple[str, int]] = field(default_factory=set)
+    """The names and stars of what is given."""
     sizes: list[Definition] = field(default_factory=list)
     expects: list[Expect] = field(default_factory=list)
     spoiled: set[str] = field(default_factory=set)
@@ -167,6 +185,8 @@ def _read_set(source: Source, section: Section) -> DeclaredSet:
 
 def _read_line(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
     first, after = reader.token, reader.peek()
+    if first.kind == "name" and first.text == "Expect" and after.is_(":"):
+        return _read_bare_expect(lines, reader, line)
     if first.kind == "name" and not after.is_(":", "=", ","):
         if first.text == "where" and (after.kind in ("name", "end")):
             return _read_sizes(lines, reader)
@@ -203,12 +223,11 @@ def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
     except Malformed:
         lines.spoiled.update(name for name, _, _ in names)
         raise
-    known = {(given.name, given.stars) for given in lines.given}
     for name, stars, range in names:
-        if (name, stars) in known:
+        if (name, stars) in lines.known:
             lines.problems.append(problem(CONFLICT, range, f"`{name}` has an example already"))
             continue
-        known.add((name, stars))
+        lines.known.add((name, stars))
         lines.given.append(Given(name, stars, value, range))
 
 
@@ -242,6 +261,16 @@ def _read_sizes(lines: _Lines, reader: Reader) -> None:
         if reader.token.kind == "end":
             return
         reader.take(",", "`,` or the end of the line")
+
+
+def _read_bare_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+    """`Expect: kernels <= 3`, for the target in use."""
+    start = reader.advance().start
+    range = reader.range_from(start)
+    colon = reader.take(":")
+    expect, problems = _expect(reader.source, "", range, colon.end, line.end)
+    lines.expects.append(expect)
+    lines.problems += problems
 
 
 def _read_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:

@@ -37,6 +37,8 @@ _UNCLOSED = re.compile(r"[ \t]*:?(?i:example[ \t]+inputs)[ \t]*(?P<open>\()[^()]
 _ITEM = re.compile(
     r"[ \t]*(?:where[ \t]+\w+[ \t]*=|Expect[ \t]*\(|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*[^\W\d]\w*)*[ \t]*:)"
 )
+_CONDITION = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]*(?:<=?|>=?|==?)[ \t]*[0-9]")
+"""What tells an `Expect:` without a target from prose."""
 _INLINE = re.compile(
     r"[ \t]*(?:where[ \t]+\w+[ \t]*=|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*\w+)*[ \t]*[:=])"
 )
@@ -46,7 +48,7 @@ _INLINE = re.compile(
 class Section:
     """A heading and the stretch of lines under it.
 
-    `name` is the set's name, or the target of an `Expect`. `lines` are the first line of the body and the one after
+    `name` is the set's name, or the target of an `Expect`, empty where it names none. `lines` are the first line of the body and the one after
     its last; `inline` is where text on the heading's own line begins, when there is some. `indent` is the heading's.
     """
 
@@ -110,7 +112,7 @@ def _section_at(source: Source, line: int) -> Section | None:
         return None
     topic: Topic = "expect" if match["title"] == "Expect" else "inputs"
     name = (match["name"] or "").strip()
-    if topic == "expect" and match["name"] is None:
+    if topic == "expect" and match["name"] is None and not _begins_conditions(source, line, match):
         return None
     start = source.line_bounds(line)[0]
     heading = source.range(start + match.start("heading"), start + match.end("heading"))
@@ -135,6 +137,23 @@ def _section_at(source: Source, line: int) -> Section | None:
     style: Style = "rest" if match["mark"] is not None or match["colon"] == "::" else "google"
     end = _deeper_until(source, line + 1, indent)
     return Section(topic, style, name, heading, line, indent, (line + 1, end), inline)
+
+
+def _begins_conditions(source: Source, line: int, match: re.Match[str]) -> bool:
+    """Whether an `Expect` without a target is followed by a condition, on its line or below."""
+    if match["colon"] is None:
+        return False
+    rest = match["rest"]
+    if rest.strip() and not rest.lstrip().startswith("#"):
+        return _CONDITION.match(rest) is not None
+    below = line + 1
+    while below < source.line_count and not source.line(below).strip():
+        below += 1
+    return (
+        below < source.line_count
+        and source.indent(below) > source.indent(line)
+        and _CONDITION.match(source.line(below)) is not None
+    )
 
 
 def _underlined(source: Source, line: int) -> bool:

@@ -18,6 +18,15 @@ from jaxsight.findings.catalogue import CODES
 
 T = TypeVar("T")
 
+LARGEST = 2**63 - 1
+"""The largest whole number that a setting can have: a size that no machine has."""
+LONGEST = 1e9
+"""Seconds, 30 years: a longer time is cut to this."""
+MOST_CODES = 256
+"""Entries of a list of codes; there are fewer codes."""
+_DIGITS = 4000
+"""Bits of the longest integer that is written out."""
+
 Path = tuple[str | int, ...]
 Complain = Callable[[Path, str], None]
 
@@ -43,9 +52,16 @@ def shown(value: object) -> str:
         case Mapping():
             text = "a table"
         case Sequence():
-            text = f"[{', '.join(shown(item) for item in value)}]"
+            text = f"[{', '.join(shown(item) for item in value[:40])}]"
+        case int() if value.bit_length() > _DIGITS:
+            text = f"an integer of {value.bit_length()} bits"
         case _:
             text = str(value)
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a text that is too long for a message."""
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
@@ -69,12 +85,14 @@ def _scalar(
 
 def _positive_number(value: object) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
-        return float(value)
+        return float(min(value, LONGEST))
     return None
 
 
 def _positive_integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST:
+        return value
+    return None
 
 
 TEXT: Kind[str] = _scalar(
@@ -156,7 +174,7 @@ def _bytes(value: object) -> int | None:
     match value:
         case str() if found := _AMOUNT.fullmatch(value):
             unit = BYTES_PER_UNIT.get(found[2].upper())
-            return (int(float(found[1]) * unit) or None) if unit else None
+            return int(min(float(found[1]) * unit, LARGEST)) or None if unit else None
         case str():
             return None
         case _:
@@ -177,6 +195,9 @@ def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
     if not isinstance(value, list | tuple):
         complain((), f'expected a list of codes such as ["JX4"], got {shown(value)}')
         return None
+    if len(value) > MOST_CODES:
+        complain((), f"expected at most {MOST_CODES} codes, got {len(value)}")
+        return None
     kept = []
     for index, item in enumerate(value):
         if not isinstance(item, str):
@@ -185,7 +206,7 @@ def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
             meant = item.upper().replace("O", "0").replace("I", "1").replace("L", "1")
             known = [meant] if meant in CODES else list(CODES)
             hint = nearest(item, known) if len(item) >= CODE_LENGTH else ""
-            complain((index,), f'no code begins with "{item}"{hint}')
+            complain((index,), f"no code begins with {shown(item)}{hint}")
         else:
             kept.append(item)
     return tuple(kept)

@@ -6,6 +6,7 @@ the editor's value wins over the project's, the project's over the default.
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from jaxsight import reading
 from jaxsight.engine.answers import Finding, Severity
 from jaxsight.engine.settings.kinds import Path as Keys
-from jaxsight.engine.settings.kinds import nearest, shown
+from jaxsight.engine.settings.kinds import nearest, shortened, shown
 from jaxsight.engine.settings.schema import SCHEMA, Settings, camel
 from jaxsight.engine.settings.toml_places import TomlPlace, places
 from jaxsight.engine.text import Position, Range
@@ -23,6 +25,12 @@ from jaxsight.findings.catalogue import CODES
 
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"
+MOST_PROBLEMS = 100
+"""Problems of one file or object that are told; the rest would be more of the same."""
+DEEPEST = 64
+"""Arrays, tables and parts of a key within one another; `tomllib` takes ever longer for more."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +58,33 @@ class _Problem:
 
 
 def read_project(root: str | Path) -> ProjectSettings:
-    """The settings of `root`'s `pyproject.toml`; none when there is no such file."""
-    path = Path(root) / "pyproject.toml"
+    """Return the settings of `root`'s `pyproject.toml`; none when there is no such file."""
+    path = str(Path(root) / "pyproject.toml")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        return ProjectSettings(str(path))
-    except (OSError, UnicodeDecodeError) as error:
+        text = reading.text(path, reading.SETTINGS)
+    except reading.MissingError:
+        return ProjectSettings(path)
+    except reading.UnreadableError as error:
+        log.warning("%s", error)  # no editor shows findings in what it cannot open
         return ProjectSettings(
-            str(path), problems=(_finding(_at(0, 0), f"cannot be read: {error}"),)
+            path, problems=(_finding(_at(0, 0), f"cannot be read: {error.reason}"),)
         )
-    return parse_project(text, str(path))
+    return parse_project(text, path)
 
 
 def parse_project(text: str, path: str) -> ProjectSettings:
-    """The settings in the text of a `pyproject.toml`."""
+    """Return the settings in the text of a `pyproject.toml`."""
+    if (problem := _nesting_problem(text)) is not None:
+        return ProjectSettings(path, problems=(problem,))
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return ProjectSettings(path, problems=(_decode_finding(error, text),))
+    except ValueError:
+        # Of an integer with too many digits Python's own error comes, without a place.
+        return ProjectSettings(
+            path, problems=(_finding(_long_integer(text), "an integer has too many digits"),)
+        )
     tool = document.get("tool")
     table = tool.get("jaxsight") if isinstance(tool, dict) else None
     if table is None:
@@ -119,7 +135,8 @@ def _read(table: Mapping[str, Any], *, project: bool) -> tuple[dict[str, Any], l
     for written, key, raw in _entries(table):
         setting = SCHEMA.get(key)
         if setting is None:
-            problems.append(_unknown(written, key, raw))
+            if len(problems) < MOST_PROBLEMS:
+                problems.append(_unknown(written, key, raw))
             continue
         if project and setting.editor_only:
             message = f"`{key}` is read in the editor's settings only"
@@ -133,9 +150,10 @@ def _read(table: Mapping[str, Any], *, project: bool) -> tuple[dict[str, Any], l
 
 def _complaints(problems: list[_Problem], written: Keys) -> Callable[[Keys, str], None]:
     def complain(below: Keys, message: str) -> None:
-        problems.append(
-            _Problem((*written, *below), message, on_key=False, severity=Severity.ERROR)
-        )
+        if len(problems) < MOST_PROBLEMS:
+            problems.append(
+                _Problem((*written, *below), message, on_key=False, severity=Severity.ERROR)
+            )
 
     return complain
 
@@ -163,7 +181,7 @@ def _unknown(written: Keys, key: str, raw: object) -> _Problem:
         name.removeprefix(f"{group}." if group else "") for name in SCHEMA if name.startswith(group)
     }
     known = {name.partition(".")[0] for name in known}
-    message = f"unknown setting `{key}`{nearest(key.rpartition('.')[2], sorted(known))}"
+    message = f"unknown setting `{shortened(key)}`{nearest(key.rpartition('.')[2], sorted(known))}"
     return _Problem(written, message, on_key=True, severity=Severity.WARNING)
 
 
@@ -181,6 +199,49 @@ def _at(line: int, column: int) -> Range:
 
 def _finding(range: Range, message: str, severity: Severity = Severity.ERROR) -> Finding:
     return Finding(CODE, severity, range, message, CODES[CODE].url)
+
+
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]++|\\(?:.|\Z)|"(?!""))*+(?:"{3,5}+|\Z)'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}+|\Z)"
+    r'|"(?:[^"\\\n]++|\\.)*+"?|'
+    r"'[^'\n]*+'?|#[^\n]*+|[][{}.,=\n]",
+    re.DOTALL,
+)
+
+
+def _nesting_problem(text: str) -> Finding | None:
+    """Return a finding where values or keys are nested too deeply; the text need not be TOML."""
+    depth = dots = 0
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case ".":
+                dots += 1
+            case "[" | "{":
+                depth, dots = depth + 1, 0
+            case "]" | "}":
+                depth, dots = max(depth - 1, 0), 0
+            case "," | "=" | "\n":
+                dots = 0
+        if depth > DEEPEST or dots > DEEPEST:
+            what = "values" if depth > DEEPEST else "keys"
+            return _finding(
+                _place_of(text, token.start()), f"{what} nested more than {DEEPEST} levels deep"
+            )
+    return None
+
+
+_LONG_INTEGER = re.compile(r"(?<!\w)[+-]?[0-9][0-9_]{999,}")
+
+
+def _long_integer(text: str) -> Range:
+    found = _LONG_INTEGER.search(text)
+    return _place_of(text, found.start() if found else 0)
+
+
+def _place_of(text: str, offset: int) -> Range:
+    line = text.count("\n", 0, offset)
+    return _at(line, offset - (text.rfind("\n", 0, offset) + 1))
 
 
 _DECODE_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")

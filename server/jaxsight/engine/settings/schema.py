@@ -89,6 +89,18 @@ class InlayHints:
 
 
 @dataclass(frozen=True, slots=True)
+class SourcerizeSettings:
+    """How functions are written as source."""
+
+    derivatives: str = _setting(
+        one_of("exact", "first", "primal"),
+        "exact",
+        "Rules of `custom_jvp` and `custom_vjp` functions to write in sourcerized code: `exact`, of three orders; `first`, of one; "
+        "`primal`, none: the code is shorter, computes the same values, and does not keep derivatives.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Timeouts:
     """Seconds that each stage of a trace may take; the tracer is stopped at the end, and replaced if it does not heed."""
 
@@ -96,6 +108,11 @@ class Timeouts:
         SECONDS,
         60,
         "Seconds that the statements which a function needs may take to run, imports included.",
+    )
+    statement: float = _setting(
+        SECONDS,
+        5,
+        "Seconds that a statement may take to run that a function does not need by name. It is stopped then, and the answer says so.",
     )
     inputs: float = _setting(
         SECONDS, 20, "Seconds that the expressions of the example inputs may take to run."
@@ -210,6 +227,7 @@ class Settings:
         'Codes that kernels of some targets are not to be reported by, by pattern (`"tpu:*"`, `"cpu"`, `"h100"`); of those that are found in '
         "kernels.",
     )
+    sourcerize: SourcerizeSettings = field(default_factory=SourcerizeSettings)
     timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cached = field(default_factory=Cached)
     compiler: CompilerSettings = field(default_factory=CompilerSettings)

@@ -1,0 +1,371 @@
+"""What is known of functions by their full names: which change nothing, which only wrap, which are not to run by themselves.
+
+Whatever is not listed may do anything. A name is added here when it is certain, not when it is likely.
+"""
+
+from __future__ import annotations
+
+import sys
+
+PLAIN_PACKAGES = frozenset(
+    {
+        *sys.stdlib_module_names,
+        *(
+            "jax",
+            "jaxlib",
+            "numpy",
+            "scipy",
+            "ml_dtypes",
+            "jaxtyping",
+            "beartype",
+            "typing_extensions",
+        ),
+        *("flax", "optax", "equinox", "einops", "chex", "haiku", "diffrax", "lineax", "optimistix"),
+        *("matplotlib", "tqdm", "absl", "rich", "requests", "httpx", "wandb", "mlflow"),
+    }
+) - {"antigravity", "this"}
+"""Packages whose import changes nothing that others see. They run all the same, for what is done before and after them counts."""
+
+BUILTINS = frozenset(
+    [
+        "abs",
+        "all",
+        "any",
+        "ascii",
+        "bin",
+        "bool",
+        "bytearray",
+        "bytes",
+        "callable",
+        "chr",
+        "complex",
+        "dict",
+        "divmod",
+        "enumerate",
+        "filter",
+        "float",
+        "format",
+        "frozenset",
+        "hash",
+        "hex",
+        "id",
+        "int",
+        "isinstance",
+        "issubclass",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "object",
+        "oct",
+        "ord",
+        "pow",
+        "print",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "slice",
+        "sorted",
+        "staticmethod",
+        "classmethod",
+        "property",
+        "str",
+        "sum",
+        "tuple",
+        "type",
+        "zip",
+        "ArithmeticError",
+        "AssertionError",
+        "AttributeError",
+        "Exception",
+        "ImportError",
+        "IndexError",
+        "KeyError",
+        "NotImplementedError",
+        "RuntimeError",
+        "StopIteration",
+        "TypeError",
+        "ValueError",
+        "ZeroDivisionError",
+    ]
+)
+"""Builtins that change nothing but what they are given to call."""
+
+_PURE = (
+    *(
+        "jax.numpy.",
+        "jax.lax.",
+        "jax.nn.",
+        "jax.random.",
+        "jax.scipy.",
+        "jax.image.",
+        "jax.dtypes.",
+    ),
+    *("jax.tree.", "jax.ops.", "jax.tree_util.tree_", "math.", "cmath.", "numpy.linalg."),
+    *("numpy.fft.", "scipy.special.", "typing.", "collections.abc.", "fractions.", "numbers."),
+    *("jax.sharding.PartitionSpec", "jax.sharding.AbstractMesh", "jax.typing.", "jaxtyping."),
+)
+_PURE_NAMES = frozenset(
+    f"{module}.{name}"
+    for module, names in {
+        "jax": """Array ShapeDtypeStruct block_until_ready device_count device_get device_put devices
+            eval_shape linearize jvp vjp local_device_count make_jaxpr named_scope default_backend
+            linear_transpose typeof""",
+        "functools": "reduce",
+        "dataclasses": "field replace fields asdict astuple is_dataclass",
+        "collections": "namedtuple OrderedDict defaultdict deque Counter ChainMap",
+        "itertools": """accumulate chain chain.from_iterable combinations compress count cycle dropwhile
+            filterfalse groupby islice pairwise permutations product repeat starmap takewhile
+            zip_longest""",
+        "copy": "copy deepcopy",
+        "enum": "auto Enum IntEnum",
+        "re": "compile escape",
+        "time": "time perf_counter monotonic",
+        "types": "SimpleNamespace MappingProxyType",
+        "string": "Template",
+        "textwrap": "dedent indent",
+        "os": "cpu_count getpid fspath",
+        "os.path": "join dirname basename abspath splitext normpath expanduser",
+        "pathlib": "Path PurePath",
+        "operator": """add sub mul truediv floordiv mod pow neg pos abs eq ne lt le gt ge and_ or_ xor
+            not_ matmul itemgetter attrgetter getitem contains""",
+        "numpy": """abs absolute add all allclose angle any append arange arccos arcsin arctan arctan2
+            argmax argmin argsort argwhere around array array_equal array_split asarray ascontiguousarray
+            atleast_1d atleast_2d atleast_3d bincount block bool_ broadcast_shapes broadcast_to ceil
+            clip column_stack complex128 complex64 concatenate conj cos cosh cross cumprod cumsum diag
+            diagonal diff divide dot dstack dtype einsum empty empty_like equal exp expand_dims expm1
+            eye finfo fix flatnonzero flip float16 float32 float64 floor floor_divide full full_like
+            gradient greater hstack hypot identity iinfo imag indices inner int16 int32 int64 int8
+            interp isclose isfinite isinf isnan kron less linspace log log10 log1p log2 logical_and
+            logical_not logical_or logspace matmul max maximum mean median meshgrid min minimum mod
+            moveaxis multiply nan_to_num ndim negative nonzero ones ones_like outer pad percentile
+            power prod quantile ravel real reciprocal repeat reshape result_type roll rot90 round
+            searchsorted shape sign sin sinc sinh size sort split sqrt square squeeze stack std
+            subtract sum swapaxes take tan tanh tensordot tile trace transpose trapezoid tri tril
+            triu uint16 uint32 uint64 uint8 unique unravel_index vander var vdot vstack where zeros
+            zeros_like""",
+    }.items()
+    for name in names.split()
+)
+_IMPURE = (
+    *("jax.numpy.save", "jax.numpy.load", "jax.numpy.put", "jax.numpy.printoptions"),
+    *("jax.numpy.set_printoptions", "jax.random.set", "typing.TYPE_CHECKING"),
+    *(
+        "jax.numpy.place",
+        "jax.numpy.copyto",
+        "jax.numpy.fill_diagonal",
+        "jax.tree_util.tree_register",
+    ),
+)
+
+_WRAPPERS = frozenset(
+    {
+        *(
+            [
+                "jit",
+                "vmap",
+                "pmap",
+                "grad",
+                "value_and_grad",
+                "jacfwd",
+                "jacrev",
+                "jacobian",
+                "hessian",
+                "checkpoint",
+                "remat",
+            ]
+        ),
+        *(
+            [
+                "custom_vjp",
+                "custom_jvp",
+                "custom_gradient",
+                "named_call",
+                "closure_convert",
+                "shard_map",
+            ]
+        ),
+        *(
+            [
+                "partial",
+                "wraps",
+                "lru_cache",
+                "cache",
+                "cached_property",
+                "total_ordering",
+                "singledispatch",
+            ]
+        ),
+        *(
+            [
+                "singledispatchmethod",
+                "dataclass",
+                "runtime_checkable",
+                "final",
+                "overload",
+                "override",
+            ]
+        ),
+        *(["abstractmethod", "property", "staticmethod", "classmethod"]),
+        *(
+            [
+                "filter_jit",
+                "filter_grad",
+                "filter_value_and_grad",
+                "filter_vmap",
+                "filter_pmap",
+                "filter_jvp",
+            ]
+        ),
+        *(
+            [
+                "filter_vjp",
+                "filter_checkpoint",
+                "filter_custom_vjp",
+                "filter_custom_jvp",
+                "compact",
+                "nowrap",
+            ]
+        ),
+        *(["register_pytree_node_class", "register_pytree_with_keys_class", "register_dataclass"]),
+        *(["register_static", "transform", "transform_with_state", "scan"]),
+        *(["jaxtyped", "beartype", "contextmanager", "split_rngs"]),
+    }
+)
+"""Last names of functions of the packages below that wrap what they are given and call it only when they are called."""
+_WRAPPING_PACKAGES = frozenset(
+    {
+        *("jax", "functools", "dataclasses", "typing", "typing_extensions", "abc", "contextlib"),
+        *("equinox", "flax", "haiku", "jaxtyping", "beartype"),
+    }
+)
+_WRAPPERS_HERE = frozenset({"property", "staticmethod", "classmethod"})
+
+_REMEMBERING = frozenset({"lru_cache", "cache", "cached_property", "singledispatch"})
+
+_JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap", "value_and_grad", "grad"})
+_JITS |= {"filter_value_and_grad", "filter_grad", "shard_map"}
+
+BASES = frozenset(
+    {
+        *(
+            "object",
+            "Exception",
+            "ValueError",
+            "RuntimeError",
+            "TypeError",
+            "dict",
+            "list",
+            "tuple",
+        ),
+        *("typing.NamedTuple", "typing.Protocol", "typing.Generic", "typing.TypedDict", "abc.ABC"),
+        *("enum.Enum", "enum.IntEnum", "enum.Flag", "enum.IntFlag", "enum.StrEnum"),
+        *("equinox.Module", "flax.linen.Module", "flax.nnx.Module", "flax.nnx.Object"),
+        *("flax.nnx.Param", "flax.nnx.Variable", "flax.struct.PyTreeNode", "haiku.Module"),
+    }
+)
+"""Classes that take note of no class that is derived from them, but for what JAX must know."""
+
+RULES = frozenset(
+    {"defjvp", "defjvps", "defvjp", "def_vmap", "def_partition", "def_abstract_eval", "def_impl"}
+)
+"""Methods that give a custom function its rules, and change nothing else."""
+
+_PROCESSES = "starts a process"
+FILES = "writes files"
+_NETWORK = "uses the network"
+_WORK_PREFIXES = {
+    "subprocess.": _PROCESSES,
+    "multiprocessing.": _PROCESSES,
+    "shutil.": FILES,
+    "urllib.": _NETWORK,
+    "requests.": _NETWORK,
+    "httpx.": _NETWORK,
+    "http.": _NETWORK,
+    "socket.": _NETWORK,
+    "ftplib.": _NETWORK,
+    "smtplib.": _NETWORK,
+    "wandb.": _NETWORK,
+    "mlflow.": _NETWORK,
+    "huggingface_hub.": _NETWORK,
+    "jax.distributed.": _NETWORK,
+    "jax.profiler.": FILES,
+    "matplotlib.": "draws plots",
+    "unittest.": "runs tests",
+    "pytest.": "runs tests",
+    "doctest.": "runs tests",
+}
+_NOT_WORK = ("unittest.mock", "pytest.mark", "pytest.fixture", "urllib.parse", "matplotlib.use")
+_WORK = {
+    **dict.fromkeys(("os.system", "os.popen", "os.fork", "os.kill", "os.startfile"), _PROCESSES),
+    **{
+        f"os.{name}": FILES
+        for name in (
+            *("chmod", "link", "makedirs", "mkdir", "mkfifo", "remove", "removedirs", "rename"),
+            *("replace", "rmdir", "symlink", "truncate", "unlink", "utime", "write"),
+        )
+    },
+    **dict.fromkeys(
+        (
+            *("numpy.save", "numpy.savez", "numpy.savez_compressed", "numpy.savetxt"),
+            *("jax.numpy.save", "jax.numpy.savez", "pickle.dump", "json.dump"),
+        ),
+        FILES,
+    ),
+    "time.sleep": "waits",
+    **dict.fromkeys(("os._exit", "os.abort"), "ends the process"),
+    **dict.fromkeys(
+        ("absl.app.run", "fire.Fire", "tyro.cli", "typer.run", "hydra.main", "uvicorn.run"),
+        "runs the program",
+    ),
+}
+_WORK_METHODS = {
+    **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "touch", "mkdir"), FILES),
+    **dict.fromkeys(("savefig", "save_checkpoint"), FILES),
+}
+_PROGRESS = frozenset({"tqdm", "trange", "notebook_tqdm"})
+
+
+def is_pure(name: str) -> bool:
+    """Whether a function, by its full name, changes nothing and gives the same for the same arguments."""
+    if name.startswith(_IMPURE):
+        return False
+    return name in _PURE_NAMES or name.startswith(_PURE)
+
+
+def is_wrapper(name: str) -> bool:
+    """Whether a function, by its full name, only wraps what it is given."""
+    first, _, rest = name.partition(".")
+    if name in _WRAPPERS_HERE:
+        return True
+    return first in _WRAPPING_PACKAGES and rest.rpartition(".")[2] in _WRAPPERS
+
+
+def remembers(name: str) -> bool:
+    """Whether what this function gives remembers what it was called with."""
+    return name.rpartition(".")[2] in _REMEMBERING
+
+
+def is_jit(name: str) -> bool:
+    """Whether what this function gives compiles when it is called."""
+    return is_wrapper(name) and name.rpartition(".")[2] in _JITS
+
+
+def work(name: str) -> str:
+    """Why a function, by its full name, is not to be called because somebody looks; empty if it may be."""
+    if name.startswith(_NOT_WORK):
+        return ""
+    if name in _WORK:
+        return _WORK[name]
+    for prefix, reason in _WORK_PREFIXES.items():
+        if name.startswith(prefix):
+            return reason
+    return _WORK_METHODS.get(name.rpartition(".")[2], "") if "." in name else ""
+
+
+def is_progress(name: str) -> bool:
+    """Whether a function shows how far a long loop is."""
+    return name.rpartition(".")[2] in _PROGRESS

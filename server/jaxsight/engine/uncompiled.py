@@ -1,0 +1,53 @@
+"""Functions that have example inputs and were not compiled, each with its reason in a clause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxsight.engine import failures
+from jaxsight.engine.compiling import Result
+from jaxsight.engine.inert import clause, visible
+from jaxsight.engine.text import Range
+from jaxsight.engine.views import View
+from jaxsight.tracer.protocol import Traced
+from jaxsight.workers.compilers import Trouble
+
+_LONGEST = 200
+"""Characters of a reason: XLA quotes HLO in some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncompiled:
+    """One function; `range` is its name."""
+
+    function: str
+    range: Range
+    target: str
+    """As hints write it: `h100`."""
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """``f` is not compiled for h100: it spans 8 devices…``"""
+        name = visible(self.function)
+        return f"`{name}` is not compiled for {self.target}: {self.reason}"
+
+    @staticmethod
+    def of(view: View, result: Result | None, target: str) -> Uncompiled | None:
+        """`None` where it was compiled, or nobody asked for that.
+
+        Args:
+            result: what came of compiling it; `None` where that was not asked for.
+            target: the target that is in use.
+        """
+        if not isinstance(view.answer.reply, Traced):
+            found = next(failures.reported(view), None)
+            if found is None:
+                return None  # a doctest that was not written as example inputs
+            reason = f"it cannot be traced ({found.code}, line {found.range.start.line + 1})"
+        elif result is not None and isinstance(result.outcome, Trouble):
+            target, reason = result.target.short, result.outcome.message
+        else:
+            return None
+        reason = clause(reason.strip().split("\n\n")[0], _LONGEST).rstrip(".")
+        return Uncompiled(view.subject.name, view.name_range, target, reason)

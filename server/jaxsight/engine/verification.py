@@ -1,0 +1,279 @@
+"""`check --verify-import`: whether each function's program is that of the imported module, and which statement it is due to.
+
+The file is imported whole in a process of its own, and its functions are traced there with the same example inputs. Where
+a program differs from the slice's, more and more of the statements that the slice left out are run beside it, until the
+program is that of the import: the statement that made it so is the cause. User code may be random: what differs from one
+import to the next is not compared.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.inert import clause
+from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.questions import Question
+from jaxsight.engine.shift import common_prefix
+from jaxsight.engine.text import Position, Range
+from jaxsight.engine.views import View
+from jaxsight.findings.catalogue import CODES
+from jaxsight.tracer.protocol import CONSTANT, Failed, Failure, Import, Imported, Made
+from jaxsight.workers.importing import line_of
+from jaxsight.workers.outcomes import Death, Died, Reason, signal_name, size
+
+DIFFERS = "JX912"
+UNVERIFIED = "JX913"
+
+_IMPORTS = 3
+"""Imports that must agree before a difference counts."""
+_RUNS = 64
+"""Processes that look for the causes of one file's differences, at most."""
+_LONGEST = 60
+"""Characters of a message or of a part of a jaxpr in a finding."""
+_BEFORE = 24
+"""Characters of them that are shown before the first difference."""
+
+Lines = tuple[tuple[int, int], ...]
+Run = Callable[[Import], Awaitable[Imported | Failed | Died]]
+"""Imports a file in a process of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sliced:
+    """A function's answer, its question as the text stands, and the program that it is (`protocol.PROGRAM`).
+
+    `program` is `None` where the function cannot be traced.
+    """
+
+    view: View
+    question: Question
+    program: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of one file. `functions` counts those whose program is that of the import."""
+
+    findings: tuple[Finding, ...] = ()
+    functions: int = 0
+
+
+class Verification:
+    """One file, imported as often as it takes."""
+
+    def __init__(
+        self, module: Module, functions: Sequence[Sliced], run: Run, deadline: float
+    ) -> None:
+        """`functions` are those to compare, one at least; `deadline` is in seconds, for each import."""
+        self._module = module
+        self._functions = functions
+        self._run = run
+        traces = [each.question.trace for each in functions]
+        self._request = Import(
+            0,
+            traces[0].file,
+            traces[0].module,
+            traces[0].root,
+            tuple(replace(each, id=number, chunks=()) for number, each in enumerate(traces)),
+            deadline=deadline,
+        )
+        self._causes: list[int] = []
+        """Chunks that were found to make a difference, by number."""
+        self._runs = _RUNS
+
+    async def verified(self) -> Verified:
+        """Import the file, compare, and look for the cause of each difference."""
+        imported = await self._run(self._request)
+        if not isinstance(imported, Imported):
+            return Verified((self._not_imported(imported),))
+        different = [
+            number
+            for number, each in enumerate(self._functions)
+            if each.program != _program(imported.functions[number])
+        ]
+        if not different:
+            return Verified((), len(self._functions))
+        replies = [imported, *[await self._run(self._request) for _ in range(_IMPORTS - 1)]]
+        findings = []
+        for number in different:
+            made = [_made(reply, number) for reply in replies]
+            if len({_program(each) for each in made if each is not None}) > 1 or None in made:
+                findings.append(self._random(number))
+            else:
+                findings.append(await self._difference(number, imported.functions[number]))
+        return Verified(tuple(findings), len(self._functions) - len(different))
+
+    async def _difference(self, number: int, there: Made) -> Finding:
+        """The finding about a function whose program is another one, at the statement that makes it so."""
+        here = self._functions[number]
+        cause = await self._cause(number, _program(there))
+        name = f"`{here.view.subject.name}`"
+        caveats = here.view.caveats
+        if cause is None:
+            range = here.view.name_range
+            lines = [f"{name} traces to a different program when the module is imported"]
+        else:
+            range = self._line_range(cause.first_line)
+            cut_short = self._module.number_of(cause) in self._kept(here)
+            how = "running this statement in full" if cut_short else "this statement"
+            help = await self._remedy(number, cause, _program(there))
+            lines = [f"{name} was traced without {how}, which changes it", f"help: {help}"]
+        lines.append(f"note: {_contrast(here.program, there)}")
+        # What the answer names is no silent error.
+        severity = Severity.WARNING if caveats else Severity.ERROR
+        return _finding(DIFFERS, severity, range, "\n".join(lines))
+
+    async def _cause(self, number: int, wanted: str | None) -> ModuleChunk | None:
+        """The statement that gives the wanted program when it is added to the slice and to what was left out above it."""
+        here = self._functions[number]
+        chunks = self._module.chunks
+        kept = self._kept(here)
+        left = [index for index in range(len(chunks)) if index not in kept]
+        known: dict[int, bool] = {}
+
+        async def gives(count: int) -> bool:
+            if count not in known:
+                running = kept.union(left[:count])
+                known[count] = await self._program_of(number, running) == wanted
+            return known[count]
+
+        if await gives(0):
+            # The slice's statements give it: the tracer did not run them to their ends, and says which.
+            named = self._named(here)
+            return named[0] if len(named) == 1 else None
+        for cause in self._causes:
+            at = left.index(cause) if cause in left else None
+            if at is not None and await gives(at + 1) and not await gives(at):
+                return chunks[cause]
+        if not await gives(len(left)):
+            return None
+        low, high = 0, len(left)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if await gives(middle):
+                high = middle
+            else:
+                low = middle
+        self._causes.append(left[high - 1])
+        return chunks[left[high - 1]]
+
+    async def _remedy(self, number: int, cause: ModuleChunk, wanted: str | None) -> str:
+        """What has the cause of a difference run: definitions that it needs come with it, other work does not."""
+        here = self._functions[number]
+        own = self._module.number_of(cause)
+        work = {self._module.number_of(chunk) for chunk in self._named(here)} - {own}
+        above = set(range(own + 1))
+        if (
+            not work & above
+            or await self._program_of(number, self._kept(here) | (above - work)) == wanted
+        ):
+            return "mark it `# jaxsight: always` to run it"
+        return "mark it, and the statements above that it needs, `# jaxsight: always`"
+
+    def _named(self, function: Sliced) -> list[ModuleChunk]:
+        """The chunks that a function's caveats name, in order."""
+        places = (each.range.start for each in function.view.caveats)
+        found = (self._module.chunk_at(place) for place in places)
+        return list(dict.fromkeys(chunk for chunk in found if chunk is not None))
+
+    def _kept(self, function: Sliced) -> set[int]:
+        """The chunks of a function's slice, by number."""
+        return {self._module.number_of(member) for member in function.question.slice.members}
+
+    async def _program_of(self, number: int, running: set[int]) -> str | None:
+        """A function's program when only some chunks run; `""`, which no program is, where they fail."""
+        if self._runs <= 0:
+            return ""
+        self._runs -= 1
+        chunks = self._module.chunks
+        lines = tuple(
+            (chunks[index].first_line + 1, chunks[index].last_line + 1) for index in sorted(running)
+        )
+        function = self._request.functions[number]
+        reply = await self._run(replace(self._request, functions=(function,), lines=lines))
+        made = _made(reply, 0)
+        return "" if made is None else _program(made)
+
+    def _random(self, number: int) -> Finding:
+        view = self._functions[number].view
+        message = f"`{view.subject.name}` differs from one import of the module to the next"
+        return _finding(UNVERIFIED, Severity.INFORMATION, view.name_range, message)
+
+    def _not_imported(self, reply: Failed | Died) -> Finding:
+        """The finding about an import that gave no module, at the line that it was at."""
+        line: int | None
+        if isinstance(reply, Failed):
+            line = next(
+                (each.line for each in reply.failure.frames if self._is_own(each.file)), None
+            )
+            what = f"raised {_raised(reply.failure)}"
+        else:
+            line = line_of(reply.death, self._request.file)
+            what = _ended(reply.death)
+        own = self._functions[0].view.name_range
+        range = own if line is None else self._line_range(line - 1)
+        return _finding(UNVERIFIED, Severity.INFORMATION, range, f"importing the module {what}")
+
+    def _is_own(self, file: str) -> bool:
+        return os.path.realpath(file) == os.path.realpath(self._request.file)
+
+    def _line_range(self, line: int) -> Range:
+        text = self._module.line(line)
+        indent = len(text) - len(text.lstrip())
+        return Range(Position(line, indent), Position(line, max(len(text.rstrip()), indent)))
+
+
+def _finding(code: str, severity: Severity, range: Range, message: str) -> Finding:
+    return Finding(code, severity, range, message, CODES[code].url)
+
+
+def _made(reply: Imported | Failed | Died, number: int) -> Made | None:
+    return reply.functions[number] if isinstance(reply, Imported) else None
+
+
+def _program(made: Made | None) -> str | None:
+    return made.program if made is not None and made.failure is None else None
+
+
+def _raised(failure: Failure) -> str:
+    name = failure.type.rpartition(".")[2]
+    return clause(f"{name}: {failure.message}" if failure.message else name, _LONGEST)
+
+
+def _ended(death: Death) -> str:
+    match death.reason:
+        case Reason.TIMEOUT:
+            return f"took longer than {death.limit:g} s"
+        case Reason.MEMORY:
+            return f"used {size(death.used)} of memory, limit {size(death.limit)}"
+        case Reason.PROCESSES:
+            return f"started {death.used:g} processes, limit {death.limit:g}"
+        case Reason.CRASHED:
+            return f"crashed the process ({signal_name(death.signal)})"
+        case _:
+            return f"ended the process with exit status {death.code}"
+
+
+def _contrast(here: str | None, there: Made) -> str:
+    """Both programs where they first differ, in a line."""
+    if there.failure is not None:
+        return f"when imported, it raises {_raised(there.failure)}"
+    if here is None:
+        return "its trace fails, but not when the module is imported"
+    traced, imported = here.split("\n"), there.program.split("\n")
+    differing = (pair for pair in zip(traced, imported, strict=False) if pair[0] != pair[1])
+    pair = next(differing, ("", ""))
+    if any(each.startswith(CONSTANT) for each in pair):
+        return "an array that it captures has other values"
+    start = common_prefix(*pair)
+    before, after = (_excerpt(each, start) for each in pair)
+    return f"`{after}` when imported, `{before}` when traced"
+
+
+def _excerpt(line: str, start: int) -> str:
+    """A part of a line of a jaxpr around its column `start`."""
+    begin = max(0, start - _BEFORE)
+    return ("…" if begin else "") + clause(line[begin:], _LONGEST)
