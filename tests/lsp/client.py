@@ -14,7 +14,7 @@ from jaxsight.lsp.server import serve
 from jaxsight.lsp.service import Engine, Service
 
 CLIENTS = Path(__file__).parent / "clients"
-PATIENCE = 20
+PATIENCE = 120
 """Seconds after which a test gives up."""
 
 Answer = Callable[[Any], Any]
@@ -124,7 +124,11 @@ class Client:
             if "id" in message:
                 self.requests.append((method, params))
                 answer = self.answers.get(method)
-                self.post({"id": message["id"], "result": answer(params) if answer else None})
+                try:
+                    reply = {"result": answer(params) if answer else None}
+                except ResponseError as refusal:
+                    reply = {"error": {"code": refusal.code, "message": str(refusal)}}
+                self.post({"id": message["id"], **reply})
             else:
                 self.notifications.append((method, params))
             self._news.notify_all()

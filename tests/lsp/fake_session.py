@@ -23,7 +23,7 @@ from jaxsight.engine.answers import (
     Severity,
     Shown,
 )
-from jaxsight.engine.events import Event
+from jaxsight.engine.events import Consent, Event
 from jaxsight.engine.panel import Panel
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.tracer.protocol import Sourcerize
@@ -35,7 +35,7 @@ SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 class Configured:
     roots: tuple[str, ...]
     editor: Mapping[str, object]
-    trusted: bool
+    trusted: bool | None
     python: Mapping[str, str]
     by_root: Mapping[str, Mapping[str, object]]
 
@@ -48,6 +48,8 @@ class FakeSession:
     targets: list[str] = field(default_factory=list)
     changed_files: list[str] = field(default_factory=list)
     chosen: dict[tuple[str, str], str] = field(default_factory=dict)
+    decided: list[tuple[Consent, str | None]] = field(default_factory=list)
+    asked_again: list[str | None] = field(default_factory=list)
     restarted: list[str | None] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     slow: asyncio.Event | None = None
@@ -63,7 +65,7 @@ class FakeSession:
         roots: Sequence[str],
         editor: Mapping[str, object],
         *,
-        trusted: bool,
+        trusted: bool | None,
         editor_python: Mapping[str, str],
         editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> None:
@@ -177,6 +179,13 @@ class FakeSession:
         if name == "nowhere":
             raise LookupError("there is no target 'nowhere'")
         self.targets.append(name)
+
+    async def decide(self, consent: Consent, answer: str | None) -> None:
+        self.decided.append((consent, answer))
+
+    def ask_again(self, folder: str | None = None) -> bool:
+        self.asked_again.append(folder)
+        return folder != "nothing"
 
     def choose_set(self, path: str, function: str, name: str) -> None:
         self.chosen[path, function] = name

@@ -75,6 +75,28 @@ def test_a_file_that_was_cut_off_is_replaced(file: Path) -> None:
     assert file.read_bytes() == whole
 
 
+def test_a_file_with_a_flipped_bit_is_replaced(file: Path) -> None:
+    run(file)
+    whole = file.read_bytes()
+    middle = len(whole) // 2
+    file.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    assert int(run(file)[0]) > 0
+    assert file.read_bytes() == whole
+
+
+def test_a_file_that_others_can_write_is_replaced(file: Path) -> None:
+    run(file)
+    file.chmod(0o666)
+    assert int(run(file)[0]) > 0
+    assert run(file)[0] == "0"
+
+
+def test_a_file_in_a_folder_that_others_can_write_is_not_run(file: Path) -> None:
+    run(file)
+    file.parent.chmod(0o777)
+    assert int(run(file)[0]) > 0
+
+
 def test_nothing_is_written_where_python_is_told_not_to(file: Path) -> None:
     run(file, dont_write=True)
     assert not file.exists()

@@ -363,7 +363,7 @@ async def test_what_user_code_prints_is_logged_with_its_file(
         logs = [p["message"] for m, p in client.notifications if m == "window/logMessage"]
         return [line for line in logs if "hello from the trace" in line]
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not said():
             await client.heard("window/logMessage")
             await client.settled()
@@ -409,7 +409,7 @@ async def test_untrusted_code_runs_only_after_it_is_trusted(tmp_path: Path) -> N
     mark = tmp_path / "ran"
     uri = (tmp_path / "f.py").as_uri()
     text = (
-        f"MARK = open({str(mark)!r}, 'w')\n"
+        f"MARK = open({str(mark)!r}, 'w')  # jaxsight: always\n"
         'def f(x):\n    """\n    Example inputs:\n        x: f32[8]\n    """\n    MARK.close()\n    return x\n'
     )
     async with editor("vscode_139", tmp_path, trusted=False) as client:

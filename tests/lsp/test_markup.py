@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.lsp.markup import plain
+from jaxsight.engine.markdown import plain
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,7 @@ from jaxsight.lsp.markup import plain
             "{ lambda ; a:f32[8]. let\n    b:f32[8] = *c* in (b,) }",
         ),
         ("f32\\[8\\]", "f32[8]"),
+        ("\\*\\*a\\*\\* \\[x\\](command:y) \\`", "**a** [x](command:y) `"),
     ],
 )
 def test_markup_goes_and_words_stay(markdown: str, text: str) -> None:

@@ -23,6 +23,7 @@ NAMES = st.text(
         ("file:///a+b%25.py", "/a+b%.py"),
         ("file://localhost/x.py", "/x.py"),
         ("untitled:Untitled-1", None),
+        ("file://[::1/x.py", None),
         ("git:/home/user/x.py?%7B%7D", None),
         ("file:///home/user/.virtual_documents/sub/nb.ipynb", "/home/user/sub/nb.ipynb"),
         ("file:///home/user/.virtual_documents", "/home/user"),
@@ -47,6 +48,11 @@ def test_windows_uris_name_paths_with_one_spelling_of_the_drive(uri: str, path: 
 def test_windows_paths_become_uris() -> None:
     assert uri_of("C:\\a b\\x.py", windows=True) == "file:///c:/a%20b/x.py"
     assert uri_of("\\\\server\\share\\x.py", windows=True) == "file://server/share/x.py"
+
+
+def test_what_is_no_character_has_a_uri_too() -> None:
+    assert uri_of("/a\ud800.py", windows=False) == "file:///a%ED%A0%80.py"
+    assert Made("/\ud800.py", "f", "jaxpr").uri(windows=False).endswith("/f.jaxpr")
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4))

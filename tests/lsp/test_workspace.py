@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxsight.engine.events import Consent
 from tests.lsp.client import Client, recorded
 from tests.lsp.fake_session import FakeSession
 
@@ -22,7 +23,7 @@ async def test_settings_are_known_before_the_client_is_answered(
     first = session.configured[0]
     assert first.roots == (ROOT,)
     assert first.editor == {"python": "/usr/bin/python3"}
-    assert first.trusted is True
+    assert first.trusted is None
 
 
 async def test_options_without_a_section_are_settings(client: Client, session: FakeSession) -> None:
@@ -144,6 +145,34 @@ async def test_untrusted_workspace_stays_so_until_it_is_trusted(
     client.notify("jaxsight/trust", {"trusted": True})
     await client.settled()
     assert session.configured[-1].trusted is True
+
+
+async def test_questions_to_the_user_are_put_to_the_client_and_answers_told(
+    client: Client, session: FakeSession
+) -> None:
+    consent = Consent("/work", "", "Run it?", ("Trust this folder", "No"))
+    await client.initialize(recorded("helix_25.01.1")["initialize"])
+    for answer in ({"title": "No"}, None):
+        client.answers["window/showMessageRequest"] = lambda params, answer=answer: answer
+        session.events.put_nowait(consent)
+        await client.heard("window/showMessageRequest", len(session.decided) + 1)
+        await client.settled()
+    asked = {"type": 2, "message": "Run it?"}
+    asked["actions"] = [{"title": "Trust this folder"}, {"title": "No"}]
+    assert await client.heard("window/showMessageRequest") == [asked, asked]
+    assert session.decided == [(consent, "No"), (consent, None)]
+
+
+async def test_the_command_asks_again_and_decides_nothing(
+    client: Client, session: FakeSession
+) -> None:
+    await client.initialize(recorded("helix_25.01.1")["initialize"])
+    for arguments in ([], ["/work"], ["nothing"]):
+        command = {"command": "jaxsight.trust", "arguments": arguments}
+        assert await client.request("workspace/executeCommand", command) is None
+    assert session.asked_again == [None, "/work", "nothing"]
+    assert session.decided == []
+    assert len(await client.heard("window/showMessage")) == 1
 
 
 async def test_folders_come_and_go(client: Client, session: FakeSession) -> None:

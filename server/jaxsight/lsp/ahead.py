@@ -9,6 +9,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from jaxsight.engine.projects import Projects
+from jaxsight.engine.trust import Trust
 from jaxsight.lsp.bytecode import file_for, kept
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 class EngineAhead:
     """See the module's docstring."""
 
-    def __init__(self, configuration: Configuration) -> None:
-        self._projects = Projects()
+    def __init__(self, configuration: Configuration, trust: str = "") -> None:
+        """`trust`: the policy that the server was started with, if any."""
+        self._projects = Projects(Trust.of_user(trust))
         self._session: Session | None = None
         configuration.apply(self._projects)
         self._projects.start_ahead()

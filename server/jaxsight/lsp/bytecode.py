@@ -2,8 +2,11 @@
 
 For every class that they decorate they write scripts and compile them, again in every process: half of the import of `lsprotocol.types`,
 which has some 550 classes, and half of the import of our own modules; 150 ms of an editor's start in all. The compiled scripts lie where
-this module's own bytecode lies, under the same rules, and are found by a digest of their text: what is kept can be missing, never
-wrong. Where the libraries work otherwise one day, nothing is kept.
+this module's own bytecode lies, and are found by a digest of their text: what is kept can be missing, never wrong. Where the libraries
+work otherwise one day, nothing is kept.
+
+Bytecode runs, so more is asked of the file than Python asks of its own (`jaxsight.private`): it begins with a digest of what it
+holds, and nobody but the user and root could have written it. Wherever that does not hold, the scripts are compiled.
 """
 
 from __future__ import annotations
@@ -12,12 +15,16 @@ import contextlib
 import hashlib
 import importlib.util
 import marshal
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
+
+from jaxsight import private
+
+_KIND = f"bytecode {importlib.util.MAGIC_NUMBER.hex()}"
+_LIMIT = 64 * 1024 * 1024
 
 
 @contextlib.contextmanager
@@ -61,21 +68,13 @@ def file_for(imported: str) -> Path:
 
 
 def _load(file: Path) -> dict[bytes, CodeType]:
-    magic = importlib.util.MAGIC_NUMBER
+    content = private.load(file, _KIND, _LIMIT)
     try:
-        data = file.read_bytes()
-        return marshal.loads(data[len(magic) :]) if data.startswith(magic) else {}
-    except (OSError, ValueError, EOFError, TypeError):
-        return {}  # not there yet, or cut off
+        return marshal.loads(content) if content is not None else {}
+    except (ValueError, EOFError, TypeError):
+        return {}  # of another version of `marshal`
 
 
 def _store(file: Path, codes: dict[bytes, CodeType]) -> None:
-    """Write it whole or not at all; another server may do the same just now."""
-    part = file.with_name(f"{file.name}.{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(importlib.util.MAGIC_NUMBER + marshal.dumps(codes))
-        part.replace(file)
-    except OSError:
-        with contextlib.suppress(OSError):  # a folder that is not ours: starts stay slow
-            part.unlink()
+    """Keep it as Python keeps its own, for all who may read this module."""
+    private.store(file, _KIND, marshal.dumps(codes), mode=0o644)

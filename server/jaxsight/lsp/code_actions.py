@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from jaxsight.engine.answers import Action
+from jaxsight.engine.inert import one_line
 from jaxsight.lsp.convert import text_edit
 from jaxsight.lsp.diagnostics import diagnostic
 from jaxsight.lsp.documents import View
@@ -64,9 +65,7 @@ async def resolve(server: JaxsightServer, action: types.CodeAction) -> types.Cod
     try:
         edits = await server.session.resolve(view.path, pending)
     except LookupError as error:
-        server.window_show_message(
-            types.ShowMessageParams(type=types.MessageType.Warning, message=str(error))
-        )
+        server.tell_person(types.MessageType.Warning, str(error))
         return action
     view = server.documents.view(uri)
     if view is not None and view.document.version == version:
@@ -84,7 +83,8 @@ def _asked_for(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> 
 
 
 def _action(server: JaxsightServer, view: View, action: Action) -> types.CodeAction:
-    made = types.CodeAction(title=action.title, kind=action.kind)
+    title = one_line(action.title)
+    made = types.CodeAction(title=title, kind=action.kind)
     if action.finding is not None:
         made.diagnostics = [diagnostic(server, view, action.finding, {})]
         made.is_preferred = action.preferred
@@ -92,9 +92,7 @@ def _action(server: JaxsightServer, view: View, action: Action) -> types.CodeAct
         made.data = {"uri": view.uri, "pending": action.pending}
     elif action.command:
         arguments = list(action.arguments)
-        made.command = types.Command(
-            title=action.title, command=action.command, arguments=arguments
-        )
+        made.command = types.Command(title=title, command=action.command, arguments=arguments)
     else:
         edits = [text_edit(view, edit) for edit in action.edits]
         made.edit = _workspace_edit(server, view, edits)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from jaxsight.lsp.convert import notice
+
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer
 
@@ -26,7 +28,7 @@ async def lenses(
         types.CodeLens(
             range=view.to_range(lens.range),
             command=types.Command(
-                title=lens.title, command=lens.command, arguments=list(lens.arguments)
+                title=notice(lens.title), command=lens.command, arguments=list(lens.arguments)
             ),
         )
         for lens in found

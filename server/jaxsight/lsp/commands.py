@@ -5,27 +5,34 @@ A file is given as its path or its URI. A command that cannot do what it should 
 
 from __future__ import annotations
 
+import logging
 import sys
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight import __version__
 from jaxsight.compiler.environments import ready
+from jaxsight.engine.trust.decisions import COMMAND
+from jaxsight.lsp.convert import notice
+from jaxsight.lsp.text_documents import readable
 from jaxsight.lsp.uris import KINDS, VIEW, Made
 from jaxsight.tracer.protocol import STYLES, TRANSFORMS
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer
 
+log = logging.getLogger(__name__)
+
 RESTART = "jaxsight.restart"
 CHOOSE_SET = "jaxsight.chooseSet"
 CHOOSE_TARGET = "jaxsight.chooseTarget"
 SHOW = "jaxsight.show"
 INFO = "jaxsight.info"
+TRUST = COMMAND
 
 _FIRST_SET = "the first one"
 """What the set without a name is called when a person is asked."""
@@ -73,25 +80,26 @@ async def choose_target(server: JaxsightServer, arguments: tuple[object, ...]) -
 
 async def _asked_target(server: JaxsightServer) -> str | None:
     """The target that a person picks of those that are ready here."""
+    titles = {notice(name): name for name in await to_thread(ready)}
     answer = await server.window_show_message_request_async(
         types.ShowMessageRequestParams(
             type=types.MessageType.Info,
             message="Show kernels for which target?",
-            actions=[types.MessageActionItem(title=name) for name in await to_thread(ready)],
+            actions=[types.MessageActionItem(title=title) for title in titles],
         )
     )
-    return answer.title if answer is not None else None
+    return titles.get(answer.title) if answer is not None else None
 
 
 async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str | None:
     """The set that a person picks; `None` when there is nothing to pick or they pick nothing."""
     if len(sets) < 2:
         return None
-    titles = {name or _FIRST_SET: name for name in sets}
+    titles = {notice(name) or _FIRST_SET: name for name in sets}
     answer = await server.window_show_message_request_async(
         types.ShowMessageRequestParams(
             type=types.MessageType.Info,
-            message=f"Trace {function} with which example inputs?",
+            message=notice(f"Trace {function} with which example inputs?"),
             actions=[types.MessageActionItem(title=title) for title in titles],
         )
     )
@@ -118,14 +126,33 @@ async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[st
                 f"{SHOW} takes a file, a function, one of {', '.join(KINDS)}, for source one of {', '.join(TRANSFORMS)}, and for a view an interpreter"
             )
     made = Made(_path(server, file), function, kind, transform)
-    shown = await server.session.show(made.path, function, made.what)
+    shown = readable(await server.session.show(made.path, function, made.what), kind)
     uri = made.uri()
     if server.client.shows_documents:
         shows_made = server.client.asks_content or server.client.knows_us
         place = uri if shows_made else await server.contents.put_in_file(made, shown.text)
         params = types.ShowDocumentParams(uri=place, take_focus=True)
-        await server.window_show_document_async(params)
+        try:
+            await server.window_show_document_async(params)
+        except JsonRpcException as error:
+            log.warning("the client did not show %s: %s", place, error)
     return {"uri": uri, "text": shown.text}
+
+
+async def trust(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
+    """`jaxsight.trust [FOLDER]`: ask again for what waits for a decision, of one folder or of all.
+
+    The command itself decides nothing: a link in a text may run it. It does not wait for the answer.
+    """
+    match arguments:
+        case ():
+            waits = server.session.ask_again()
+        case (str(folder),):
+            waits = server.session.ask_again(_path(server, folder))
+        case _:
+            raise JsonRpcInvalidParams(f"{TRUST} takes a folder or nothing")
+    if not waits:
+        server.tell_person(types.MessageType.Info, "nothing waits for your decision")
 
 
 async def info(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
@@ -154,6 +181,7 @@ _COMMANDS: dict[str, Command] = {
     CHOOSE_SET: choose_set,
     CHOOSE_TARGET: choose_target,
     SHOW: show,
+    TRUST: trust,
     INFO: info,
 }
 
@@ -169,8 +197,7 @@ def _handler(server: JaxsightServer, command: Command) -> Callable[..., Awaitabl
         try:
             return await command(server, arguments)
         except LookupError as error:
-            params = types.ShowMessageParams(type=types.MessageType.Warning, message=str(error))
-            server.window_show_message(params)
+            server.tell_person(types.MessageType.Warning, str(error))
             return None
 
     return run

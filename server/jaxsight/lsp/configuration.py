@@ -29,7 +29,9 @@ class Configuration:
     def __init__(self, initialize: Mapping[str, Any]) -> None:
         """Take in the parameters of `initialize`, as JSON has them."""
         options = _mapping(initialize.get("initializationOptions"))
-        self.trusted = options.get("trusted") is not False
+        trusted = options.get("trusted")
+        self.trusted: bool | None = trusted if isinstance(trusted, bool) else None
+        """What the client says of its workspace, if anything; what that means the engine knows."""
         self.interpreters: dict[str, str] = {}
         """By folder, as the client's own chooser of interpreters has it."""
         self.roots: list[str] = _roots(initialize)

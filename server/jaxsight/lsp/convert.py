@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from lsprotocol import types
 
 from jaxsight.engine.answers import Completion, Hint, Severity
+from jaxsight.engine.inert import one_line, visible
+from jaxsight.engine.markdown import plain
 from jaxsight.engine.text import Edit
 from jaxsight.lsp.documents import View
-from jaxsight.lsp.markup import plain
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -15,6 +18,9 @@ SEVERITIES = {
     Severity.INFORMATION: types.DiagnosticSeverity.Information,
     Severity.HINT: types.DiagnosticSeverity.Hint,
 }
+
+_LINK = re.compile(r"\](?=\(\s*[a-z][\w+.-]*:)", re.IGNORECASE)
+_ICON = re.compile(r"\$\(")
 
 _COMPLETION_KINDS = {
     "argument": types.CompletionItemKind.Variable,
@@ -25,10 +31,18 @@ _COMPLETION_KINDS = {
 
 
 def markup(text: str, *, markdown: bool) -> types.MarkupContent:
-    """Text for people, in the form that the client shows."""
+    """The engine's Markdown, in the form that the client shows."""
     if markdown:
-        return types.MarkupContent(kind=types.MarkupKind.Markdown, value=text)
-    return types.MarkupContent(kind=types.MarkupKind.PlainText, value=plain(text))
+        return types.MarkupContent(kind=types.MarkupKind.Markdown, value=visible(text))
+    return types.MarkupContent(kind=types.MarkupKind.PlainText, value=visible(plain(text)))
+
+
+def notice(text: str) -> str:
+    """Words for a message, a lens, a progress bar or a log: on one line.
+
+    VS Code runs the commands of links in its messages and draws `$(icon)` in lenses, so neither is left.
+    """
+    return _ICON.sub("$ (", _LINK.sub("] ", one_line(text)))
 
 
 def text_edit(view: View, edit: Edit) -> types.TextEdit:
@@ -40,7 +54,7 @@ def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
     """A hint without its tooltip."""
     return types.InlayHint(
         position=view.to_position(hint.range.end),
-        label=hint.label,
+        label=one_line(hint.label),
         kind=types.InlayHintKind.Type,
         padding_left=not hint.label.startswith(":"),
     )
@@ -51,9 +65,9 @@ def completion_item(
 ) -> types.CompletionItem:
     """A proposal that keeps its place in the engine's order."""
     return types.CompletionItem(
-        label=completion.label,
+        label=one_line(completion.label),
         kind=_COMPLETION_KINDS.get(completion.kind, types.CompletionItemKind.Value),
-        detail=completion.detail or None,
+        detail=one_line(completion.detail) or None,
         documentation=markup(completion.documentation, markdown=markdown)
         if completion.documentation
         else None,

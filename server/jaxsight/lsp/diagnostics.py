@@ -9,13 +9,14 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from jaxsight import reading
 from jaxsight.engine.answers import Finding, Place
+from jaxsight.engine.inert import one_line, visible
 from jaxsight.lsp.convert import SEVERITIES
 from jaxsight.lsp.documents import Document, View
 from jaxsight.lsp.uris import uri_of
@@ -113,9 +114,9 @@ async def _elsewhere(server: JaxsightServer, findings: Iterable[Finding]) -> dic
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        log.info("a finding speaks of %s, which cannot be read: %s", path, error)
+        return reading.text(path, strict=False)
+    except reading.UnreadableError as error:
+        log.info("of a finding: %s", error)
         return ""
 
 
@@ -129,7 +130,7 @@ def diagnostic(
         related = [_related(server, place, elsewhere) for place in finding.related]
     return types.Diagnostic(
         range=view.to_range(finding.range),
-        message=finding.message + (_STALE if finding.stale else ""),
+        message=visible(finding.message) + (_STALE if finding.stale else ""),
         severity=SEVERITIES[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(href=finding.url)
@@ -148,7 +149,7 @@ def _related(
         document = elsewhere.get(place.path) or Document(uri_of(place.path), place.path, 0, "")
         view = View(document, server.documents.units)
     location = types.Location(uri=view.uri, range=view.to_range(place.range))
-    return types.DiagnosticRelatedInformation(location=location, message=place.message)
+    return types.DiagnosticRelatedInformation(location=location, message=one_line(place.message))
 
 
 def register(server: JaxsightServer) -> None:

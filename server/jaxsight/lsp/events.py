@@ -7,16 +7,23 @@ unknown ones are ignored), where `capabilities.experimental.jaxsight` is set `ja
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
-from jaxsight.engine.events import Message, Output, Progress, Refresh, Status
+from jaxsight.engine.events import Consent, Message, Output, Progress, Refresh, Status
+from jaxsight.engine.inert import one_line, printed
+from jaxsight.engine.trust.decisions import in_terminal
+from jaxsight.lsp.convert import notice
 from jaxsight.lsp.uris import uri_of
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer
+
+log = logging.getLogger(__name__)
 
 STATUS = "jaxsight/status"
 OUTPUT = "jaxsight/output"
@@ -42,17 +49,37 @@ async def pump(server: JaxsightServer) -> None:
             case Output(path, text):
                 _output(server, path, text)
             case Message(level, text):
-                params = types.ShowMessageParams(type=_KINDS[level], message=text)
-                server.window_show_message(params)
+                server.tell_person(_KINDS[level], text)
             case Progress() as progress:
                 server.progress_bars.show(progress)
+            case Consent() as consent:
+                server.background(_ask(server, consent), "asking for consent")
+
+
+async def _ask(server: JaxsightServer, consent: Consent) -> None:
+    """Ask the user. Whatever is no clear answer counts as none, and a client may leave the question open for ever."""
+    params = types.ShowMessageRequestParams(
+        type=types.MessageType.Warning,
+        message=notice(consent.text),
+        actions=[types.MessageActionItem(title=title) for title in consent.answers],
+    )
+    try:
+        answer = await server.window_show_message_request_async(params)
+    except JsonRpcException as error:
+        log.warning("the client would not ask its user: %s", error)
+        # Some clients show no questions (Helix), and their users must hear of the other way.
+        command = in_terminal(consent.folder, consent.what)
+        message = f"this editor shows no questions: run `{command}` in a terminal to allow it"
+        server.tell_person(types.MessageType.Warning, f"{consent.text} {message}")
+        return
+    await server.session.decide(consent, answer.title if answer is not None else None)
 
 
 def _output(server: JaxsightServer, path: str, text: str) -> None:
     if server.client.knows_us:
-        server.protocol.notify(OUTPUT, {"uri": uri_of(path), "text": text})
+        server.protocol.notify(OUTPUT, {"uri": uri_of(path), "text": printed(text)})
     else:
-        server.tell_log(types.MessageType.Log, f"{path}: {text.rstrip()}")
+        server.tell_log(types.MessageType.Log, f"{one_line(path)}: {printed(text).rstrip()}")
 
 
 class Statuses:
@@ -65,7 +92,8 @@ class Statuses:
 
     def show(self, status: Status) -> None:
         """Tell the client, and its log whatever is not everyday."""
-        told = {**asdict(status), "root": uri_of(status.root)}
+        shown = {name: notice(text) for name, text in asdict(status).items()}
+        told = {**shown, "root": uri_of(status.root)}
         self.known[status.root] = told
         self._server.protocol.notify(STATUS, told)
         if status.state in ("failed", "untrusted"):
@@ -76,7 +104,10 @@ class Statuses:
             return
         facts = [status.detail, status.python, status.reason, status.jax and f"jax {status.jax}"]
         words = ", ".join(fact for fact in facts if fact)
-        line = kind, f"{status.root}: {status.state}" + (f" ({words})" if words else "")
+        line = (
+            kind,
+            f"{one_line(status.root)}: {status.state}" + (f" ({one_line(words)})" if words else ""),
+        )
         if self._logged.get(status.root) != line:
             self._logged[status.root] = line
             self._server.tell_log(*line)

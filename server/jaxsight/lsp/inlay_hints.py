@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from jaxsight.engine.answers import Hint
+from jaxsight.engine.inert import one_line
 from jaxsight.lsp.convert import inlay_hint, markup
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def hints(
         if hint.tooltip and server.client.resolves_tooltips:
             result.data = {"uri": uri}
         elif hint.tooltip:
-            result.tooltip = _tooltip(server, hint)
+            result.tooltip = markup(hint.tooltip, markdown=server.client.hover_markdown)
         results.append(result)
     return results
 
@@ -49,16 +49,9 @@ async def resolve(server: JaxsightServer, hint: types.InlayHint) -> types.InlayH
     )
     there = view.position(hint.position)
     for known in await server.session.hints(view.path, view.range(line)):
-        if known.range.end == there and known.label == hint.label:
-            hint.tooltip = _tooltip(server, known)
+        if known.range.end == there and one_line(known.label) == hint.label:
+            hint.tooltip = markup(known.tooltip, markdown=server.client.hover_markdown)
     return hint
-
-
-def _tooltip(server: JaxsightServer, hint: Hint) -> types.MarkupContent:
-    text = hint.tooltip
-    if hint.stale:
-        text += "\n\n*stale: this was the shape before the last edits*"
-    return markup(text, markdown=server.client.hover_markdown)
 
 
 def register(server: JaxsightServer) -> None:

@@ -13,6 +13,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from jaxsight import __version__
+from jaxsight.engine.inert import block
 from jaxsight.lsp import (
     code_actions,
     code_lens,
@@ -28,6 +29,7 @@ from jaxsight.lsp import (
 )
 from jaxsight.lsp.client import Client
 from jaxsight.lsp.configuration import Configuration
+from jaxsight.lsp.convert import notice
 from jaxsight.lsp.notebooks import Notebook
 from jaxsight.lsp.open_documents import OpenDocuments
 from jaxsight.lsp.progress import ProgressBars
@@ -136,7 +138,11 @@ class JaxsightServer(LanguageServer):
 
     def tell_log(self, kind: types.MessageType, message: str) -> None:
         """A line for the client's log of this server."""
-        self.window_log_message(types.LogMessageParams(type=kind, message=message))
+        self.window_log_message(types.LogMessageParams(type=kind, message=block(message)))
+
+    def tell_person(self, kind: types.MessageType, message: str) -> None:
+        """A message that pops up."""
+        self.window_show_message(types.ShowMessageParams(type=kind, message=notice(message)))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Errors outside of requests go to the log; they never pop up."""
@@ -159,9 +165,7 @@ class JaxsightServer(LanguageServer):
         except Exception:
             log.exception("the engine does not start")
             message = "jaxsight cannot start: its log says why"
-            self.window_show_message(
-                types.ShowMessageParams(type=types.MessageType.Error, message=message)
-            )
+            self.tell_person(types.MessageType.Error, message)
             self.stop(1)
             return
         self.background(events.pump(self), "passing on events")

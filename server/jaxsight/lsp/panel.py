@@ -16,6 +16,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from jaxsight.compiler.environments import ready
 from jaxsight.compiler.graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
 from jaxsight.compiler.protocol import Compiled, Memory
+from jaxsight.engine import caveats
 from jaxsight.engine.panel import Drawn, Panel, Part
 from jaxsight.engine.text import Position, Range
 from jaxsight.lsp.uris import PLAIN, Made
@@ -36,7 +37,7 @@ async def panel(server: JaxsightServer, params: object) -> Json | None:
         case {"uri": str(uri), "function": str(function)}:
             position = None
         case {"uri": str(uri), "position": {"line": int(line), "character": int(character)}}:
-            function, position = "", types.Position(line=line, character=character)
+            function, position = "", _position(line, character)
         case _:
             raise JsonRpcInvalidParams(f"{REQUEST} takes a uri and a position or a function")
     view = server.documents.view(uri)
@@ -46,6 +47,13 @@ async def panel(server: JaxsightServer, params: object) -> Json | None:
     where: Position | str = function if position is None else view.position(position)
     shown = await server.session.panel(view.path, where)
     return None if shown is None else await _answer(server, shown)
+
+
+def _position(line: int, character: int) -> types.Position:
+    try:
+        return types.Position(line=line, character=character)
+    except ValueError as error:
+        raise JsonRpcInvalidParams(f"{REQUEST}: {error}") from error
 
 
 async def _answer(server: JaxsightServer, shown: Panel) -> Json:
@@ -63,7 +71,8 @@ async def _answer(server: JaxsightServer, shown: Panel) -> Json:
         "stale": shown.stale,
         "trouble": shown.trouble,
         "documents": documents,
-        "drawn": _drawn(server, shown.path, shown.drawn) if shown.drawn is not None else None,
+        "drawn": _drawn(server, shown, shown.drawn) if shown.drawn is not None else None,
+        **caveats.record(shown.caveats),
     }
 
 
@@ -74,14 +83,15 @@ def _place(server: JaxsightServer, path: str, where: Range | None) -> Json | Non
     return {"uri": view.uri, "range": server.converter.unstructure(view.to_range(where))}
 
 
-def _drawn(server: JaxsightServer, path: str, drawn: Drawn) -> Json:
+def _drawn(server: JaxsightServer, shown: Panel, drawn: Drawn) -> Json:
     graph = drawn.compiled.graph
+    above = len(caveats.comment_lines(shown.caveats, "hlo")) + shown.stale
     return {
         **_figures(drawn.compiled),
-        "headline": drawn.headline,
+        "headline": " · ".join([drawn.headline, *caveats.marks(shown.caveats)]),
         "device": drawn.device,
         "kernels": [
-            {**_kernel(kernel), "endsBecause": reason, "seconds": seconds}
+            {**_kernel(kernel, graph, above), "endsBecause": reason, "seconds": seconds}
             for kernel, reason, seconds in zip(
                 graph.kernels, drawn.reasons, drawn.seconds, strict=True
             )
@@ -93,8 +103,13 @@ def _drawn(server: JaxsightServer, path: str, drawn: Drawn) -> Json:
         "outputs": [_value(each) for each in graph.outputs],
         "temporaries": [_temporary(each) for each in graph.temporaries],
         "constants": [_constant(each) for each in graph.constants],
-        "equations": [_equation(server, path, each) for each in drawn.equations],
-        "notes": [*drawn.compiled.notes, *graph.notes],
+        "equations": [_equation(server, shown.path, each) for each in drawn.equations],
+        "notes": [
+            *caveats.lines(shown.caveats),
+            *drawn.notes,
+            *drawn.compiled.notes,
+            *graph.notes,
+        ],
         "change": drawn.change,
         "before": _before(drawn.before) if drawn.before is not None else None,
     }
@@ -104,16 +119,19 @@ def _figures(compiled: Compiled) -> Json:
     graph: Graph = compiled.graph
     return {
         "launches": graph.launch_count,
+        "launchesAtLeast": graph.launches_at_least,
         "launchesKnown": graph.launches_known,
         "memory": _memory(compiled.memory),
     }
 
 
 def _before(compiled: Compiled) -> Json:
-    kernels = compiled.graph.kernels
+    graph = compiled.graph
     return {
         **_figures(compiled),
-        "kernels": [{**_kernel(each), "endsBecause": each.ends_because} for each in kernels],
+        "kernels": [
+            {**_kernel(each, graph), "endsBecause": each.ends_because} for each in graph.kernels
+        ],
     }
 
 
@@ -132,21 +150,25 @@ def _value(value: Value) -> Json:
     return {"text": value.text, "bytes": value.bytes}
 
 
-def _kernel(kernel: Kernel) -> Json:
+def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
+    """A kernel of a graph as a panel takes it; `above` counts the comment lines on top of the HLO's document."""
     return {
         "name": kernel.name,
         "kind": kernel.kind,
         "what": kernel.what,
         "equations": list(kernel.equations),
         "endsAt": kernel.ends_at,
+        "feeds": list(kernel.feeds),
         "inputs": [_value(each) for each in kernel.inputs],
         "outputs": [_value(each) for each in kernel.outputs],
         "flops": kernel.flops,
         "loops": list(kernel.loops),
         "branch": kernel.branch,
         "launches": kernel.launches,
+        "launchesAtLeast": kernel.at_least,
+        "launchesKnown": all(graph.loops[index].trips is not None for index in kernel.loops),
         "recomputes": list(kernel.recomputes),
-        "line": kernel.instruction,
+        "line": kernel.instruction + above,
     }
 
 
@@ -162,6 +184,7 @@ def _loop(loop: Loop) -> Json:
     return {
         "name": loop.name,
         "trips": loop.trips,
+        "waits": loop.waits,
         "parent": loop.parent,
         "equation": loop.equation,
         "branch": loop.branch,

@@ -11,6 +11,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.engine.events import Progress
+from jaxsight.lsp.convert import notice
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer
@@ -52,12 +53,12 @@ class ProgressBars:
             return
         step = await steps.get()
         begin = types.WorkDoneProgressBegin(
-            title=title, message=step.detail or None, cancellable=False
+            title=notice(title), message=notice(step.detail) or None, cancellable=False
         )
         bar.begin(token, begin)
         while not step.done:
             step = await steps.get()
             if not step.done:
-                bar.report(token, types.WorkDoneProgressReport(message=step.detail or None))
-        bar.end(token, types.WorkDoneProgressEnd(message=step.detail or None))
+                bar.report(token, types.WorkDoneProgressReport(message=notice(step.detail) or None))
+        bar.end(token, types.WorkDoneProgressEnd(message=notice(step.detail) or None))
         bar.tokens.pop(token, None)

@@ -9,17 +9,19 @@ import logging
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from cattrs import transform_error
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
 from pygls.protocol import (
     JsonRPCNotification,
     JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
     LanguageServerProtocol,
     default_converter,
     lsp_method,
 )
 
 from jaxsight.lsp import uris
+from jaxsight.lsp.transport import INVALID_PARAMS, INVALID_REQUEST, Malformed, decode
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -45,14 +47,81 @@ class JaxsightProtocol(LanguageServerProtocol):
 
     _server: JaxsightServer
 
-    def structure_message(self, data: dict[str, Any]) -> Any:
-        """A message as its class; a request whose parameters are malformed is answered so (pygls only logs it)."""
+    def receive(self, body: bytes) -> None:
+        """Take in the body of a message; one that is malformed is answered so."""
         try:
-            return super().structure_message(data)
-        except JsonRpcException as error:
-            if "method" in data and "id" in data:
-                self._send_response(data["id"], error=error.to_response_error())
-            raise
+            self.take(decode(body))
+        except Malformed as error:
+            self._send_data(error.response)
+        except Exception:  # whatever a message brings about, the next one is read
+            log.exception("a message is passed over")
+
+    def _handle_cancel_notification(self, msg_id: object) -> None:
+        if isinstance(msg_id, int | str):  # the converter lets everything through
+            super()._handle_cancel_notification(msg_id)
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Take in a message as JSON has it.
+
+        Raises:
+            Malformed: it is not one for now, or its parameters are not those of its method.
+        """
+        id, method = message.get("id"), message.get("method")
+        if method is None:
+            self._answered(id, message)
+        elif id is not None and method != types.EXIT:
+            self._check_request(id, method)
+            self.handle_message(self._structured(message))
+        elif not self._shutdown or method == types.EXIT:
+            try:
+                self.handle_message(self._structured(message))
+            except Malformed as error:
+                log.warning("a notification %s is passed over: %s", method, error)
+
+    def _answered(self, id: object, message: dict[str, Any]) -> None:
+        """The client answered a request of ours, if it is one."""
+        if not isinstance(id, int | str) or id not in self._result_types:
+            log.warning("the client answered %.100r, which was not asked", id)
+            return
+        try:
+            structured = self._structured(message)
+        except Malformed as error:
+            self._handle_response(id, None, types.ResponseError(error.code, str(error)))
+        else:
+            self.handle_message(structured)
+        self._result_types.pop(id, None)
+
+    def _structured(self, message: dict[str, Any]) -> Any:
+        """A message as its class; it may have been read from anything that is JSON.
+
+        Raises:
+            Malformed: its parameters are not those of its method.
+        """
+        id, method = message.get("id"), message.get("method")
+        if method is not None:
+            kind = self.get_message_type(method) or (
+                JsonRPCNotification if id is None else JsonRPCRequestMessage
+            )
+        elif "error" in message:
+            kind = types.ResponseErrorMessage
+        else:
+            kind = self._result_types[message["id"]] or JsonRPCResponseMessage
+        try:
+            return self._converter.structure(message, kind)
+        except Exception as error:  # converters raise what they like
+            words = "; ".join(transform_error(error))
+            raise Malformed(INVALID_PARAMS, f"{method or 'answer'}: {words[:500]}", id) from error
+
+    def _check_request(self, id: int | str, method: str) -> None:
+        if self._shutdown:
+            raise Malformed(INVALID_REQUEST, "the server is shut down", id)
+        if method == types.INITIALIZE and self._workspace is not None:
+            raise Malformed(INVALID_REQUEST, "the server is initialized already", id)
+        if id in self._request_futures:
+            raise Malformed(INVALID_REQUEST, f"the request {id!r} is still under way", id)
+        known = types.METHOD_TO_TYPES.get(method)
+        if known is not None and known[1] is None:
+            raise Malformed(INVALID_REQUEST, f"`{method}` is a notification: it has no `id`", id)
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(

@@ -16,20 +16,34 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from jaxsight.engine.inert import Formatter
 from jaxsight.lsp.bytecode import file_for, kept
 from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.transport import ByteSink, ByteSource, Inbox, Outbox, claim_stdio, read_descriptor
+from jaxsight.lsp.transport import (
+    ByteSink,
+    ByteSource,
+    Inbox,
+    Outbox,
+    claim_stdio,
+    introduction,
+    read_descriptor,
+)
+from jaxsight.lsp.watch import SlowTurns, Watch
 
 if TYPE_CHECKING:
     import argparse
 
+    from jaxsight.lsp.language_server import JaxsightServer
     from jaxsight.lsp.service import Engine
 
 log = logging.getLogger(__name__)
 
 EngineFactory = Callable[["Configuration"], "Engine"]
+
+_FROM_VSCODE = ("--trust", "editor")
 
 _WATCH_INTERVAL = 2.0
 """Seconds between looks at whether the client's process is alive. Most clients close our stream when they end; this is for
@@ -42,24 +56,33 @@ _LAST_WORK = 5.0
 """Seconds for the engine to end; tracers end by themselves when this process is gone."""
 
 
-def main(argv: Sequence[str] | None = None, engine_factory: EngineFactory | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None,
+    engine_factory: EngineFactory | None = None,
+    watch: Watch | None = None,
+) -> int:
     """Run the server until its client is done; returns the exit status."""
     gc.set_threshold(*_COLLECT)
     arguments = list(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    factory = engine_factory or _engine
-    # Editors start it without arguments or with this one; importing argparse would delay them.
-    if arguments not in ([], ["--stdio"]):
+    to_stderr = logging.StreamHandler()
+    to_stderr.setFormatter(Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[to_stderr])
+    trust, tcp = "", None
+    # Editors start it with one of these; importing argparse would delay them.
+    if arguments == list(_FROM_VSCODE):
+        trust = _FROM_VSCODE[1]
+    elif arguments not in ([], ["--stdio"]):
         options = _parser().parse_args(arguments)
-        if options.tcp is not None:
-            host, port = options.tcp
-            return asyncio.run(_serve_tcp(host, port, factory))
+        trust, tcp = options.trust, options.tcp
+    factory = engine_factory or partial(_engine, trust=trust)
+    watched = (watch or Watch(SlowTurns())).loop
+    if tcp is not None:
+        host, port = tcp
+        with asyncio.Runner(loop_factory=watched) as runner:
+            return runner.run(_serve_tcp(host, port, factory))
     incoming, outgoing = claim_stdio()
-    status = asyncio.run(_serve_stdio(incoming, outgoing, factory))
+    with asyncio.Runner(loop_factory=watched) as runner:
+        status = runner.run(_serve_stdio(incoming, outgoing, factory))
     # The thread that reads may wait for input for ever; the interpreter would not wait for it, but C libraries might.
     sys.stderr.flush()
     os._exit(status)
@@ -75,6 +98,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tcp", metavar="HOST:PORT", type=_address, help="wait for one client at this address"
     )
+    parser.add_argument(
+        "--trust",
+        choices=("ask", "always", "never", "editor"),
+        default="",
+        help="whether code of folders runs that nobody has decided about; editor: the client says",
+    )
     return parser
 
 
@@ -87,11 +116,11 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _engine(configuration: Configuration) -> Engine:
+def _engine(configuration: Configuration, trust: str) -> Engine:
     with kept(file_for("projects"), dataclasses):
         from jaxsight.lsp.ahead import EngineAhead
 
-    return EngineAhead(configuration)
+    return EngineAhead(configuration, trust)
 
 
 async def serve(
@@ -101,13 +130,15 @@ async def serve(
 ) -> int:
     """Serve one client over a pair of streams; returns the exit status that the protocol asks for."""
     inbox = Inbox(source)
-    first = await inbox.peek()
+    first = await introduction(inbox, outbox)
+    if first is None:
+        return 1
     params = first.get("params")
     configuration = Configuration(params if isinstance(params, Mapping) else {})
     engine = engine_factory(configuration)
     try:
         await asyncio.to_thread(_import_server)
-        return await _converse(inbox, outbox, engine, configuration)
+        return await _converse(first, inbox, outbox, engine, configuration)
     finally:
         try:
             await asyncio.wait_for(engine.aclose(), _LAST_WORK)
@@ -123,24 +154,19 @@ def _import_server() -> None:
 
 
 async def _converse(
-    inbox: Inbox, outbox: ByteSink, engine: Engine, configuration: Configuration
+    first: dict[str, Any],
+    inbox: Inbox,
+    outbox: ByteSink,
+    engine: Engine,
+    configuration: Configuration,
 ) -> int:
-    from pygls.io_ import run_async
-
     from jaxsight.lsp.language_server import JaxsightServer
 
     server = JaxsightServer(engine, configuration)
     server.protocol.set_writer(outbox)
-    reading = asyncio.ensure_future(
-        run_async(
-            stop_event=server.stopped,
-            reader=inbox,
-            protocol=server.protocol,
-            logger=logging.getLogger("pygls"),
-            error_handler=server.report_server_error,
-        )
-    )
+    # First the watch: the client whose process is to be seen may end as soon as it is answered.
     watching = asyncio.ensure_future(_client_gone(configuration.client_process))
+    reading = asyncio.ensure_future(_read(first, inbox, server))
     try:
         await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
@@ -150,6 +176,13 @@ async def _converse(
         for task in (reading, watching):
             task.cancel()
         server.end_background()
+
+
+async def _read(first: dict[str, Any], inbox: Inbox, server: JaxsightServer) -> None:
+    """Take in messages, of which `first` has come already, until the server stops or the stream ends."""
+    server.protocol.take(first)
+    while not server.stopped.is_set() and (body := await inbox.receive()) is not None:
+        server.protocol.receive(body)
 
 
 async def _client_gone(process: int | None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from jaxsight.engine.answers import Action, Completion, Finding, Hint, Hover, Lens, Shown
-from jaxsight.engine.events import Event
+from jaxsight.engine.events import Consent, Event
 from jaxsight.engine.panel import Panel
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.tracer.protocol import Sourcerize
@@ -24,7 +24,7 @@ class Configurable(Protocol):
         roots: Sequence[str],
         editor: Mapping[str, object],
         *,
-        trusted: bool,
+        trusted: bool | None,
         editor_python: Mapping[str, str],
         editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> object: ...
@@ -76,5 +76,9 @@ class Service(Configurable, Protocol):
     def choose_set(self, path: str, function: str, name: str) -> None: ...
 
     def choose_target(self, name: str) -> None: ...
+
+    async def decide(self, consent: Consent, answer: str | None) -> None: ...
+
+    def ask_again(self, folder: str | None = None) -> bool: ...
 
     async def restart(self, root: str | None = None) -> None: ...

@@ -13,6 +13,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,10 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight.engine.answers import Shown
+from jaxsight.engine.caveats import commented
+from jaxsight.engine.inert import lines, visible
 from jaxsight.lsp.uris import Made, uri_of
+from jaxsight.tracer.protocol import STYLES
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer
@@ -59,13 +63,23 @@ async def _shown(server: JaxsightServer, uri: str) -> Shown:
     made = _made(uri)
     server.contents.asked(made)
     try:
-        return await server.session.show(made.path, made.function, made.what)
+        shown = await server.session.show(made.path, made.function, made.what)
+        return readable(shown, made.kind)
     except LookupError as error:
         # A document that says why is better than an editor's "could not be opened".
         return Shown(
             title=made.title,
-            text=f"# {error}\n".replace("\n", "\n# ").removesuffix("# "),
+            text="".join(f"# {line}\n" for line in lines(str(error))),
         )
+
+
+def readable(shown: Shown, kind: str) -> Shown:
+    """A document as an editor gets it, its caveats on top.
+
+    Source stays exact; what is only read has no hidden characters.
+    """
+    text = shown.text if kind in STYLES else visible(shown.text)
+    return commented(replace(shown, text=text), kind)
 
 
 def _made(uri: str) -> Made:

@@ -8,13 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import queue
+import re
 import select
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
+
+log = logging.getLogger(__name__)
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+SERVER_NOT_INITIALIZED = -32002
+
+LENGTH_LIMIT = 256 * 1024 * 1024
+"""Bytes of the longest message that is believed to come."""
+
+# What is left of a message whose length was too small may stand before it.
+_CONTENT_LENGTH = re.compile(rb"(?<![\w-])content-length[ \t]*:[ \t]*(\d{1,18})\s*$", re.IGNORECASE)
 
 _CHUNK = 65536
 _LAST_WORDS = 2.0
@@ -37,47 +52,108 @@ class ByteSink(Protocol):
     def close(self) -> None: ...
 
 
+class Malformed(Exception):
+    """What came is not a message, or not one for now; `response` says so to whoever sent it."""
+
+    def __init__(self, code: int, message: str, id: int | str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.id = id
+
+    @property
+    def response(self) -> dict[str, Any]:
+        """The answer, as JSON has it."""
+        error = {"code": self.code, "message": str(self)}
+        return {"jsonrpc": "2.0", "id": self.id, "error": error}
+
+
 class Inbox:
-    """The incoming stream, whose first message can be looked at before it is read."""
+    """The incoming stream, message by message."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
-        self._again: list[bytes] = []
 
-    async def readline(self) -> bytes:
-        """One line; empty at the end. What the message before set going begins first."""
-        await asyncio.sleep(0)
-        if self._again:
-            return self._again.pop(0)
-        return await self._source.readline()
+    async def receive(self) -> bytes | None:
+        """The body of the next message; `None` at the end.
 
-    async def readexactly(self, n: int) -> bytes:
-        """The body of a message; empty when the stream ends within."""
-        if self._again:
-            return self._again.pop(0)
-        try:
-            return await self._source.readexactly(n)
-        except asyncio.IncompleteReadError:
-            return b""
-
-    async def peek(self) -> dict[str, Any]:
-        """The first message as JSON has it, left in the stream; empty when there is none to make sense of."""
-        read: list[bytes] = []
+        Where headers make no sense (the length before was wrong, or is nonsense), reading goes on
+        at the next that do.
+        """
+        await asyncio.sleep(0)  # what the message before set going begins first
         length = 0
-        while line := await self._source.readline():
-            read.append(line)
-            name, _, value = line.partition(b":")
-            if name.strip().lower() == b"content-length" and value.strip().isdigit():
-                length = int(value)
-            if not line.strip() and length:
-                read.append(await self.readexactly(length))
-                break
-        self._again = read
+        while line := await self._line():
+            if (found := _CONTENT_LENGTH.search(line)) is not None:
+                length = int(found[1])
+                if length > LENGTH_LIMIT:
+                    log.warning("a message of %d bytes exceeds %d bytes", length, LENGTH_LIMIT)
+                    length = 0
+            elif length and not line.strip():
+                try:
+                    return await self._source.readexactly(length)
+                except asyncio.IncompleteReadError:
+                    return None
+        return None
+
+    async def _line(self) -> bytes:
         try:
-            message = json.loads(read[-1]) if length else {}
-        except ValueError:
-            message = {}
-        return message if isinstance(message, dict) else {}
+            return await self._source.readline()
+        except ValueError:  # longer than the stream keeps; what was there of it is gone
+            return b"\n"
+
+
+def decode(body: bytes) -> dict[str, Any]:
+    """Return a message as JSON has it: an answer, or one with the right `jsonrpc`, `id`, `method`.
+
+    Raises:
+        Malformed: it is none.
+    """
+    try:
+        message = json.loads(body.decode())
+    except ValueError as error:
+        raise Malformed(PARSE_ERROR, f"invalid JSON: {error}") from error
+    except RecursionError as error:
+        raise Malformed(PARSE_ERROR, "invalid JSON: nested too deeply") from error
+    if not isinstance(message, dict):
+        kind = "a batch" if isinstance(message, list) else "no object"
+        raise Malformed(INVALID_REQUEST, f"a message is a JSON object, and this is {kind}")
+    if "method" not in message and ("result" in message or "error" in message):
+        return message
+    id = message.get("id")
+    if isinstance(id, bool) or not isinstance(id, int | str | None):
+        raise Malformed(INVALID_REQUEST, "`id` must be an integer or a string")
+    if id is None and "id" in message:
+        raise Malformed(INVALID_REQUEST, "`id` must not be null")
+    if message.get("jsonrpc") != "2.0":
+        raise Malformed(INVALID_REQUEST, '`jsonrpc` must be "2.0"', id)
+    if not isinstance(message.get("method"), str):
+        raise Malformed(INVALID_REQUEST, "`method` must be a string", id)
+    return message
+
+
+def frame(message: dict[str, Any]) -> bytes:
+    """A message with its headers."""
+    body = json.dumps(message).encode()
+    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
+    """The first request `initialize`; `None` when the stream ends, or the client does, without one.
+
+    Other requests before it are refused, and notifications dropped.
+    """
+    while (body := await inbox.receive()) is not None:
+        try:
+            message = decode(body)
+            match message:
+                case {"method": "exit"}:
+                    return None
+                case {"method": "initialize", "id": _}:
+                    return message
+                case {"method": _, "id": id}:
+                    raise Malformed(SERVER_NOT_INITIALIZED, "`initialize` comes first", id)
+        except Malformed as error:
+            outbox.write(frame(error.response))
+    return None
 
 
 class Outbox:

@@ -41,7 +41,10 @@ def path_of(uri: str, *, windows: bool = WINDOWS) -> str | None:
 
     jupyterlab-lsp opens notebooks in a folder `.virtual_documents` that does not exist: the path is where they really are.
     """
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # what it names as the host is none
+        return None
     if parts.scheme != "file":
         return None
     path = unquote(parts.path)
@@ -59,10 +62,15 @@ def uri_of(path: str, *, windows: bool = WINDOWS) -> str:
         path = path.replace("\\", "/")
     if path.startswith("//"):
         host, _, rest = path[2:].partition("/")
-        return f"file://{quote(host)}/{quote(rest)}"
+        return f"file://{_quoted(host)}/{_quoted(rest)}"
     if re.match(r"[A-Za-z]:", path):
-        return f"file:///{path[0].lower()}:{quote(path[2:])}"
-    return "file://" + quote(path)
+        return f"file:///{path[0].lower()}:{_quoted(path[2:])}"
+    return "file://" + _quoted(path)
+
+
+def _quoted(text: str, safe: str = "/") -> str:
+    """Quote a part of a URI; a client may have put lone surrogates into a path."""
+    return quote(text, safe, errors="surrogatepass")
 
 
 def same(uri: str) -> str:
@@ -104,7 +112,7 @@ class Made:
         path = self.path.replace("\\", "/") if windows else self.path
         if not path.startswith("/"):
             path = "/" + path
-        return f"{_SCHEME_START}{self.kind}:{quote(path)}/{quote(self.title, safe='()')}"
+        return f"{_SCHEME_START}{self.kind}:{_quoted(path)}/{_quoted(self.title, safe='()')}"
 
     @staticmethod
     def parse(uri: str, *, windows: bool = WINDOWS) -> Made | None:

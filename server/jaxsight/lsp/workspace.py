@@ -103,7 +103,7 @@ async def folders_changed(
 
 
 async def trust_changed(server: JaxsightServer, params: object) -> None:
-    """`jaxsight/trust`: whether code of the workspace may run."""
+    """`jaxsight/trust`: whether code of the workspace may run; `true` counts where the editor's trust does."""
     server.configuration.trusted = isinstance(params, Mapping) and params.get("trusted") is True
     server.configured()
 
