@@ -50,6 +50,14 @@ def test_lambdas():
         double()(jnp.ones(3))
 
 
+def test_bodies():
+    for _ in range(3):
+        jax.lax.scan(lambda c, r: (c + r, r), 0.0, jnp.ones(3))
+        jax.lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0)
+        jax.lax.cond(jnp.bool_(True), lambda v: v + 1, lambda v: v, 1.0)
+        jax.jvp(lambda v: jnp.sin(v), (1.0,), (1.0,))
+
+
 def test_what_is_compiled_once():
     for _ in range(3):
         total(jnp.ones(3))
@@ -78,6 +86,8 @@ def test_calls_that_trace_again_are_told_where_they_stand(folder: Path) -> None:
     assert ("JX306", line_of("power(jnp.ones(3), n)")) in found
     assert ("JX303", line_of("double()(jnp.ones(3))")) in found
     assert all(row != line_of("total(jnp.ones(3))") for _, row in found)
+    bodies = range(line_of("def test_bodies"), line_of("def test_what_is_compiled_once"))
+    assert not [each for each in found if each[1] in bodies]
 
 
 def test_tests_that_cannot_run_are_told(folder: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
-from jaxsight.cli.reports import Reported, machine
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.cli.reports import Incomplete, Refused, Reported, machine
+from jaxsight.engine.answers import Caveat, Finding, Severity
+from jaxsight.engine.caveats import Completeness
 from jaxsight.engine.text import Position, Range
+from jaxsight.engine.uncompiled import Uncompiled
 
 SOURCE = "def f(x):\n    return bool(x)\n"
 FINDING = Finding(
@@ -23,7 +25,7 @@ def reported(path: str = "/project/a, b.py") -> list[Reported]:
 
 
 def test_json_has_the_keys_of_ruff_and_counts_from_one() -> None:
-    assert json.loads(machine.as_json(reported())) == [
+    assert machine.as_json(reported()) == [
         {
             "code": "JX401",
             "message": "not known,\n100 % traced",
@@ -33,12 +35,111 @@ def test_json_has_the_keys_of_ruff_and_counts_from_one() -> None:
             "url": "https://example.org/JX401",
             "fix": None,
             "severity": "error",
+            "complete": True,
+            "caveats": [],
         }
     ]
 
 
+CAVEAT = Caveat(Range(Position(119, 0), Position(119, 0)), "`train()` was not run,\n100 %")
+WORDS = "`train()` was not run, 100 %"
+
+
+def incomplete() -> list[Incomplete]:
+    """Two functions of a file, and one statement that both leave out."""
+    places = (Range(Position(line, 0), Position(line + 1, 17)) for line in (0, 4))
+    functions = (
+        Completeness(name, range, (CAVEAT,)) for name, range in zip("fg", places, strict=True)
+    )
+    return [Incomplete("/project/a, b.py", function) for function in functions]
+
+
+def test_json_of_a_finding_says_what_its_answer_leaves_out() -> None:
+    [one] = machine.as_json([replace(reported()[0], caveats=(CAVEAT,))])
+    assert one["complete"] is False
+    assert one["caveats"] == [{"line": 120, "reason": WORDS}]
+
+
+def test_json_has_an_object_for_each_function_that_leaves_something_out() -> None:
+    assert machine.as_json([], incomplete())[1] == {
+        "code": "incomplete",
+        "message": "`g` may differ from the imported module",
+        "filename": "/project/a, b.py",
+        "location": {"row": 5, "column": 1},
+        "end_location": {"row": 6, "column": 18},
+        "url": None,
+        "fix": None,
+        "severity": "information",
+        "function": "g",
+        "complete": False,
+        "caveats": [{"line": 120, "reason": WORDS}],
+    }
+
+
+def test_github_has_a_notice_on_each_line_that_was_left_out() -> None:
+    assert machine.as_github([], incomplete()) == (
+        "::notice title=jaxsight (incomplete),file=/project/a%2C b.py,line=120"
+        "::`train()` was not run, 100 %25"
+    )
+
+
+def test_sarif_has_no_result_but_a_notification_for_what_was_left_out() -> None:
+    [run] = machine.as_sarif([], incomplete())["runs"]
+    assert run["results"] == []
+    [invocation] = run["invocations"]
+    assert invocation["executionSuccessful"] is True
+    [notification] = invocation["toolExecutionNotifications"]
+    assert (notification["level"], notification["message"]) == ("note", {"text": WORDS})
+    [location] = notification["locations"]
+    assert location["physicalLocation"]["region"] == {"startLine": 120}
+    [complete] = machine.as_sarif(reported())["runs"]
+    assert "invocations" not in complete
+
+
+def refused() -> list[Refused]:
+    place = Range(Position(4, 4), Position(4, 5))
+    function = Uncompiled("g", place, "h100", "it spans 8 devices,\n100 %")
+    return [Refused("/project/a, b.py", function)]
+
+
+NOT_COMPILED = "`g` is not compiled for h100: it spans 8 devices,\n100 %"
+
+
+def test_json_has_an_object_for_each_function_that_was_not_compiled() -> None:
+    assert machine.as_json([], refused=refused()) == [
+        {
+            "code": "not-compiled",
+            "message": NOT_COMPILED,
+            "filename": "/project/a, b.py",
+            "location": {"row": 5, "column": 5},
+            "end_location": {"row": 5, "column": 6},
+            "url": None,
+            "fix": None,
+            "severity": "information",
+            "function": "g",
+            "target": "h100",
+        }
+    ]
+
+
+def test_github_has_a_notice_for_each_function_that_was_not_compiled() -> None:
+    assert machine.as_github([], refused=refused()) == (
+        "::notice title=jaxsight (not-compiled),file=/project/a%2C b.py,line=5"
+        "::`g` is not compiled for h100: it spans 8 devices,%0A100 %25"
+    )
+
+
+def test_sarif_has_a_notification_for_each_function_that_was_not_compiled() -> None:
+    [run] = machine.as_sarif([], refused=refused())["runs"]
+    assert run["results"] == []
+    [notification] = run["invocations"][0]["toolExecutionNotifications"]
+    assert notification["message"] == {"text": NOT_COMPILED}
+    [location] = notification["locations"]
+    assert location["physicalLocation"]["region"] == {"startLine": 5}
+
+
 def test_no_findings_are_an_empty_list_of_json() -> None:
-    assert json.loads(machine.as_json([])) == []
+    assert machine.as_json([]) == []
 
 
 def test_github_commands_escape_what_would_end_them() -> None:
@@ -49,7 +150,7 @@ def test_github_commands_escape_what_would_end_them() -> None:
 
 
 def test_sarif_results_refer_to_rules_of_the_run() -> None:
-    [run] = json.loads(machine.as_sarif(reported()))["runs"]
+    [run] = machine.as_sarif(reported())["runs"]
     [result] = run["results"]
     [rule] = run["tool"]["driver"]["rules"]
     assert result["ruleId"] == rule["id"] == "JX401"

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from io import StringIO
+import pytest
 
-from rich.console import Console
-
-from jaxsight.cli.prose import plain, print_markdown
-
-
-def printed(markdown: str) -> str:
-    console = Console(file=StringIO(), soft_wrap=True, highlight=False)
-    print_markdown(console, markdown)
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+from jaxsight.cli.printing import Printer, print_markdown
+from jaxsight.cli.printing import prose as plain
 
 
-def test_code_is_printed_as_it_is_and_prose_without_its_marks() -> None:
+def printed(markdown: str, capsys: pytest.CaptureFixture[str]) -> str:
+    print_markdown(Printer(), markdown)
+    return capsys.readouterr().out
+
+
+def test_code_is_printed_as_it_is_and_prose_without_its_marks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     markdown = "```python\nf(x: f32[8]) -> f32[8]\n```\n\n**f** is *stale* `now`\n\n```text\n{ lambda ; a:f32[8]. }\n```"
-    assert printed(markdown) == (
+    assert printed(markdown, capsys) == (
         "f(x: f32[8]) -> f32[8]\n\nf is stale `now`\n\n{ lambda ; a:f32[8]. }\n"
     )
 
@@ -31,5 +30,7 @@ def test_stars_of_arithmetic_are_no_emphasis() -> None:
     assert plain("a * b * c and **kwargs, *args") == "a * b * c and **kwargs, *args"
 
 
-def test_brackets_of_shapes_are_no_markup_of_the_terminal() -> None:
-    assert printed("```text\nx: f32[bold]\n```") == "x: f32[bold]\n"
+def test_brackets_of_shapes_are_no_markup_of_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert printed("```text\nx: f32[bold]\n```", capsys) == "x: f32[bold]\n"

@@ -5,27 +5,58 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
+from typer.core import TyperGroup
 
-from jaxsight import __version__
+from jaxsight import __version__, reading
 from jaxsight.cli import explain, targets
 from jaxsight.cli.check import Format, check
 from jaxsight.cli.errors import UNUSABLE, CommandError
 from jaxsight.cli.kernels import kernels
+from jaxsight.cli.printing import Printer, complaint, tolerate
 from jaxsight.cli.show import What, show
-from jaxsight.cli.sourcerize import Constants, Style, Transform, sourcerize
+from jaxsight.cli.sourcerize import Constants, Derivatives, Style, Transform, sourcerize
 from jaxsight.cli.sources import Address, parse_address
+from jaxsight.cli.trust import trust
+from jaxsight.engine.inert import Formatter
 from jaxsight.engine.settings.kinds import CODE_LIST
 from jaxsight.tracer.protocol import Sourcerize
 
+_COMPLAINT: Any = typer.BadParameter.__mro__[2]
+"""Click's `ClickException`, of whichever click Typer brings along."""
+
+
+class _Group(TyperGroup):
+    """Commands whose complaints about arguments are inert: a shell's `*` makes arguments of file names."""
+
+    def make_context(self, *arguments: Any, **extra: Any) -> Any:
+        """Read the arguments of all commands."""
+        with _visible_complaints():
+            return super().make_context(*arguments, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the arguments of one command, and run it."""
+        with _visible_complaints():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_complaints() -> Iterator[None]:
+    try:
+        yield
+    except _COMPLAINT as error:
+        error.message = complaint(error.message)
+        raise
+
+
 app = typer.Typer(
     name="jaxsight",
+    cls=_Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -42,10 +73,18 @@ Python = Annotated[
     ),
 ]
 
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ssh://HOST|PYTHON",
+        help="Let the project's own settings and docstrings reach this machine, or an interpreter outside of the project; repeatable.",
+    ),
+]
+
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"jaxsight {__version__}")
+        Printer().print(f"jaxsight {__version__}")
         raise typer.Exit
 
 
@@ -92,6 +131,7 @@ def show_command(
         ),
     ] = What.HOVER,
     python: Python = None,
+    allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the jaxpr and the shapes of a function.
@@ -102,14 +142,25 @@ def show_command(
         jaxsight show model.py:Attention.__call__ --what shapes
         jaxsight show model.py:attention --set decode --what jaxpr
     """
-    _run(_show(function, set_name, what, python, as_json))
+    _run(_show(function, set_name, what, python, as_json, allow or ()))
 
 
 async def _show(
-    function: str, set_name: str | None, what: str, python: str | None, as_json: bool
+    function: str,
+    set_name: str | None,
+    what: str,
+    python: str | None,
+    as_json: bool,
+    allow: Sequence[str],
 ) -> int:
-    address = parse_address(function)
-    return await show(address, set_name=set_name, what=what, python=python, as_json=as_json)
+    return await show(
+        parse_address(function),
+        set_name=set_name,
+        what=what,
+        python=python,
+        as_json=as_json,
+        allow=allow,
+    )
 
 
 @app.command("sourcerize")
@@ -157,6 +208,13 @@ def sourcerize_command(
         bool,
         typer.Option("--scopes", help="Named scopes around what was computed under them."),
     ] = False,
+    derivatives: Annotated[
+        Derivatives | None,
+        typer.Option(
+            help="Rules of custom derivatives to write: [cyan]exact[/cyan]: of three orders; [cyan]first[/cyan]: of one; "
+            "[cyan]primal[/cyan]: none, so that derivatives are not kept. [default: the setting]"
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -168,6 +226,7 @@ def sourcerize_command(
         typer.Option("--output", "-o", metavar="FILE", help="Write the source into a file."),
     ] = None,
     python: Python = None,
+    allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a function as source in pure JAX: no classes, no libraries, and exactly the same program.
@@ -188,8 +247,9 @@ def sourcerize_command(
         sources=sources,
         inline=inline,
         scopes=scopes,
+        derivatives=derivatives.value if derivatives is not None else "",
     )
-    _run(_sourcerize(function, set_name, wanted, check, output, python, as_json))
+    _run(_sourcerize(function, set_name, wanted, check, output, python, as_json, allow or ()))
 
 
 async def _sourcerize(
@@ -200,6 +260,7 @@ async def _sourcerize(
     output: Path | None,
     python: str | None,
     as_json: bool,
+    allow: Sequence[str],
 ) -> int:
     return await sourcerize(
         parse_address(function),
@@ -209,6 +270,7 @@ async def _sourcerize(
         output=output,
         python=python,
         as_json=as_json,
+        allow=allow,
     )
 
 
@@ -243,6 +305,7 @@ def kernels_command(
         ),
     ] = None,
     python: Python = None,
+    allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_dot: Annotated[
         bool, typer.Option("--dot", help="Print the graph in Graphviz's language.")
@@ -263,7 +326,7 @@ def kernels_command(
     """
     wanted = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
     form = next((name for name, given in wanted.items() if given), "table")
-    _run(_kernels(function, target or [], set_name, against, form, python))
+    _run(_kernels(function, target or [], set_name, against, form, python, allow or ()))
 
 
 async def _kernels(
@@ -273,6 +336,7 @@ async def _kernels(
     against: str | None,
     form: str,
     python: str | None,
+    allow: Sequence[str],
 ) -> int:
     return await kernels(
         parse_address(function),
@@ -281,6 +345,7 @@ async def _kernels(
         against=_against(against),
         form=form,
         python=python,
+        allow=allow,
     )
 
 
@@ -288,7 +353,7 @@ def _against(text: str | None) -> Address | str | None:
     """Another function, or else a git revision."""
     if text is None:
         return None
-    return parse_address(text) if ":" in text or Path(text).is_file() else text
+    return parse_address(text) if ":" in text or reading.is_file(text) else text
 
 
 targets_app = typer.Typer(help="List what can be compiled for, and get what is missing.")
@@ -377,7 +442,23 @@ def check_command(
         Path | None,
         typer.Option(metavar="FILE", help="Write all findings to this file, for --baseline."),
     ] = None,
+    verify_import: Annotated[
+        bool,
+        typer.Option(
+            "--verify-import",
+            help="Also import each file whole and report functions that differ from it.",
+        ),
+    ] = False,
+    verify_timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            help="Time limit for each import. The setting [cyan]timeouts.execute[/cyan] if not given.",
+        ),
+    ] = None,
     python: Python = None,
+    allow: Allow = None,
 ) -> None:
     """Trace every function that has example inputs and report what goes wrong.
 
@@ -389,6 +470,7 @@ def check_command(
         jaxsight check src tests/test_model.py --ignore JX404
         jaxsight check src --fix
         jaxsight check --calls tests
+        jaxsight check --verify-import
         jaxsight check --output-format github
     """
     _run(
@@ -403,6 +485,9 @@ def check_command(
             calls=calls or (),
             baseline=baseline,
             new_baseline=write_baseline,
+            verifying=verify_import,
+            verify_timeout=verify_timeout,
+            allow=allow or (),
         )
     )
 
@@ -419,6 +504,36 @@ def explain_command(
     _run(_done(lambda: explain.explain(code, as_json=as_json)))
 
 
+@app.command("trust")
+def trust_command(
+    path: Annotated[
+        Path | None, typer.Argument(metavar="[PATH]", help="A folder; this one by default.")
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List what was decided instead.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Take the decision back.")] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ssh://HOST|PYTHON",
+            help="Let the folder's settings and docstrings reach this machine, or an interpreter outside of it; repeatable. "
+            "The trust in the folder's code stays as it is.",
+        ),
+    ] = None,
+) -> None:
+    """Trust a folder: editors may run its code and its interpreters, and what is below it.
+
+    Decisions are kept in your state folder (~/.local/state/jaxsight/trust.json).
+
+    [bold]Examples[/bold]
+
+        jaxsight trust
+        jaxsight trust ~/work --forget
+        jaxsight trust --allow ssh://cluster
+        jaxsight trust --list
+    """
+    _run(_done(lambda: trust(path or Path(), listing=listing, forget=forget, allow=allow or ())))
+
+
 @app.command("server")
 def server_command(
     tcp: Annotated[
@@ -427,11 +542,19 @@ def server_command(
             metavar="HOST:PORT", help="Listen there for one client instead of stdin and stdout."
         ),
     ] = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ask|always|never|editor",
+            help="Whether to run code of folders that you have not decided about; "
+            "[cyan]editor[/cyan]: the client says. The user's own setting by default.",
+        ),
+    ] = None,
 ) -> None:
     """Start the language server on stdin and stdout; your editor runs this."""
     from jaxsight.lsp.server import main as serve
 
-    sys.exit(serve(["--tcp", tcp] if tcp else []))
+    sys.exit(serve([*(["--tcp", tcp] if tcp else []), *(["--trust", trust] if trust else [])]))
 
 
 def _codes(option: str, given: list[str] | None) -> list[str]:
@@ -447,12 +570,14 @@ def _codes(option: str, given: list[str] | None) -> list[str]:
 
 def _run(command: Coroutine[Any, Any, int]) -> None:
     # What the engine warns of in its log (a tracer that died) the user is told as a finding.
-    logging.basicConfig(level=logging.ERROR, format="%(name)s: %(message)s")
+    log = logging.StreamHandler()
+    log.setFormatter(Formatter("%(name)s: %(message)s"))
+    logging.basicConfig(level=logging.ERROR, handlers=[log])
+    tolerate()
     try:
         status = asyncio.run(command)
     except CommandError as error:
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
-        console.print(Text.assemble(("error: ", "bold red"), str(error)))
+        Printer(stderr=True).labelled("error", "bold red", str(error))
         status = UNUSABLE
     except KeyboardInterrupt:
         status = INTERRUPTED

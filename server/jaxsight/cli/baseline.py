@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxsight import reading
+from jaxsight.cli import writing
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.reports import Reported
 
@@ -18,13 +20,18 @@ Entry = tuple[str, str, str]
 
 
 def write(file: Path, reported: Sequence[Reported]) -> None:
-    """Make the findings the baseline."""
+    """Make the findings the baseline.
+
+    Raises:
+        CommandError: the file cannot be written.
+    """
     counts = Counter(_entry(one, file) for one in reported)
     rows = [
         {"file": path, "code": code, "line": line, "count": count}
         for (path, code, line), count in sorted(counts.items())
     ]
-    file.write_text(json.dumps({"version": 1, "findings": rows}, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps({"version": 1, "findings": rows}, indent=1) + "\n"
+    writing.write(file, text.encode())
 
 
 def new(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
@@ -34,9 +41,9 @@ def new(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
         CommandError: the file cannot be read as a baseline.
     """
     try:
-        rows = json.loads(file.read_text(encoding="utf-8"))["findings"]
+        rows = json.loads(reading.text(file))["findings"]
         left = Counter({(row["file"], row["code"], row["line"]): int(row["count"]) for row in rows})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (reading.UnreadableError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CommandError(
             f"{file} is no baseline ({error}): `jaxsight check --write-baseline {file}` makes one"
         ) from error

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxsight import reading
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.reports import Reported
 from jaxsight.engine.answers import Finding, Severity
@@ -44,24 +45,24 @@ def recompiled(
         }
         command = [python, "-m", "pytest", "-q", "-p", "jaxsight_recompiling", *tests]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode not in _FAILED or not file.is_file():
+        if done.returncode not in _FAILED or not reading.is_file(file):
             words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
             why = "no tests were found" if done.returncode == _NO_TESTS else " ".join(words)
             raise CommandError(f"the tests could not be run with {python}: {why}")
-        told = json.loads(file.read_text(encoding="utf-8"))
+        told = json.loads(reading.text(file))
     misses = [miss for each in told if (miss := read(each["message"])) is not None]
     here = Path.cwd()
     return [
         _reported(one)
         for one in find(misses)
-        if Path(one.file).is_file()
+        if reading.is_file(one.file)
         and here in Path(one.file).resolve().parents
         and selected(one.code, select, ignore)
     ]
 
 
 def _reported(one: Recompiled) -> Reported:
-    source = Path(one.file).read_text(encoding="utf-8", errors="replace")
+    source = reading.text(one.file, strict=False)
     lines = source.splitlines()
     text = lines[one.line - 1] if one.line <= len(lines) else ""
     start = len(text) - len(text.lstrip())

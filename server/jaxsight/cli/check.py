@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
-
+from jaxsight import reading
 from jaxsight.cli import baseline as baselines
+from jaxsight.cli import notes
 from jaxsight.cli.calls import recompiled
-from jaxsight.cli.errors import FOUND
+from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.fixes import Fixed, fix
-from jaxsight.cli.reports import Reported, machine, text
+from jaxsight.cli.printing import Printer, document, print_json
+from jaxsight.cli.reports import Incomplete, Refused, Reported, machine, text
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import python_files, read_source
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Caveat, Finding, Severity
+from jaxsight.engine.caveats import Completeness
+from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.engine.fixes.verifying import Fix
+from jaxsight.engine.inert import one_line
 from jaxsight.engine.module import Module
 from jaxsight.engine.projects import MARKERS, SETTINGS_FILE
+from jaxsight.engine.text import Position, Range
+from jaxsight.engine.verification import Verified
 
 SYNTAX = "invalid-syntax"
 """As ruff names it: no rule of ours, so it can neither be selected nor ignored."""
+
+UNREADABLE = "unreadable-file"
+"""Of a file that was found in a folder: the others are checked all the same."""
 
 
 class Format(StrEnum):
@@ -46,6 +58,9 @@ async def check(
     calls: Sequence[str] = (),
     baseline: Path | None = None,
     new_baseline: Path | None = None,
+    verifying: bool = False,
+    verify_timeout: float | None = None,
+    allow: Sequence[str] = (),
 ) -> int:
     """Print the findings of all files; the exit status.
 
@@ -55,11 +70,15 @@ async def check(
         calls: tests that are run to see what is traced again.
         baseline: findings that are not told of.
         new_baseline: where to write all findings instead of reporting them.
+        verifying: compare with the imported modules.
+        verify_timeout: seconds for each import; the settings' for running statements by default.
+        allow: what the user lets projects reach.
 
     Raises:
         CommandError: a path does not exist or cannot be read, or no tracer can be had.
     """
     files = list(python_files(paths))
+    named = {path.absolute() for path in paths}
     editor: dict[str, object] = {}
     if select:
         editor["select"] = list(select)
@@ -68,15 +87,31 @@ async def check(
     if python:
         editor["python"] = python
     reported: list[Reported] = []
-    functions = 0
+    incomplete: list[Incomplete] = []
+    refused: list[Refused] = []
+    functions = compared = imported = 0
     fixed = Fixed() if fixing else None
-    async with running([], editor) as run:
+    async with running([*paths, *([Path()] if calls else [])], editor, allow) as run:
         for number, file in enumerate(files, 1):
             run.say(f"{number}/{len(files)} {text.shown_path(str(file))}")
-            found, traced = await _check_file(run, file, fixed, unsafe=unsafe)
-            reported += found
-            functions += traced
+            checked = await _check_file(
+                run,
+                file,
+                fixed,
+                named=file in named,
+                unsafe=unsafe,
+                offering=output is Format.JSON,
+                verifying=verifying,
+                verify_timeout=verify_timeout,
+            )
+            reported += checked.reported
+            incomplete += checked.incomplete
+            refused += checked.refused
+            functions += checked.functions
+            compared += checked.compared
+            imported += checked.compared > 0
         reported += await _settings_problems(run, files)
+        pythons = {str(file): run.python(file) for file in files}
         if calls:
             interpreter = await run.asked(run.session.interpreter(str(Path.cwd() / "tests")))
             run.say("running the tests")
@@ -85,46 +120,111 @@ async def check(
             )
     if fixed is not None:
         # What is read by machines stays as it is.
-        console = Console(highlight=False, soft_wrap=True, stderr=output is not Format.TEXT)
+        printer = Printer(stderr=output is not Format.TEXT)
         for line in fixed.lines:
-            console.print(line)
-        console.print(Text(fixed.summary))
+            printer.print(line)
+        printer.print(fixed.summary)
     if new_baseline is not None:
         baselines.write(new_baseline, reported)
-        print(f"{_count(len(reported), 'finding')} written to {new_baseline}.")
+        count = _count(len(reported), "finding")
+        Printer().print(f"{count} written to {one_line(str(new_baseline))}.")
         return 0
     if baseline is not None:
         reported, gone = baselines.new(baseline, reported)
         if gone:
-            note = f"{_count(gone, 'finding')} of {baseline} no longer there."
-            Console(stderr=True, highlight=False).print(Text(note))
-    _write(reported, output, functions=functions, files=len(files))
+            note = f"{_count(gone, 'finding')} of {one_line(str(baseline))} no longer there."
+            Printer(stderr=True, wrap=True).print(note)
+    summary = _summary(reported, functions, len(files))
+    if verifying:
+        verified = f"verified {_count(compared, 'function')} in {_count(imported, 'file')}"
+        summary = f"{verified}\n{summary}"
+    _write(reported, incomplete, refused, output, summary, pythons)
     informs = (Severity.INFORMATION, Severity.HINT)
     return FOUND if any(one.finding.severity not in informs for one in reported) else 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What came of one file. `functions` counts those that are traced, `compared` those found equal to the import's."""
+
+    reported: Sequence[Reported]
+    incomplete: Sequence[Incomplete]
+    refused: Sequence[Refused]
+    functions: int
+    compared: int
+
+
 async def _check_file(
-    run: Running, file: Path, fixed: Fixed | None, *, unsafe: bool
-) -> tuple[list[Reported], int]:
-    """The findings of one file, once it is fixed, and how many functions it has that are traced."""
-    path, source = str(file), read_source(file)
+    run: Running,
+    file: Path,
+    fixed: Fixed | None,
+    *,
+    named: bool,
+    unsafe: bool,
+    offering: bool,
+    verifying: bool,
+    verify_timeout: float | None,
+) -> _Checked:
+    """The findings of one file, once it is fixed, and what its answers leave out.
+
+    Args:
+        offering: whether to prove fixes for what is found.
+
+    Raises:
+        CommandError: it was named, not found in a folder, and cannot be read.
+    """
+    path = str(file)
+    try:
+        source = read_source(file)
+    except CommandError as error:
+        if named:
+            raise
+        place = Range(Position(0, 0), Position(0, 0))
+        finding = Finding(UNREADABLE, Severity.ERROR, place, str(error))
+        return _Checked([Reported(path, "", finding)], [], [], 0, 0)
     run.session.open(path, source)
     if fixed is not None:
         source = await fix(run, file, source, unsafe=unsafe, into=fixed)
     functions = len(run.session.functions(path))
     found = await run.get(run.session.findings(path, kernels=True))
+    fixes: list[Fix] = []
+    if offering and any(finding.code in FIXES for finding in found):
+        fixes = await run.get(run.session.fixes(path))
+    fix_of = {proved.finding: proved for proved in fixes}
+    answers = await run.get(run.session.completeness(path))
+    refused = [Refused(path, each) for each in await run.get(run.session.uncompiled(path))]
+    verified = Verified()
+    if verifying:
+        verified = await run.get(run.session.verify(path, verify_timeout))
+        found += verified.findings
     run.session.close(path)
     problem = Module.parse(source).syntax_problem
     if problem is not None:
         found.append(Finding(SYNTAX, Severity.ERROR, problem.range, problem.message))
-    return [Reported(path, source, finding) for finding in found], functions
+    reported = [
+        Reported(path, source, finding, _caveats(finding, answers), fix_of.get(finding))
+        for finding in found
+    ]
+    incomplete = [Incomplete(path, each) for each in answers if each.caveats]
+    return _Checked(reported, incomplete, refused, functions, verified.functions)
+
+
+def _caveats(finding: Finding, answers: Sequence[Completeness]) -> tuple[Caveat, ...]:
+    """What the answer behind a finding leaves out; outside of the functions, what any answer of the file does."""
+    own = [each for each in answers if finding.range.start in each.range] or answers
+    return tuple(
+        sorted({caveat for each in own for caveat in each.caveats}, key=attrgetter("range"))
+    )
 
 
 async def _settings_problems(run: Running, files: Sequence[Path]) -> list[Reported]:
     """The findings of the settings files that are in force for `files`."""
     reported: list[Reported] = []
     for path in dict.fromkeys(file for file in map(_settings_file, files) if file is not None):
-        source = path.read_text(encoding="utf-8", errors="replace")
+        try:
+            source = reading.text(path, strict=False)
+        except reading.UnreadableError:
+            source = ""  # the finding says so
         findings = await run.session.findings(str(path))
         reported += [Reported(str(path), source, finding) for finding in findings]
     return reported
@@ -133,28 +233,50 @@ async def _settings_problems(run: Running, files: Sequence[Path]) -> list[Report
 def _settings_file(file: Path) -> Path | None:
     """The settings file of the project that holds `file`, if it has one."""
     for folder in file.parents:
-        if any((folder / marker).exists() for marker in MARKERS):
+        if any(reading.exists(folder / marker) for marker in MARKERS):
             settings = folder / SETTINGS_FILE
-            return settings if settings.is_file() else None
+            return settings if reading.exists(settings) else None
     return None
 
 
-def _write(reported: Sequence[Reported], output: Format, *, functions: int, files: int) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+def _write(
+    reported: Sequence[Reported],
+    incomplete: Sequence[Incomplete],
+    refused: Sequence[Refused],
+    output: Format,
+    summary: str,
+    pythons: Mapping[str, object],
+) -> None:
     match output:
         case Format.TEXT:
+            printer = Printer()
             for one in reported:
-                console.print(text.report(one))
-                console.print()
-            console.print(Text(_summary(reported, functions, files)))
+                printer.print(text.report(one))
+                printer.print()
+            _write_notes(printer, incomplete, refused)
+            printer.print(summary)
         case Format.JSON:
-            print(machine.as_json(reported))
+            print_json(machine.as_json(reported, incomplete, pythons, refused))
         case Format.SARIF:
-            print(machine.as_sarif(reported))
-        case Format.GITHUB if reported:
-            print(machine.as_github(reported))
+            print_json(machine.as_sarif(reported, incomplete, refused))
+        case Format.GITHUB if reported or incomplete or refused:
+            document(machine.as_github(reported, incomplete, refused))
         case Format.GITHUB:
             pass
+
+
+def _write_notes(
+    printer: Printer, incomplete: Sequence[Incomplete], refused: Sequence[Refused]
+) -> None:
+    """A line for each statement that was left out, file by file, and for each function that was not compiled."""
+    for path, of_one in groupby(incomplete, key=attrgetter("path")):
+        for line in notes.of_file(path, [each.function for each in of_one]):
+            notes.print_note(printer, line)
+    for one in refused:
+        at = one.function.range.start.line + 1
+        notes.print_note(printer, notes.said(one.path, at, one.function.message))
+    if incomplete or refused:
+        printer.print()
 
 
 def _summary(reported: Sequence[Reported], functions: int, files: int) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from rich.console import Console
-from rich.markdown import Markdown
-from rich.table import Table
-
+from jaxsight import reading
+from jaxsight.cli import printing
 from jaxsight.cli.errors import CommandError
+from jaxsight.cli.printing import Printer, Table, cells, print_json
 from jaxsight.findings.catalogue import CODES, Code
 
 _PACKAGE = Path(__file__).parents[1]
@@ -30,17 +28,17 @@ def explain(code: str | None, *, as_json: bool) -> int:
         raise CommandError(f"there is no code {code}: `jaxsight explain` lists them")
     text = page(known)
     if as_json:
-        print(json.dumps({**_row(known), "page": text}))
+        print_json({**_row(known), "page": text})
     else:
-        Console().print(Markdown(text))
+        printing.page(text)
     return 0
 
 
 def page(code: Code) -> str:
     """A code's page in Markdown; where none was installed, what the table says of it."""
     for folder in _PAGES:
-        if (file := folder / f"{code.code}.md").is_file():
-            return file.read_text(encoding="utf-8")
+        if reading.is_file(file := folder / f"{code.code}.md"):
+            return reading.text(file)
     return f"# {code.code}: {code.name}\n\n*{code.severity}*\n\n{code.summary}\n\n{code.url}\n"
 
 
@@ -57,11 +55,11 @@ def _row(code: Code) -> dict[str, object]:
 
 def _all(as_json: bool) -> int:
     if as_json:
-        print(json.dumps([_row(code) for code in CODES.values()]))
+        print_json([_row(code) for code in CODES.values()])
         return 0
     table = Table("code", "name", "severity", "", box=None, pad_edge=False)
     for code in CODES.values():
         off = "" if code.on else " (off by default)"
-        table.add_row(code.code, code.name, code.severity, f"{code.summary}{off}")
-    Console().print(table)
+        table.add_row(*cells(code.code, code.name, code.severity, f"{code.summary}{off}"))
+    Printer(wrap=True).print(table)
     return 0

@@ -5,18 +5,18 @@ In each round a top-level statement is changed by one fix at most, and everythin
 
 from __future__ import annotations
 
-import tokenize
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 
-from rich.text import Text
-
+from jaxsight import reading
 from jaxsight.cli.errors import CommandError
+from jaxsight.cli.printing import Text, styled
 from jaxsight.cli.reports import text as words
 from jaxsight.cli.running import Running
+from jaxsight.cli.writing import write
 from jaxsight.engine.fixes.asked import applied
 from jaxsight.engine.fixes.verifying import Fix
+from jaxsight.engine.inert import one_line
 from jaxsight.engine.module import Module
 
 ROUNDS = 20
@@ -58,9 +58,8 @@ async def fix(run: Running, path: Path, source: str, *, unsafe: bool, into: Fixe
         run.session.change(str(path), source)
         for each in chosen:
             place = f"{shown}:{each.finding.range.start.line + 1}: "
-            into.lines.append(
-                Text.assemble((place, "bold"), (each.finding.code, "cyan"), f" {each.title}")
-            )
+            title = one_line(each.title)
+            into.lines.append(styled((place, "bold"), (each.finding.code, "cyan"), f" {title}"))
     if source != begun:
         _write(path, source)
     return source
@@ -81,7 +80,7 @@ def _apart(module: Module, fixes: list[Fix]) -> list[Fix]:
 
 def _write(path: Path, source: str) -> None:
     try:
-        encoding, _ = tokenize.detect_encoding(BytesIO(path.read_bytes()).readline)
-        path.write_bytes(source.encode(encoding))
-    except (OSError, UnicodeEncodeError) as error:
+        content = source.encode(reading.encoding(reading.data(path)))
+    except (reading.UnreadableError, SyntaxError, UnicodeEncodeError) as error:
         raise CommandError(f"cannot write {path}: {error}") from error
+    write(path, content)

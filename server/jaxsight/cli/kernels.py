@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.notes import print_notes
+from jaxsight.cli.printing import Printer, Table, cells, document, print_json, styled
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
 from jaxsight.compiler.drawing import NoGraphviz, dot, drawn_by_graphviz
-from jaxsight.compiler.roofline import estimate
+from jaxsight.compiler.graph import Kernel
+from jaxsight.compiler.roofline import estimate, total
 from jaxsight.engine import kernels as words
 from jaxsight.engine.compiling import Result
+from jaxsight.engine.inert import one_line
 from jaxsight.engine.kernels import Kernels
 from jaxsight.tracer.protocol import Traced
 from jaxsight.workers.compilers import Trouble
@@ -35,6 +34,7 @@ async def kernels(
     against: Address | str | None,
     form: str,
     python: str | None,
+    allow: Sequence[str] = (),
 ) -> int:
     """Print the kernels of a function; the exit status, 1 when there is nothing compiled.
 
@@ -42,40 +42,48 @@ async def kernels(
         targets: by name; the project's when empty.
         against: another function to compare with, or a git revision of the same one.
         form: `table`, `json`, `dot`, `svg` or `hlo`.
+        allow: what the user lets the project reach.
 
     Raises:
         CommandError: there is no such function, it has no example inputs, or no tracer can be had.
     """
-    console = Console(highlight=False, soft_wrap=form != "table")
-    async with running([], {"python": python} if python else {}) as run:
-        found = await _results(run, address, targets, set_name, console)
+    printer = Printer(wrap=form == "table")
+    paths = [address.path, *([against.path] if isinstance(against, Address) else [])]
+    async with running(paths, {"python": python} if python else {}, allow) as run:
+        found = await _results(run, address, targets, set_name, printer)
         before = []
         if isinstance(against, str):
             old = committed(address.path, against)
-            before = await _results(run, address, targets, set_name, console, old)
+            before = await _results(run, address, targets, set_name, printer, old)
         elif against is not None:
-            before = await _results(run, against, targets, None, console)
+            before = await _results(run, against, targets, None, printer)
+        traced_by = run.python(address.path)
     if not found or (against and not before):
         return FOUND
     if form == "json":
-        records = [words.record(each, address.function) for each in found]
+        records = [{**words.record(each, address.function), "python": traced_by} for each in found]
         if before:
             records = [
                 {**record, "against": words.record(other, _named(against, address))}
                 for record, other in zip(records, before, strict=True)
             ]
-        console.print(Text(json.dumps(records[0] if len(records) == 1 else records, indent=2)))
+        print_json(records[0] if len(records) == 1 else records)
         return 0
+    # A picture and HLO are read by programs: what they leave out is said beside them.
+    notes = printer if form == "table" else Printer(stderr=True)
+    print_notes(notes, str(address.path), found[0].view.caveats)
+    if before and isinstance(against, Address):
+        print_notes(notes, str(against.path), before[0].view.caveats)
     for index, each in enumerate(found):
         if form in ("dot", "svg"):
-            drawn = dot(each.graph, each.source)
-            console.print(Text(drawn if form == "dot" else svg(drawn)))
+            drawn = _drawn(each)
+            document(drawn if form == "dot" else svg(drawn))
         elif form == "hlo":
-            console.print(Text(each.compiled.hlo.rstrip("\n")))
+            document(each.compiled.hlo)
         else:
-            _print(console, address, each)
+            _print(printer, address, each)
             if before:
-                _compare(console, before[index], each)
+                _compare(printer, before[index], each)
     return 0
 
 
@@ -84,7 +92,7 @@ async def _results(
     address: Address,
     targets: Sequence[str],
     set_name: str | None,
-    console: Console,
+    printer: Printer,
     text: str | None = None,
 ) -> list[Kernels]:
     """The kernels on each target; what is wrong has been printed where there are none.
@@ -93,7 +101,7 @@ async def _results(
         text: of the file, where it is not what is on disk.
     """
     source = read_source(address.path) if text is None else text
-    view = await viewed(run, address, source, set_name, console)
+    view = await viewed(run, address, source, set_name, printer)
     if not isinstance(view.answer.reply, Traced):
         return []
     found = []
@@ -104,10 +112,15 @@ async def _results(
         )
         made = Kernels.of(seen, result)
         if made is None:
-            _tell(console, address, result)
+            _tell(printer, address, result)
             return []
         found.append(made)
     return found
+
+
+def _drawn(kernels: Kernels) -> str:
+    """The graph as DOT; what the user wrote may have characters that no picture can have."""
+    return dot(kernels.graph, lambda path: one_line(kernels.source(path)))
 
 
 def svg(drawn: str) -> str:
@@ -143,28 +156,20 @@ def _named(against: Address | str | None, address: Address) -> str:
     return against.function if isinstance(against, Address) else f"{address.function} of {against}"
 
 
-def _tell(console: Console, address: Address, result: Result) -> None:
+def _tell(printer: Printer, address: Address, result: Result) -> None:
     assert isinstance(result.outcome, Trouble)
-    console.print(
-        Text.assemble(
-            (address.function, "bold"),
-            f" on {result.target.name}: ",
-            (result.outcome.message, "red"),
-        )
-    )
+    where = f"{address.function} on {result.target.name}"
+    printer.labelled(one_line(where), "bold", result.outcome.message)
 
 
-def _print(console: Console, address: Address, kernels: Kernels) -> None:
+def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
     compiled = kernels.compiled
-    console.print(
-        Text(f"{words.SIGN} {address.function}: {words.headline(compiled, kernels.target)}", "bold")
-    )
+    headline = words.headline(compiled, kernels.target)
+    printer.print(styled((one_line(f"{words.SIGN} {address.function}: {headline}"), "bold")))
     facts = [f"{kernels.target.title}, compiled {words.how(compiled)}, jaxlib {compiled.jaxlib}"]
-    if size := words.folded(compiled):
-        facts.append(f"constants folded into the executable: {words.short_size(size)}")
-    for note in (*facts, *compiled.notes, *kernels.graph.notes):
-        console.print(Text(note, "dim"))
-    console.print()
+    for note in (*facts, *words.memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
+        printer.print(styled((one_line(note), "dim")))
+    printer.print()
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title, justify in (
         ("", "right"),
@@ -180,7 +185,7 @@ def _print(console: Console, address: Address, kernels: Kernels) -> None:
     shown = kernels.graph.kernels[:_MOST]
     for index, kernel in enumerate(shown):
         seconds = estimate(kernel, kernels.target)
-        table.add_row(
+        row = cells(
             str(index + 1),
             "  " * len(kernel.loops) + kernel.what,
             str(kernel.launches),
@@ -188,32 +193,67 @@ def _print(console: Console, address: Address, kernels: Kernels) -> None:
             words.short_size(kernel.bytes_out),
             _time(seconds),
             kernels.reason(kernel),
-            ", ".join(map(str, kernels.lines(kernel)[:8])),
+            _lines(kernels, kernel),
         )
-    console.print(table)
+        table.add_row(*row)
+    printer.print(table)
     if len(shown) < kernels.graph.kernel_count:
-        console.print(
-            Text(f"and {kernels.graph.kernel_count - len(shown)} more (--json has all)", "dim")
-        )
+        more = kernels.graph.kernel_count - len(shown)
+        printer.print(styled((f"and {more} more (--json has all)", "dim")))
     for loop in kernels.graph.loops:
-        trips = "an unknown number of times" if loop.trips is None else f"{loop.trips} times"
-        console.print(Text(f"loop {loop.name} goes round {trips}", "dim"))
+        if loop.trips is not None:
+            trips = words.count(loop.trips, "iteration")
+            printer.print(styled((one_line(f"loop {loop.name}: {trips}"), "dim")))
+    for line in words.undecided(kernels):
+        printer.print(styled((one_line(line), "dim")))
+    if time := _total(kernels):
+        printer.print(styled((time, "dim")))
     if any(estimate(kernel, kernels.target) is not None for kernel in shown):
-        console.print(
-            Text("≈ time: a roofline estimate from the chip's figures, not a measurement", "dim")
-        )
-    console.print()
+        source = "≈ time: a roofline estimate from the chip's figures, not a measurement"
+        printer.print(styled((source, "dim")))
+    printer.print()
+
+
+def _total(kernels: Kernels) -> str:
+    """The estimate of the whole program, and what is not in it; empty where there is none."""
+    estimated = total(kernels.graph, kernels.target)
+    if estimated is None:
+        return ""
+    if not estimated.is_lower_bound:
+        return f"total ≈ {_time(estimated.seconds)}"
+    unknown = [
+        str(index + 1)
+        for index, kernel in enumerate(kernels.graph.kernels)
+        if estimate(kernel, kernels.target) is None
+    ]
+    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+    numbers = ", ".join(unknown[:5])
+    plural = "s" if len(unknown) > 1 else ""
+    reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
+    if not kernels.graph.launches_known:
+        reasons.append("unknown trip counts")
+    return f"total ≥ {_time(estimated.seconds)} ({'; '.join(reasons)})"
+
+
+def _lines(kernels: Kernels, kernel: Kernel) -> str:
+    """`9, 10`, the lines that a kernel computes; else `for 12`, those of what it feeds."""
+    if lines := kernels.lines(kernel)[:8]:
+        return ", ".join(map(str, lines))
+    fed = kernels.fed_lines(kernel)[:8]
+    return f"for {', '.join(map(str, fed))}" if fed else ""
 
 
 def _time(seconds: float | None) -> str:
     if seconds is None:
         return ""
+    if seconds < 5e-8:
+        return "< 0.1 µs" if seconds else ""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.1f} µs"
     return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-def _compare(console: Console, before: Kernels, after: Kernels) -> None:
+def _compare(printer: Printer, before: Kernels, after: Kernels) -> None:
     """What changed, as `kernels 7 → 5`."""
-    console.print(Text(words.change(before.compiled, after.compiled), "bold"))
-    console.print()
+    printer.print(styled((words.change(before.compiled, after.compiled), "bold")))
+    printer.print()

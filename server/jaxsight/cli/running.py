@@ -1,22 +1,27 @@
 """A session for one command: its events become a spinner, lines on stderr, or the error that ends the command.
 
-Only what the user asked for goes to stdout; what user code prints goes to stderr, after the file's name.
+Only what the user asked for goes to stdout; what user code prints goes to stderr, after the file's name, as do notes: which Python runs
+the code, and what was left out because nobody trusted it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.status import Status as Spinner
-from rich.text import Text
-
 from jaxsight.cli.errors import CommandError
-from jaxsight.engine.events import Event, Message, Output, Progress, Status
+from jaxsight.cli.given import given
+from jaxsight.cli.notes import print_note
+from jaxsight.cli.printing import Printer, Spinner, Text, styled
+from jaxsight.engine.events import Consent, Event, Message, Output, Progress, Status
+from jaxsight.engine.inert import one_line, printed
+from jaxsight.engine.projects import Projects
 from jaxsight.engine.session import Session
+from jaxsight.engine.trust.words import shown_path
 
 T = TypeVar("T")
 
@@ -24,12 +29,13 @@ T = TypeVar("T")
 class Running:
     """A session whose tracer may fail to start: every wait on it ends with that failure's words."""
 
-    def __init__(self, session: Session, errors: Console, spinner: Spinner | None) -> None:
+    def __init__(self, session: Session, errors: Printer, spinner: Spinner | None) -> None:
         self.session = session
         self._errors = errors
         self._spinner = spinner
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._told: list[str] = []
+        self._pythons: set[str] = set()
 
     async def get(self, answer: Awaitable[T]) -> T:
         """What the session answers.
@@ -60,10 +66,15 @@ class Running:
         except LookupError as error:
             raise CommandError(str(error.args[0])) from error
 
+    def python(self, path: Path) -> dict[str, str] | None:
+        """The interpreter that traces a file's functions, for JSON."""
+        found = self.session.python(str(path))
+        return asdict(found) if found is not None else None
+
     def say(self, text: str) -> None:
         """What is being done, beside the spinner."""
         if self._spinner is not None:
-            self._spinner.update(text)
+            self._spinner.update(Text(one_line(text)))
 
     async def follow(self) -> None:
         """Take the session's events until cancelled."""
@@ -75,43 +86,67 @@ class Running:
         failure = self._failed.result() if self._failed.done() else None
         for text in self._told:
             if text != failure:
-                self._errors.print(Text.assemble(("error: ", "bold red"), text))
+                self._errors.labelled("error", "bold red", text)
 
     def _take(self, event: Event) -> None:
         match event:
-            case Status(state="failed", detail=detail):
+            case Status(state="failed" | "untrusted", detail=detail):
                 if not self._failed.done():
                     self._failed.set_result(detail)
-            case Status(state="starting", python=python):
+            case Status(state="starting", python=python, reason=reason):
+                self._name_python(python, reason)
                 self.say(f"starting JAX in {python}" if python else "starting JAX")
             case Progress(title=title, detail=detail, done=False):
                 self.say(f"{title} {detail}".rstrip())
             case Output(path=path, text=text):
-                for line in text.splitlines():
-                    self._errors.print(Text.assemble((f"{path}: ", "dim"), line))
+                for line in printed(text).splitlines():
+                    self._errors.print(styled((f"{one_line(path)}: ", "dim"), line))
             case Message(level="error", text=text):
                 self._told.append(text)
             case Message(level="warning", text=text):
-                self._errors.print(Text.assemble(("warning: ", "bold yellow"), text))
+                self._errors.labelled("warning", "bold yellow", text)
+            case Consent(folder=folder, what=what) if what:
+                remedy = self.session.remedy(folder, what)
+                self.note(f"{shown_path(what)} is not reached before you allow it; {remedy}")
             case _:
                 pass
 
+    def note(self, text: str) -> None:
+        """Print a line about how the command works, beside its output."""
+        print_note(self._errors, f"note: {text}")
+
+    def _name_python(self, python: str, reason: str) -> None:
+        if python and python not in self._pythons:
+            self._pythons.add(python)
+            self.note(f"Python: {shown_path(python)} ({reason})")
+
 
 @asynccontextmanager
-async def running(roots: list[str], editor: Mapping[str, object]) -> AsyncIterator[Running]:
-    """A session over `roots`, with `editor` as the settings that win; ended with all its processes."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+async def running(
+    paths: Iterable[Path], editor: Mapping[str, object], allow: Sequence[str] = ()
+) -> AsyncIterator[Running]:
+    """A session over the files and folders that a command is given; ended with all its processes.
+
+    Args:
+        paths: what the user named, and so trusts.
+        editor: the settings that win.
+        allow: what the user lets projects reach.
+    """
+    named = await asyncio.to_thread(given, paths, allow)
+    errors = Printer(stderr=True)
     waiting: AbstractContextManager[Spinner | None] = nullcontext()
     if errors.is_terminal:
         waiting = errors.status("starting JAX")
     with waiting as spinner:
-        session = Session()
+        session = Session(Projects(named.trust))
         run = Running(session, errors, spinner)
+        for line in named.notes:
+            print_note(errors, line)
         following = asyncio.create_task(run.follow())
         try:
             # Nothing is compiled but what the command asks for.
             quiet = {"inlayHints": {"kernels": False, "barriers": False}}
-            session.configure(roots, {**quiet, **editor}, trusted=True)
+            session.configure(named.roots, {**quiet, **editor})
             yield run
         finally:
             following.cancel()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,17 +9,18 @@ from enum import StrEnum
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
 
 from jaxsight.cli.errors import FOUND, CommandError, or_nearest
-from jaxsight.cli.prose import print_markdown
+from jaxsight.cli.notes import print_notes
+from jaxsight.cli.printing import Printer, document, print_json, print_markdown, styled
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
+from jaxsight.engine import caveats
 from jaxsight.engine.answers import Shown
 from jaxsight.engine.hints import shape_hints
-from jaxsight.engine.hover import function_hover
+from jaxsight.engine.hover import function_hover, updates
+from jaxsight.engine.inert import one_line, visible
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Traced
 
@@ -48,35 +48,44 @@ class LineShapes:
 
 
 async def show(
-    address: Address, *, set_name: str | None, what: str, python: str | None, as_json: bool
+    address: Address,
+    *,
+    set_name: str | None,
+    what: str,
+    python: str | None,
+    as_json: bool,
+    allow: Sequence[str] = (),
 ) -> int:
     """Print what is known of a function; the exit status.
 
     Args:
         what: a `What`, or the name of an interpreter.
+        allow: what the user lets the project reach.
 
     Raises:
         CommandError: there is no such function, it has no example inputs, no tracer can be had, or the interpreter fails.
     """
     source = read_source(address.path)
-    console = Console(highlight=False, soft_wrap=True)
-    async with running([], {"python": python} if python else {}) as run:
-        view = await viewed(run, address, source, set_name, console)
+    printer = Printer()
+    async with running([address.path], {"python": python} if python else {}, allow) as run:
+        view = await viewed(run, address, source, set_name, printer)
         if not isinstance(view.answer.reply, Traced):
             return FOUND
         whole = None
         if what not in (What.HOVER, What.SHAPES):
             whole = await _whole(run, address, what)
+        traced_by = run.python(address.path)
     if as_json:
-        console.print(Text(json.dumps(_object(view, view.answer.reply, what, whole), indent=2)))
+        print_json({**_object(view, view.answer.reply, what, whole), "python": traced_by})
         return 0
+    print_notes(printer, str(address.path), view.caveats)
     match what:
         case What.HOVER:
-            print_markdown(console, function_hover(view.subject, view).markdown)
+            print_markdown(printer, function_hover(view.subject, view).markdown)
         case What.SHAPES:
-            _print_shapes(console, view, view.answer.reply)
+            _print_shapes(printer, view, view.answer.reply)
         case _ if whole is not None:
-            console.print(Text(whole.text.rstrip("\n")))
+            document(whole.text)
     return 0
 
 
@@ -103,21 +112,21 @@ def _line_shapes(view: View) -> Iterator[LineShapes]:
         yield LineShapes(line, tuple(shapes))
 
 
-def _print_shapes(console: Console, view: View, traced: Traced) -> None:
+def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
     inside = view.subject.range
     last = inside.end.line + (1 if inside.end.column else 0)
     lines = LINE_END.split(view.module.text)[inside.start.line : last]
     shapes = {one.line - inside.start.line: one.shapes for one in _line_shapes(view)}
-    expanded = [line.expandtabs(4) for line in lines]
+    expanded = [visible(line.expandtabs(4)) for line in lines]
     widths = [cell_len(expanded[at]) for at in shapes]
     column = max((width for width in widths if width <= ALIGNED_WIDTH), default=0) + HINT_GAP
     for at, line in enumerate(expanded):
-        text = Text(line)
-        if at in shapes:
-            text.append(" " * max(column - cell_len(line), HINT_GAP))
-            text.append(f"# {_grouped(shapes[at])}", "cyan")
-        console.print(text)
-    console.print(Text(f"-> {traced.outputs}", "cyan"))
+        gap = " " * max(column - cell_len(line), HINT_GAP)
+        hint = f"{gap}# {one_line(_grouped(shapes[at]))}" if at in shapes else ""
+        printer.print(styled(line, (hint, "cyan")))
+    printer.print(styled((f"-> {one_line(traced.outputs)}", "cyan")))
+    if words := updates(traced):
+        printer.print(styled((one_line(words), "cyan")))
 
 
 def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
@@ -139,12 +148,16 @@ def _object(view: View, traced: Traced, what: str, whole: Shown | None) -> dict[
         "set": view.answer.question.set.name,
         "parameters": [{"name": name, "value": value} for name, value in traced.parameters],
         "outputs": traced.outputs,
+        "updates": list(traced.updates),
+        "left_out": list(traced.left_out),
         "equations": traced.equations,
         "constants": [{"type": text, "bytes": size} for text, size in traced.constants],
+        **caveats.record(view.caveats),
     }
     match what:
         case What.HOVER:
-            shown["markdown"] = function_hover(view.subject, view).markdown
+            words = caveats.markdown(view.caveats)
+            shown["markdown"] = function_hover(view.subject, view, notes=words).markdown
         case What.JAXPR if whole is not None:
             shown["jaxpr"] = whole.text
         case What.SHAPES:

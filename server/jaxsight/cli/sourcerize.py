@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.syntax import Syntax
-from rich.text import Text
-
 from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.notes import print_notes
+from jaxsight.cli.printing import Printer, document, print_json
 from jaxsight.cli.running import running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
+from jaxsight.cli.writing import write
+from jaxsight.engine import caveats
 from jaxsight.engine.answers import Shown
+from jaxsight.engine.caveats import commented
+from jaxsight.engine.inert import block
 from jaxsight.engine.sourcerized import NotSourcerized, label
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import Sourcerize, Traced
@@ -48,6 +50,14 @@ class Constants(StrEnum):
     ARGUMENT = "argument"
 
 
+class Derivatives(StrEnum):
+    """Which rules of custom derivatives to write: `options.Derivatives`."""
+
+    EXACT = "exact"
+    FIRST = "first"
+    PRIMAL = "primal"
+
+
 async def sourcerize(
     address: Address,
     *,
@@ -57,12 +67,14 @@ async def sourcerize(
     output: Path | None,
     python: str | None,
     as_json: bool,
+    allow: Sequence[str] = (),
 ) -> int:
     """Print the source of a function, or whether there is one; the exit status.
 
     Args:
         check: print the verdict instead of the source.
         output: a file for the source, instead of stdout.
+        allow: what the user lets the project reach.
 
     Raises:
         CommandError: there is no such function, it has no example inputs, no tracer can be had, `output` cannot be written, or is missing
@@ -72,53 +84,58 @@ async def sourcerize(
         raise CommandError("--constants npz needs --output: the arrays go into a file beside that")
     source = read_source(address.path)
     path = str(address.path)
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors = Printer(stderr=True)
     name = label(address.function, wanted.transform)
-    async with running([], {"python": python} if python else {}) as run:
+    async with running([address.path], {"python": python} if python else {}, allow) as run:
         view = await viewed(run, address, source, set_name, errors)
         if not isinstance(view.answer.reply, Traced):
             return FOUND
+        print_notes(errors, path, view.caveats)
+        traced_by = {"python": run.python(address.path)}
         try:
+            wanted = run.session.sourcerize_options(path, wanted)
             shown = await run.get(run.session.show(path, address.function, wanted))
         except NotSourcerized as problem:
             if as_json:
-                print(json.dumps(_object(view, wanted, None, str(problem)), indent=2))
+                print_json(_object(view, wanted, None, str(problem)) | traced_by)
             elif check and problem.different:
-                print(problem)
+                Printer().print(block(str(problem)))
             else:
-                errors.print(Text.assemble(("error: ", "bold red"), str(problem)))
+                errors.labelled("error", "bold red", str(problem))
             return FOUND
     if output is not None and not check:
-        try:
-            await asyncio.to_thread(_write, output, shown)
-        except OSError as error:
-            raise CommandError(f"{output} cannot be written: {error.strerror}") from error
+        await asyncio.to_thread(_write, output, commented(shown, wanted.style))
     if as_json:
-        print(json.dumps(_object(view, wanted, shown, ""), indent=2))
+        print_json(_object(view, wanted, shown, "") | traced_by)
     elif check:
-        print(f"{name}: the source is the same program, {_count(shown.equations)}")
+        verdict = f"{name}: the source is the same program, {_proofs(shown)}"
+        Printer().print(verdict + _LABELS.get(wanted.derivatives, ""))
     elif output is None:
-        _print_source(shown.text)
+        document(commented(shown, wanted.style).text, "python")
     return 0
+
+
+_LABELS = {
+    Derivatives.PRIMAL.value: " (derivatives not kept)",
+    Derivatives.FIRST.value: " (derivatives of the first order)",
+}
+"""What a verdict says of derivatives that are not all those of the function."""
 
 
 def _write(path: Path, shown: Shown) -> None:
     if shown.companion:
-        path.with_suffix(".npz").write_bytes(shown.companion)
-    path.write_text(shown.text, encoding="utf-8")
+        write(path.with_suffix(".npz"), shown.companion)
+    write(path, shown.text.encode())
+
+
+def _proofs(shown: Shown) -> str:
+    """How many equations were compared, and how it was run."""
+    ran = f" (run {', '.join(shown.ran)} with equal results)" if shown.ran else ""
+    return f"{_count(shown.equations)}{ran}"
 
 
 def _count(equations: int) -> str:
     return f"{equations} equation{'' if equations == 1 else 's'}"
-
-
-def _print_source(text: str) -> None:
-    """In colours on a terminal, as it is elsewhere."""
-    console = Console(highlight=False, soft_wrap=True)
-    if console.is_terminal:
-        console.print(Syntax(text, "python", theme="ansi_dark", background_color="default"))
-    else:
-        print(text, end="")
 
 
 def _object(view: View, wanted: Sourcerize, shown: Shown | None, reason: str) -> dict[str, Any]:
@@ -129,12 +146,15 @@ def _object(view: View, wanted: Sourcerize, shown: Shown | None, reason: str) ->
         "set": view.answer.question.set.name,
         "style": wanted.style,
         "transform": wanted.transform,
+        "derivatives": wanted.derivatives,
         "verified": shown is not None,
+        **caveats.record(view.caveats),
     }
     if shown is None:
         return made | {"reason": reason}
     return made | {
         "equations": shown.equations,
+        "ran": list(shown.ran),
         "source": shown.text,
         "links": [
             {

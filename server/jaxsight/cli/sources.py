@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
+from jaxsight import reading
 from jaxsight.cli.errors import CommandError, or_nearest
 
 SKIPPED = frozenset(
@@ -32,15 +31,15 @@ def parse_address(text: str) -> Address:
         CommandError: there is no such file.
     """
     file, colon, function = text.rpartition(":")
-    if not colon or Path(text).is_file() or os.sep in function:
+    if not colon or reading.is_file(text) or os.sep in function:
         file, function = text, ""
     path = Path(file).absolute()
-    if path.is_dir():
+    if reading.is_folder(path):
         raise CommandError(
             f"{file} is a folder: name a file and a function, as in {file}/model.py:loss"
         )
-    if not path.is_file():
-        beside = path.parent.glob("*.py") if path.parent.is_dir() else ()
+    if not reading.is_file(path):
+        beside = reading.below(path.parent, "*.py") if reading.is_folder(path.parent) else ()
         raise CommandError(
             f"there is no file {file}{or_nearest(path.name, (p.name for p in beside))}"
         )
@@ -54,11 +53,9 @@ def read_source(path: Path) -> str:
         CommandError: it cannot be read or decoded.
     """
     try:
-        data = path.read_bytes()
-        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-        return data.decode(encoding)
-    except (OSError, SyntaxError, UnicodeDecodeError) as error:
-        raise CommandError(f"cannot read {path}: {error}") from error
+        return reading.source(path)
+    except reading.UnreadableError as error:
+        raise CommandError(str(error)) from error
 
 
 def python_files(paths: Iterable[Path]) -> Iterator[Path]:
@@ -69,9 +66,9 @@ def python_files(paths: Iterable[Path]) -> Iterator[Path]:
     """
     seen: set[Path] = set()
     for path in paths:
-        if not path.exists():
+        if not reading.exists(path):
             raise CommandError(f"there is no file or folder {path}")
-        for file in _below(path.absolute()) if path.is_dir() else [path.absolute()]:
+        for file in _below(path.absolute()) if reading.is_folder(path) else [path.absolute()]:
             if file not in seen:
                 seen.add(file)
                 yield file
@@ -84,6 +81,6 @@ def _below(folder: Path) -> Iterator[Path]:
             for name in folders
             if not name.startswith(".")
             and name not in SKIPPED
-            and not Path(parent, name, "pyvenv.cfg").is_file()
+            and not reading.is_file(Path(parent, name, "pyvenv.cfg"))
         )
         yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py"))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from jaxsight.cli.errors import CommandError
+from jaxsight.cli.given import given
+from jaxsight.cli.printing import Printer, Table, Text, cells, print_json, styled
 from jaxsight.compiler import environments
 from jaxsight.compiler.targets import names, parse
-from jaxsight.engine.interpreters import InterpreterError, choose, own_interpreter
-from jaxsight.engine.settings import merge, read_project
+from jaxsight.engine.inert import one_line
+from jaxsight.engine.projects import SETTINGS_FILE, Projects
 
 _ASK = "import importlib.metadata as m; print(m.version('jax'))"
 
@@ -38,27 +34,21 @@ def listed(python: str | None, *, as_json: bool) -> int:
     interpreter = _interpreter(python)
     jax = _jax(interpreter)
     states = [_state(name, jax) for name in names()]
-    console = Console(highlight=False)
     if as_json:
-        console.print(
-            Text(json.dumps([asdict(state) for state in states], indent=2)), soft_wrap=True
-        )
+        print_json([asdict(state) for state in states])
         return 0
+    printer = Printer(wrap=True)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("target", "device", "", ""):
         table.add_column(title, no_wrap=title == "target")
     colours = {"ready": "green", "needs": "yellow", "cannot": "dim"}
     for state in states:
-        table.add_row(
-            state.target, state.title, Text(state.state, colours[state.state]), state.detail
-        )
-    console.print(table)
-    console.print(
-        Text(
-            f"\nJAX {jax} of {interpreter}. ssh://HOST or ssh://HOST/TARGET compiles on another machine.",
-            "dim",
-        )
-    )
+        ready = (state.state, colours[state.state])
+        table.add_row(*cells(state.target, state.title, ready, state.detail))
+    printer.print(table)
+    used = f"JAX {one_line(jax)} of {one_line(interpreter)}."
+    more = "ssh://HOST or ssh://HOST/TARGET compiles on another machine."
+    printer.print(styled((f"\n{used} {more}", "dim")))
     return 0
 
 
@@ -70,22 +60,21 @@ def install(platform: str, python: str | None) -> int:
     """
     interpreter = _interpreter(python)
     jax = _jax(interpreter)
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors = Printer(stderr=True)
     with errors.status("") as status:
 
         def progress(step: str, megabytes: int) -> None:
             if megabytes:
-                status.update(f"{megabytes} MB on disk")
+                status.update(Text(f"{megabytes} MB on disk"))
             else:
-                errors.print(Text(step, "dim"))
+                errors.print(styled((one_line(step), "dim")))
 
         try:
             made = environments.install(platform.partition(":")[0], jax, interpreter, progress)
         except environments.InstallError as error:
             raise CommandError(str(error)) from error
-    Console(highlight=False, soft_wrap=True).print(
-        f"{platform}: ready, JAX {made.jax} in {made.folder}"
-    )
+    ready = f"{platform}: ready, JAX {made.jax} in {made.folder}"
+    Printer().print(one_line(ready))
     return 0
 
 
@@ -94,7 +83,7 @@ def remove(platform: str) -> int:
     found = environments.installed(platform)
     for each in found:
         environments.remove(each)
-        Console(highlight=False, soft_wrap=True).print(f"removed {each.folder}")
+        Printer().print(one_line(f"removed {each.folder}"))
     return 0
 
 
@@ -133,12 +122,19 @@ def _state(name: str, jax: str) -> State:
 
 def _interpreter(python: str | None) -> str:
     """The interpreter that the project's functions are traced with."""
-    root = str(Path.cwd())
-    settings = merge(read_project(root), {"python": python} if python else {})
-    try:
-        return choose(root, settings.python, "", os.environ, own=own_interpreter()).path
-    except InterpreterError as error:
-        raise CommandError(str(error)) from error
+    named = given([Path.cwd()])
+    projects = Projects(named.trust)
+    projects.configure(
+        named.roots,
+        {"python": python} if python else {},
+        trusted=None,
+        editor_python={},
+        editor_by_root={},
+    )
+    project = projects.of(str(Path.cwd() / SETTINGS_FILE))
+    if project.interpreter is None or project.held_back:
+        raise CommandError(project.problem or project.held_back)
+    return project.interpreter.path
 
 
 def _jax(python: str) -> str:

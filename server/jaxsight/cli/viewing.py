@@ -1,10 +1,10 @@
-"""The function that a command is about, traced; what is wrong with it goes to the console."""
+"""The function that a command is about, traced; what is wrong with it goes to the printer."""
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from jaxsight.cli.errors import CommandError, or_nearest
+from jaxsight.cli.notes import print_notes
+from jaxsight.cli.printing import Printer
 from jaxsight.cli.reports import Reported
 from jaxsight.cli.reports.text import report
 from jaxsight.cli.running import Running
@@ -13,10 +13,11 @@ from jaxsight.engine import failures
 from jaxsight.engine.module import Module
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
+from jaxsight.tracer.protocol import Traced
 
 
 async def viewed(
-    run: Running, address: Address, source: str, set_name: str | None, console: Console
+    run: Running, address: Address, source: str, set_name: str | None, printer: Printer
 ) -> View:
     """The answer about a function; when that is no trace, why has been printed.
 
@@ -32,10 +33,12 @@ async def viewed(
         own = _range(address.function, source)
         for finding in await run.get(run.session.findings(path, patience=0)):
             if own is not None and own.start <= finding.range.start < own.end:
-                console.print(report(Reported(path, source, finding)))
+                printer.print(report(Reported(path, source, finding)))
         raise CommandError(str(error.args[0])) from error
     for finding in failures.findings(view):
-        console.print(report(Reported(path, source, finding)))
+        printer.print(report(Reported(path, source, finding)))
+    if not isinstance(view.answer.reply, Traced):
+        print_notes(printer, path, view.caveats)
     return view
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxsight.engine.answers import Finding
+from jaxsight.engine.answers import Caveat, Finding
+from jaxsight.engine.caveats import Completeness
+from jaxsight.engine.fixes.verifying import Fix
+from jaxsight.engine.uncompiled import Uncompiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +17,23 @@ class Reported:
     path: str
     source: str
     finding: Finding
+    caveats: tuple[Caveat, ...] = ()
+    """What the answer that it was found in leaves out."""
+    fix: Fix | None = None
+    """What is proved to fix it, where that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """A function of a file whose answer leaves something out."""
+
+    path: str
+    function: Completeness
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A function of a file that was not compiled."""
+
+    path: str
+    function: Uncompiled

@@ -5,16 +5,20 @@ Lines and columns count from 1, columns in characters, ends exclusive, as ruff's
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jaxsight import __version__
-from jaxsight.cli.reports import Reported
-from jaxsight.cli.reports.text import shown_path
-from jaxsight.engine.answers import Severity
+from jaxsight.cli.reports import Incomplete, Refused, Reported
+from jaxsight.cli.reports.text import short_path
+from jaxsight.engine import caveats
+from jaxsight.engine.answers import Caveat, Severity
+from jaxsight.engine.fixes.verifying import Fix
+from jaxsight.engine.inert import visible
 from jaxsight.engine.text import Position
+from jaxsight.engine.uncompiled import Uncompiled
 from jaxsight.findings.catalogue import CODES
 
 GITHUB_COMMANDS = {
@@ -29,12 +33,33 @@ SARIF_LEVELS = {
     Severity.INFORMATION: "note",
     Severity.HINT: "note",
 }
+_LINK = re.compile(r"\]\(")
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def as_json(reported: Sequence[Reported]) -> str:
-    """A list of objects, as `ruff check --output-format json` writes it, with `severity` besides."""
-    return json.dumps([_object(one) for one in reported], indent=2, ensure_ascii=False)
+INCOMPLETE = "incomplete"
+"""What stands for a code where a function's answer leaves something out: no rule, so it can neither be selected nor ignored."""
+
+
+NOT_COMPILED = "not-compiled"
+"""The same for a function that was not compiled."""
+
+
+def as_json(
+    reported: Sequence[Reported],
+    incomplete: Sequence[Incomplete] = (),
+    pythons: Mapping[str, object] | None = None,
+    refused: Sequence[Refused] = (),
+) -> list[dict[str, Any]]:
+    """A list of objects, as `ruff check --output-format json` writes it.
+
+    Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function. A function whose answer leaves
+    something out has an object of its own, with the code `incomplete`, and one that was not compiled too, with `not-compiled`. `python` is the interpreter that traced the file, by `pythons`.
+    """
+    objects = [*map(_object, reported), *map(_incomplete, incomplete), *map(_refused, refused)]
+    if pythons is None:
+        return objects
+    return [{**each, "python": pythons.get(each["filename"])} for each in objects]
 
 
 def _object(one: Reported) -> dict[str, Any]:
@@ -46,8 +71,57 @@ def _object(one: Reported) -> dict[str, Any]:
         "location": _location(finding.range.start),
         "end_location": _location(finding.range.end),
         "url": finding.url or None,
-        "fix": None,
+        "fix": _fix(one.fix) if one.fix is not None else None,
         "severity": finding.severity.value,
+        **caveats.record(one.caveats),
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    """Return a fix as ruff writes it; `unsafe` is what needs `--unsafe-fixes`."""
+    return {
+        "applicability": "safe" if fix.safe else "unsafe",
+        "message": fix.title,
+        "edits": [
+            {
+                "content": edit.text,
+                "location": _location(edit.range.start),
+                "end_location": _location(edit.range.end),
+            }
+            for edit in fix.edits
+        ],
+    }
+
+
+def _incomplete(one: Incomplete) -> dict[str, Any]:
+    function = one.function
+    return {
+        "code": INCOMPLETE,
+        "message": f"`{function.function}` may differ from the imported module",
+        "filename": one.path,
+        "location": _location(function.range.start),
+        "end_location": _location(function.range.end),
+        "url": None,
+        "fix": None,
+        "severity": Severity.INFORMATION.value,
+        "function": function.function,
+        **caveats.record(function.caveats),
+    }
+
+
+def _refused(one: Refused) -> dict[str, Any]:
+    function = one.function
+    return {
+        "code": NOT_COMPILED,
+        "message": function.message,
+        "filename": one.path,
+        "location": _location(function.range.start),
+        "end_location": _location(function.range.end),
+        "url": None,
+        "fix": None,
+        "severity": Severity.INFORMATION.value,
+        "function": function.function,
+        "target": function.target,
     }
 
 
@@ -55,16 +129,44 @@ def _location(position: Position) -> dict[str, int]:
     return {"row": position.line + 1, "column": position.column + 1}
 
 
-def as_github(reported: Sequence[Reported]) -> str:
-    """One workflow command per finding, which GitHub shows on the lines of a pull request."""
-    return "\n".join(_command(one) for one in reported)
+def as_github(
+    reported: Sequence[Reported],
+    incomplete: Sequence[Incomplete] = (),
+    refused: Sequence[Refused] = (),
+) -> str:
+    """One workflow command per finding, per statement left out and per function not compiled, which GitHub shows on the lines of a pull request."""
+    notes = (
+        _notice(INCOMPLETE, path, caveats.line(caveat), caveats.reason(caveat))
+        for path, caveat in _left_out(incomplete)
+    )
+    functions = (
+        _notice(NOT_COMPILED, one.path, _line(one.function), one.function.message)
+        for one in refused
+    )
+    return "\n".join([*map(_command, reported), *notes, *functions])
+
+
+def _line(function: Uncompiled) -> int:
+    return function.range.start.line + 1
+
+
+def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Caveat], None]:
+    """The caveats of all functions, each once."""
+    return dict.fromkeys(
+        (one.path, caveat) for one in incomplete for caveat in one.function.caveats
+    )
+
+
+def _notice(code: str, path: str, line: int, message: str) -> str:
+    place = f"file={_property(short_path(path))},line={line}"
+    return f"::notice title=jaxsight ({code}),{place}::{_data(message)}"
 
 
 def _command(one: Reported) -> str:
     finding = one.finding
     properties = {
         "title": f"jaxsight ({finding.code})",
-        "file": shown_path(one.path),
+        "file": short_path(one.path),
         "line": finding.range.start.line + 1,
         "col": finding.range.start.column + 1,
         "endLine": finding.range.end.line + 1,
@@ -75,15 +177,19 @@ def _command(one: Reported) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def as_sarif(reported: Sequence[Reported]) -> str:
-    """One SARIF run, with the rules that it speaks of."""
+def as_sarif(
+    reported: Sequence[Reported],
+    incomplete: Sequence[Incomplete] = (),
+    refused: Sequence[Refused] = (),
+) -> dict[str, Any]:
+    """One SARIF run, with the rules that it speaks of. What answers leave out and functions that were not compiled are notifications of the tool, no results."""
     rules = [
         {
             "id": code.code,
@@ -95,12 +201,38 @@ def as_sarif(reported: Sequence[Reported]) -> str:
         if any(one.finding.code == code.code for one in reported)
     ]
     driver = {"name": "jaxsight", "version": __version__, "rules": rules}
-    run = {
+    run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": [_result(one) for one in reported],
     }
-    return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+    if incomplete or refused:
+        notifications = [
+            _notification(path, caveats.line(caveat), caveats.reason(caveat))
+            for path, caveat in _left_out(incomplete)
+        ]
+        notifications += [
+            _notification(one.path, _line(one.function), one.function.message) for one in refused
+        ]
+        run["invocations"] = [
+            {"executionSuccessful": True, "toolExecutionNotifications": notifications}
+        ]
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _unlinked(text: str) -> str:
+    """A message in which `x[0](y)` is no link, as SARIF has them in plain text too (2.1.0, section 3.11.6)."""
+    return _LINK.sub(r"\\](", visible(text))
+
+
+def _notification(path: str, line: int, message: str) -> dict[str, Any]:
+    region = {"startLine": line}
+    physical = {"artifactLocation": {"uri": Path(path).as_uri()}, "region": region}
+    return {
+        "level": "note",
+        "message": {"text": _unlinked(message)},
+        "locations": [{"physicalLocation": physical}],
+    }
 
 
 def _result(one: Reported) -> dict[str, Any]:
@@ -115,6 +247,6 @@ def _result(one: Reported) -> dict[str, Any]:
     return {
         "ruleId": one.finding.code,
         "level": SARIF_LEVELS[one.finding.severity],
-        "message": {"text": one.finding.message},
+        "message": {"text": _unlinked(one.finding.message)},
         "locations": [{"physicalLocation": physical}],
     }

@@ -1,0 +1,103 @@
+"""What a command trusts: the paths that it is given, and nothing above them.
+
+That is the folder of each file, the working folder where the file lies in it, and the project roots between the two. Settings and
+environments of a folder above are used only if the user trusted that folder before; else a note says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.compiler.targets import UnknownTarget, parse
+from jaxsight.engine.interpreters import environments_above
+from jaxsight.engine.outside import LIBRARIES
+from jaxsight.engine.projects import MARKERS, SETTINGS_FILE
+from jaxsight.engine.trust import Policy, Store, Trust, chosen_policy, store_file
+from jaxsight.engine.trust.decisions import SSH, over_ssh
+from jaxsight.engine.trust.files import is_own_folder
+from jaxsight.engine.trust.words import shown_path
+from jaxsight.workers.remote import PYTHON
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The folders that a command works in, what they may do, and what is to be said about those above."""
+
+    roots: list[str]
+    trust: Trust
+    notes: list[str]
+
+
+def given(paths: Iterable[Path], allow: Sequence[str] = ()) -> Given:
+    """Return what a command trusts.
+
+    Args:
+        paths: files and folders that it is given.
+        allow: what the user lets projects reach: `ssh://HOST`, or an interpreter.
+    """
+    # A command is the user's own doing: `never` is about what nobody asked for.
+    policy = Policy.ALWAYS if chosen_policy() is Policy.ALWAYS else Policy.ASK
+    store = Store(store_file())
+    known = Trust(policy, store, terminal=True)
+    roots: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    for path in paths:
+        root, above = _root(path, known)
+        roots[str(root)] = None
+        notes |= dict.fromkeys(_left_out(each) for each in above)
+    allowed = [reachable(each) for each in allow]
+    return Given(list(roots), Trust(policy, store, roots, allowed, terminal=True), list(notes))
+
+
+def reachable(text: str) -> str:
+    """Return what `--allow` names, as it is kept: a host without a target, with its Python if one is named; an absolute path."""
+    if not text.startswith(SSH):
+        return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 (links stay)
+    target, _, python = text.partition(" ")
+    try:
+        return over_ssh(parse(target).host, python or PYTHON)
+    except UnknownTarget:
+        return text
+
+
+def _root(path: Path, known: Trust) -> tuple[Path, list[Path]]:
+    """Return the folder that is trusted for a path, and those above it that would count but are not trusted."""
+    absolute = path.absolute()
+    own = absolute if absolute.is_dir() else absolute.parent
+    here = Path.cwd()
+    root = here if own.is_relative_to(here) or not LIBRARIES.isdisjoint(own.parts) else own
+    project = next((folder for folder in (own, *own.parents) if _is_marked(folder)), None)
+    above: list[Path] = []
+    if project is not None and root.is_relative_to(project) and root != project:
+        if known.may_use_above(str(project)):
+            return project, []
+        above = [project] if _has_settings(project) else []
+    start = project if project is not None and project.is_relative_to(root) else root
+    for folder in map(Path, environments_above(str(start))):
+        outside = root.is_relative_to(folder) and folder != root
+        if outside and folder not in above and not known.may_use_above(str(folder)):
+            above.append(folder)
+    return root, above
+
+
+def _is_marked(folder: Path) -> bool:
+    return any(os.path.lexists(folder / marker) for marker in MARKERS)
+
+
+def _has_settings(folder: Path) -> bool:
+    return os.path.isfile(folder / SETTINGS_FILE)  # noqa: PTH113 (never raises)
+
+
+def _left_out(folder: Path) -> str:
+    shown = shown_path(str(folder))
+    if not is_own_folder(folder):
+        return f"note: settings and environments of {shown} are not used: others can write to it"
+    command = f"jaxsight trust {shown_path(shlex.quote(str(folder)))}"
+    return (
+        f"note: settings and environments of {shown} are not used: it is not trusted "
+        f"(`{command}` trusts it)"
+    )

@@ -1,0 +1,47 @@
+"""What an answer leaves out, in a terminal: a line that begins with `note:` for each caveat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from jaxsight.cli.printing import Printer, styled
+from jaxsight.cli.reports.text import shown_path
+from jaxsight.engine import caveats
+from jaxsight.engine.answers import Caveat
+from jaxsight.engine.caveats import Completeness
+
+_NAMED = 3
+"""Functions that a line names before it counts the rest."""
+
+
+def note(path: str, caveat: Caveat, suffix: str = "") -> str:
+    """``note: model.py:120: `train()` was not run and may change `CFG` ``"""
+    return said(path, caveats.line(caveat), f"{caveats.reason(caveat)}{suffix}")
+
+
+def said(path: str, line: int, message: str) -> str:
+    """``note: model.py:12: `f` is not compiled for h100: it spans 8 devices``"""
+    return f"note: {shown_path(path)}:{line}: {message}"
+
+
+def print_notes(printer: Printer, path: str, found: Sequence[Caveat]) -> None:
+    """Print the caveats of one function, all of them."""
+    for caveat in found:
+        print_note(printer, note(path, caveat))
+
+
+def print_note(printer: Printer, line: str) -> None:
+    """Print one line, its first word in colour."""
+    word, _, rest = line.partition(" ")
+    printer.print(styled((word, "bold cyan"), f" {rest}"), soft_wrap=True)
+
+
+def of_file(path: str, functions: Iterable[Completeness]) -> Iterator[str]:
+    """A line for each statement that was left out of a file's answers, with the functions that it may change."""
+    by_caveat: dict[Caveat, list[str]] = {}
+    for each in functions:
+        for caveat in each.caveats:
+            by_caveat.setdefault(caveat, []).append(f"`{each.function}`")
+    for caveat, names in sorted(by_caveat.items(), key=lambda item: item[0].range):
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield note(path, caveat, f" (may affect {', '.join(names[:_NAMED])}{more})")

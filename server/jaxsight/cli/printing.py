@@ -1,0 +1,166 @@
+"""All that the commands write, and the only module that writes it.
+
+Three kinds of text are told apart:
+
+* Words for people (findings, tables, notes, errors). Hidden characters of the workspace's text
+  are shown as escapes, on a terminal and in a pipe alike; a pipe may end in the log of a CI
+  runner, so nothing there is a command of the runner either.
+* Documents (`document`): source, a jaxpr, HLO, DOT, SVG. They are what the user asked for and go
+  into files: in a pipe they are exact, on a terminal hidden characters are escapes as everywhere.
+* JSON (`as_json`) has the values exactly, written with escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markdown import Markdown
+from rich.segment import Segment
+from rich.status import Status as Spinner
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from jaxsight.engine import markdown
+from jaxsight.engine.inert import block, one_line, visible
+
+__all__ = ["Spinner", "Table", "Text"]
+
+_RUNNERS_LINE = re.compile(r"^([ \t]*):(?=:)", re.MULTILINE)
+_RUNNERS_MARK = re.compile(r"#(?=#(?:vso|teamcity)?\[)")
+"""What GitHub's, Azure's and TeamCity's runners obey: `::` at the beginning of a line, and `##[`,
+`##vso[` or `##teamcity[` anywhere
+(https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs)."""
+_UNSAFE_JSON = re.compile(r"[^\n -~]|(?<=#)#")
+
+Part = str | tuple[str, str]
+"""A text, or a text and its style."""
+
+
+class Printer(Console):
+    """Words for people, on stdout or stderr. Lines are as long as they are, but for `wrap`."""
+
+    def __init__(self, *, stderr: bool = False, wrap: bool = False) -> None:
+        super().__init__(
+            stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not wrap
+        )
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; what is not for a terminal may be for a runner's log."""
+        plain = [visible(each) if isinstance(each, str) else each for each in objects]
+        if self.file.isatty():
+            super().print(*plain, **options)
+            return
+        with self.capture() as captured:
+            super().print(*plain, **options)
+        self.file.write(_no_commands(captured.get()))
+        self.file.flush()
+
+    def labelled(self, label: str, style: str, text: str) -> None:
+        """Print `error: …` or the like; further lines begin with a bar."""
+        self.print(styled((f"{label}: ", style), block(text)))
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """What is printed, by segments: the last place where a hidden character may be left."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+def complaint(text: str) -> str:
+    """What Typer prints about arguments, in a box of its own on stderr."""
+    shown = visible(text)
+    return shown if sys.stderr.isatty() else _no_commands(shown)
+
+
+def _no_commands(text: str) -> str:
+    return _RUNNERS_MARK.sub(r"\\x23", _RUNNERS_LINE.sub(r"\1\\x3a", text))
+
+
+def tolerate() -> None:
+    """Write what the streams' encoding lacks as escapes, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def styled(*parts: Part) -> Text:
+    """Texts one after the other, each with its own style or none."""
+    return Text.assemble(
+        *(visible(each) if isinstance(each, str) else (visible(each[0]), each[1]) for each in parts)
+    )
+
+
+def cells(*parts: Part) -> Iterator[Text]:
+    """Cells of a table, each on one line."""
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        yield Text(one_line(text), style)
+
+
+def document(text: str, language: str = "") -> None:
+    """Print a document: exact in a pipe, in colours and inert on a terminal.
+
+    Args:
+        language: of the colours; none when empty.
+    """
+    printer = Printer()
+    if not printer.file.isatty():
+        printer.file.write(text if text.endswith("\n") else f"{text}\n")
+        printer.file.flush()
+    elif language:
+        printer.print(code(text, language))
+    else:
+        printer.print(visible(text.rstrip("\n")))
+
+
+def code(text: str, language: str = "python") -> Syntax:
+    """Code in colours."""
+    return Syntax(visible(text), language, theme="ansi_dark", background_color="default")
+
+
+def page(text: str) -> None:
+    """Print a page of our own documentation."""
+    Console().print(Markdown(text))
+
+
+def print_markdown(printer: Printer, text: str) -> None:
+    """Print the engine's Markdown: code as it is, prose without its marks."""
+    for number, (language, part) in enumerate(markdown.sections(text)):
+        if number:
+            printer.print()
+        if language is None:
+            printer.print(prose(part))
+        elif language == "python" and printer.is_terminal:
+            printer.print(code(part))
+        else:
+            printer.print(part)
+
+
+def prose(text: str) -> str:
+    """Prose without emphasis and links' marks; code spans keep theirs."""
+    return markdown.words(text, "`{}`", "{}, {}")
+
+
+def as_json(value: object) -> str:
+    """JSON with hidden characters as escapes; reading it gives back exactly what was written."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return _UNSAFE_JSON.sub(_json_escape, text)
+
+
+def print_json(value: object) -> None:
+    """Print JSON on stdout."""
+    print(as_json(value))
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    char = match[0]
+    if char != "#" and visible(char) == char and char != "\t":
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

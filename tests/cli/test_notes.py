@@ -1,0 +1,150 @@
+"""What an answer leaves out, in the terminal: lines that begin with `note:`, and keys of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SERVER = Path(__file__).parents[2] / "server"
+MODEL = '''\
+CFG = {"scale": 2.0}
+
+
+def train():
+    CFG["scale"] = 5.0
+
+
+train()  # jaxsight: never
+
+
+def scaled(x):
+    """
+    Example inputs:
+        x: f32[3]
+    """
+    return x * CFG["scale"]
+
+
+def halved(x):
+    """
+    Example inputs:
+        x: f32[3]
+    """
+    return x * CFG["scale"] / 2
+
+
+def plain(x):
+    """
+    Example inputs:
+        x: f32[3]
+    """
+    return x + 1
+'''
+REASON = "`train()` was not run (marked `never`) and may change `CFG`"
+NOTE = f"note: model.py:8: {REASON}"
+INCOMPLETE = {"complete": False, "caveats": [{"line": 8, "reason": REASON}]}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "pyproject.toml").write_text(
+        f'[tool.jaxsight]\npython = {json.dumps(sys.executable)}\ntarget = "cpu"\n'
+    )
+    (folder / "model.py").write_text(MODEL)
+    return folder
+
+
+def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in `cwd`."""
+    return subprocess.run(
+        [sys.executable, "-m", "jaxsight", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "60"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=300,
+    )
+
+
+def completeness(one: dict[str, Any]) -> dict[str, Any]:
+    return {key: one[key] for key in ("complete", "caveats")}
+
+
+@pytest.mark.parametrize("what", ["hover", "jaxpr", "shapes"])
+def test_show_has_a_note_for_each_caveat(project: Path, what: str) -> None:
+    done = jaxsight("show", "model.py:scaled", "--what", what, cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if "train()" in line] == [NOTE]
+
+
+def test_show_has_no_note_where_nothing_is_left_out(project: Path) -> None:
+    done = jaxsight("show", "model.py:plain", cwd=project)
+    assert "note:" not in done.stdout
+    (note,) = [line for line in done.stderr.splitlines() if "note:" in line]
+    assert note.startswith("note: Python: ")
+    shown = json.loads(jaxsight("show", "model.py:plain", "--json", cwd=project).stdout)
+    assert completeness(shown) == {"complete": True, "caveats": []}
+
+
+def test_json_of_show_says_what_is_left_out(project: Path) -> None:
+    shown = json.loads(jaxsight("show", "model.py:scaled", "--json", cwd=project).stdout)
+    assert completeness(shown) == INCOMPLETE
+    assert f"line 8: {REASON}" in shown["markdown"]
+
+
+@pytest.mark.slow
+def test_kernels_say_what_is_left_out(project: Path) -> None:
+    done = jaxsight("kernels", "model.py:scaled", cwd=project)
+    assert NOTE in done.stdout.splitlines()
+    done = jaxsight("kernels", "model.py:scaled", "--json", cwd=project)
+    assert completeness(json.loads(done.stdout)) == INCOMPLETE
+    done = jaxsight("kernels", "model.py:scaled", "--hlo", cwd=project)
+    assert "note:" not in done.stdout, "it is HLO"
+    assert NOTE in done.stderr.splitlines()
+
+
+@pytest.mark.slow
+def test_source_begins_with_a_comment_about_what_is_left_out(project: Path) -> None:
+    done = jaxsight("sourcerize", "model.py:scaled", cwd=project)
+    assert done.stdout.splitlines()[0] == f"# note: line 8: {REASON}"
+    compile(done.stdout, "scaled.py", "exec")
+    assert NOTE in done.stderr.splitlines()
+    done = jaxsight("sourcerize", "model.py:scaled", "--json", cwd=project)
+    assert completeness(json.loads(done.stdout)) == INCOMPLETE
+
+
+@pytest.mark.slow
+def test_check_has_a_note_for_each_statement_with_the_functions_it_may_affect(
+    project: Path,
+) -> None:
+    done = jaxsight("check", cwd=project)
+    assert done.returncode == 0, "a caveat is no finding"
+    assert f"{NOTE} (may affect `scaled`, `halved`)" in done.stdout.splitlines()
+    assert "No findings" in done.stdout
+
+
+@pytest.mark.slow
+def test_json_of_check_has_the_functions_that_leave_something_out(project: Path) -> None:
+    done = jaxsight("check", "--output-format", "json", cwd=project)
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert [one["function"] for one in found] == ["scaled", "halved"]
+    assert all(completeness(one) == INCOMPLETE for one in found)
+
+
+@pytest.mark.slow
+def test_check_compares_with_the_imported_module_on_request(project: Path) -> None:
+    done = jaxsight("check", "--verify-import", cwd=project)
+    assert done.returncode == 1
+    assert "warning[JX912]: `scaled` was traced without this statement" in done.stdout
+    assert "verified 1 function in 1 file\n" in done.stdout
+    done = jaxsight("check", "--verify-import", "--verify-timeout", "0.1", cwd=project)
+    assert "information[JX913]: importing the module took longer than 0.1 s" in done.stdout
