@@ -73,10 +73,14 @@ class CodeServer:
 
 @contextmanager
 def code_server(
-    scratch: Path, *, asks_for_trust: bool = False, extensions: Sequence[Path] = ()
+    scratch: Path,
+    *,
+    asks_for_trust: bool = False,
+    extensions: Sequence[Path] = (),
+    commands: Path | None = None,
 ) -> Iterator[CodeServer]:
     """A server with our extension, a stand-in for the Python extension, and those in some folders; it ends with the block, and all that it
-    started.
+    started. Programs in the folder `commands` go before those on `PATH`.
     """
     for needed in (_NODE, _ENTRY, _VSIX):
         assert needed.exists(), f"{needed} is missing: `make test-vscode` makes it"
@@ -84,7 +88,7 @@ def code_server(
     for level in ("User", "Machine"):
         (user / level).mkdir(parents=True)
         (user / level / "settings.json").write_text(json.dumps(_SETTINGS), encoding="utf-8")
-    environment = _environment(scratch)
+    environment = _environment(scratch, commands)
     command = [
         _NODE,
         _ENTRY,
@@ -129,20 +133,25 @@ def code_server(
         process.wait(PATIENCE)
 
 
-def _environment(scratch: Path) -> Mapping[str, str]:
+def _environment(scratch: Path, commands: Path | None) -> Mapping[str, str]:
     home = scratch / "home"
     home.mkdir()
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("VSCODE_", "XDG_", "PYTEST_"))
+        # What other tests decided about folders is not this person's decision.
+        if not name.startswith(("VSCODE_", "XDG_", "PYTEST_", "JAXSIGHT_TRUST"))
     }
+    first = [str(commands)] if commands is not None else []
+    # VS Code asks the person's shell for its variables, if it can; Debian's shells begin with a `PATH` of their own.
+    path = "".join(f"{each}:" for each in first)
+    (home / ".profile").write_text(f'PATH="{path}$PATH"\n', encoding="utf-8")
     return {
         **kept,
         "HOME": str(home),
         "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
         # A Python for the server where the folder has not told one: this one, which has no JAX.
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([*first, str(Path(sys.executable).parent), os.environ["PATH"]]),
         "EXTENSIONS_GALLERY": "{}",
     }
 

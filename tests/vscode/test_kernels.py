@@ -45,7 +45,7 @@ def test_hover_names_the_kernel_of_an_expression(editor: Window) -> None:
 def test_what_an_edit_changes_is_told(editor: Window) -> None:
     editor.replace("axis=1, keepdims=|True|)", "True) - x[:, :1] * jnp.max(x")
     editor.sees("kernels 2 → 4")
-    editor.command("File: Revert File")
+    editor.revert()
     editor.sees("def f_sum_jax(x):▣ 2 kernels · 2 launches · temp 512 KiB · h100")
 
 
@@ -58,7 +58,7 @@ def test_a_fix_says_what_it_saves_and_saves_it(editor: Window) -> None:
     # Fixes are verified in the background, and offered once they are.
     editor.act(str(editor.until(fix, "no fix is offered")))
     editor.sees("def f_sum_jax(x):▣ 1 kernel · 1 launch")
-    editor.command("File: Revert File")
+    editor.revert()
     editor.sees("def f_sum_jax(x):▣ 2 kernels · 2 launches · temp 512 KiB · h100")
 
 

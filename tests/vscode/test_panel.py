@@ -93,14 +93,13 @@ def test_a_text_and_the_source_light_each_other(editor: Window, panel: FrameLoca
 
 
 def test_what_an_edit_changes_is_drawn_and_told(editor: Window, panel: FrameLocator) -> None:
-    editor.click("axis=1, keepdims=|True|)", times=2, group=ANY)
-    editor.page.keyboard.insert_text("True) - x[:, :1] * jnp.max(x")
+    editor.replace("axis=1, keepdims=|True|)", "True) - x[:, :1] * jnp.max(x", group=ANY)
     panel.locator("footer", has_text="kernels 2 → 4").wait_for()
     panel.get_by_role("button", name="Compare").click()
     panel.locator("li.new").first.wait_for()
     panel.get_by_role("button", name="Compare").click()
     editor.click("kvec * |x|, axis=1", group=ANY)
-    editor.command("File: Revert File")
+    editor.revert()
     panel.locator("footer", has_text="2 kernels · 2 launches").wait_for()
 
 

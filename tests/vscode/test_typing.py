@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from tests.vscode.code_server import CodeServer
 from tests.vscode.project import FUSION, make
-from tests.vscode.window import ACTIVE, Window, window
+from tests.vscode.window import ACTIVE, FRAMES, Window, window
 
 pytestmark = pytest.mark.slow
 
@@ -32,20 +32,14 @@ _WATCH = """
 }
 """
 
-_PASS = """
-(count) => new Promise((passed) => {
-  const frame = () => count-- > 0 ? requestAnimationFrame(frame) : passed();
-  frame();
-})
-"""
-
 HINTS = [
-    r"kvec: i32\[131072,2\] = kvec_mesh",
-    r"dot: f32\[131072\] = kvec",
-    r"def f_sum_jax\(x\):▣ 2 kernels",
-    r"def f_sum_explicit\(x\):▣ \d kernel",
-    r"keepdims=True\)⊣ reduction ends kernel 1",
+    r"kvec: ~?i32\[131072,2\] = kvec_mesh",
+    r"dot: ~?f32\[131072\] = kvec",
+    r"def f_sum_jax\(x\):▣ ~?2 kernels",
+    r"def f_sum_explicit\(x\):▣ ~?\d kernel",
+    r"keepdims=True\)⊣ ~?reduction ends kernel 1",
 ]
+"""Hints of an older text are marked by `~`; they may be marked, but not be gone."""
 REST = 120
 """Frames after the last key until nothing more comes of it: VS Code asks for hints once more 0.8 seconds after it."""
 
@@ -70,10 +64,9 @@ def editor(opened: Window) -> Iterator[Window]:
         "dot: f32[131072] = ",
         "⊣ reduction ends kernel 1",
     )
-    opened.page.evaluate(_PASS, REST)
+    opened.page.evaluate(FRAMES, REST)
     yield opened
-    opened.command("File: Revert File")
-    opened.page.locator(".tab.active.dirty").wait_for(state="detached")
+    opened.revert()
 
 
 def test_a_comment_moves_no_hint(editor: Window) -> None:
@@ -109,7 +102,7 @@ def no_hint_lost(editor: Window) -> Iterator[None]:
     """In no frame that is drawn meanwhile, or soon after, a hint is missing."""
     editor.page.evaluate(_WATCH, [ACTIVE, HINTS])
     yield
-    editor.page.evaluate(_PASS, REST)
+    editor.page.evaluate(FRAMES, REST)
     watched = editor.page.evaluate("() => { window.watch.ended = true; return window.watch; }")
     assert watched["first"] == [2, 1, 1, 1, 1]
     assert not watched["lost"], "\n".join(watched["lost"][0])

@@ -6,7 +6,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -44,10 +45,22 @@ _PLACE = """
     const [last, offset] = node(at + word.length - 1);
     range.setEnd(last, offset + 1);
     const box = range.getBoundingClientRect();
-    return { x: box.x, y: box.y, width: box.width, height: box.height };
+    const seen = line.closest('.editor-scrollable').getBoundingClientRect();
+    return {
+      x: box.x, y: box.y, width: box.width, height: box.height,
+      left: seen.left, right: seen.right, top: seen.top, bottom: seen.bottom,
+    };
   }
   return null;
 }
+"""
+
+# Frames pass, in each of which whatever is drawn may move.
+FRAMES = """
+(count) => new Promise((passed) => {
+  const frame = () => count-- > 0 ? requestAnimationFrame(frame) : passed();
+  frame();
+})
 """
 
 _LINES = """
@@ -80,6 +93,16 @@ _LIT = """
 }
 """
 
+# Where the cursors are on the screen, or the selections, in the editor that has the focus.
+_DRAWN = """
+(selector) => [...document.querySelectorAll(selector)].map((drawn) => {
+  const box = drawn.getBoundingClientRect();
+  return { x: box.x, y: box.y, width: box.width, height: box.height };
+})
+"""
+CURSORS = ".monaco-editor.focused .cursors-layer .cursor"
+SELECTIONS = ".monaco-editor.focused .view-overlays .selected-text"
+
 ACTIVE = ".editor-group-container.active"
 Found = TypeVar("Found")
 
@@ -100,7 +123,8 @@ class Window:
 
     def until(self, look: Callable[[], Found], what: str) -> Found:
         """What `look` gives as soon as that is true; it is asked again as the page goes on."""
-        for _ in range(PATIENCE * 5):
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
             if found := look():
                 return found
             self.page.wait_for_timeout(200)
@@ -123,18 +147,67 @@ class Window:
         """The line that holds the text."""
         return next(line for line in self.sees(text) if text in line)
 
-    def place(self, text: str, group: str = ACTIVE) -> tuple[float, float]:
-        """The middle of the word between `|` marks (`return |x| + 1`) on the screen."""
+    def _box(self, text: str, group: str) -> dict[str, float] | None:
+        """Where the word between `|` marks (`return |x| + 1`) is drawn now, if it is."""
         before, word, after = text.split("|")
-        whole = before + word + after
-        self.sees(whole, group=group)
-        box = self.page.evaluate(_PLACE, [whole, word, group])
-        assert box is not None, whole
+        box: dict[str, float] | None = self.page.evaluate(
+            _PLACE, [before + word + after, word, group]
+        )
+        return box
+
+    def place(self, text: str, group: str = ACTIVE) -> tuple[float, float]:
+        """The middle of the word between `|` marks, scrolled into view, once that stays where it is."""
+        self.sees(text.replace("|", ""), group=group)
+
+        def resting() -> dict[str, float] | None:
+            before = self._box(text, group)
+            self.page.evaluate(FRAMES, 2)
+            if before is None or before != self._box(text, group):
+                return None
+            right, down = _out_of_view(before)
+            if not right and not down:
+                return before
+            self.page.mouse.move(
+                (before["left"] + before["right"]) / 2, (before["top"] + before["bottom"]) / 2
+            )
+            self.page.mouse.wheel(right, down)
+            return None
+
+        box = self.until(resting, f"{text} moves")
+        assert box is not None
         return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
-    def click(self, text: str, *, times: int = 1, group: str = ACTIVE) -> None:
-        """Click on the word between `|` marks; twice selects it."""
-        self.page.mouse.click(*self.place(text, group), click_count=times)
+    def _act_on(
+        self, text: str, group: str, act: Callable[[float, float], None], drawn: str, slack: float
+    ) -> None:
+        """Act on the word between `|` marks until what is then drawn lies on it.
+
+        Hints and lenses that come late move lines, also between measuring and acting.
+        """
+
+        def lies() -> bool:
+            word = self._box(text, group)
+            boxes = self.page.evaluate(_DRAWN, drawn)
+            return word is not None and len(boxes) == 1 and _within(boxes[0], word, slack)
+
+        def attempt() -> bool:
+            act(*self.place(text, group))
+            for _ in range(10):
+                self.page.evaluate(FRAMES, 2)
+                if lies():
+                    return True
+            self.page.wait_for_timeout(1000)
+            return lies()
+
+        self.until(attempt, f"no click reaches {text}")
+
+    def click(self, text: str, *, group: str = ACTIVE) -> None:
+        """Put the cursor on the word between `|` marks with a click."""
+        self._act_on(text, group, self.page.mouse.click, CURSORS, slack=0)
+
+    def select(self, text: str, *, group: str = ACTIVE) -> None:
+        """Select the word between `|` marks with a double click."""
+        self._act_on(text, group, self.page.mouse.dblclick, SELECTIONS, slack=3)
 
     def hover(self, text: str, says: str) -> str:
         """What the hover over the word between `|` marks says, once it says that."""
@@ -158,33 +231,62 @@ class Window:
         self.page.mouse.move(5, SIZE["height"] - 60)
         self.page.keyboard.press("Escape")
 
-    def replace(self, text: str, new: str) -> None:
+    def replace(self, text: str, new: str, *, group: str = ACTIVE) -> None:
         """Put `new` for the word between `|` marks, as a person does who selects it and types."""
-        self.click(text, times=2)
+        self.select(text, group=group)
         self.page.keyboard.insert_text(new)
 
-    def _press(self, key: str, opened: Locator) -> None:
-        """Press the key that opens something, again where a busy window has missed it."""
+    def revert(self) -> None:
+        """Have the file of the active editor as it is on disk."""
+        self.command("File: Revert File")
+        self.page.locator(f"{ACTIVE} .tab.active.dirty").wait_for(state="detached")
+
+    def until_shown(self, act: Callable[[], None], shown: Locator) -> None:
+        """Do what brings something up, again where a busy window has missed it."""
         for _ in range(PATIENCE // 10):
-            self.page.keyboard.press(key)
+            act()
             try:
-                opened.wait_for(timeout=10_000)
+                shown.wait_for(timeout=10_000)
             except Late:
                 continue
             return
-        raise AssertionError(f"{key} opens nothing")
+        raise AssertionError(f"{shown} does not come up")
+
+    def _press(self, key: str, opened: Locator) -> None:
+        """Press the key that opens something."""
+        self.until_shown(lambda: self.page.keyboard.press(key), opened)
 
     def _ask(self, key: str) -> None:
         """Press the key that opens a list to choose from."""
         self._press(key, self.page.locator(".quick-input-widget input[type=text]").first)
 
     def pick(self, text: str) -> None:
-        """Choose from the list that a command has opened."""
-        box = self.page.locator(".quick-input-widget input[type=text]").first
+        """Choose from the list that a command has opened.
+
+        Rows move while the list is filtered, so what is chosen is the one that has the focus.
+        """
+        widget = self.page.locator(".quick-input-widget")
+        box = widget.locator("input[type=text]").first
+        rows = widget.locator(".quick-input-list .monaco-list-row")
+        wanted = rows.filter(has_text=text.lstrip(">"))
+        focused = wanted.and_(self.page.locator(".focused"))
         box.wait_for()
-        box.fill(text)
-        row = self.page.locator(".quick-input-list .monaco-list-row", has_text=text.lstrip(">"))
-        row.first.click()
+
+        def ready() -> bool:
+            if box.input_value() != text:
+                box.fill(text)
+            try:
+                wanted.first.wait_for(timeout=5000)
+            except Late:
+                # A window that is still opening knows few commands and files: the list is made again.
+                box.fill("")
+                return False
+            if not focused.count():
+                self.page.keyboard.press("ArrowDown")
+            return focused.count() == 1 and box.input_value() == text
+
+        self.until(ready, f"{text} is not in the list")
+        self.page.keyboard.press("Enter")
 
     def command(self, title: str) -> None:
         """Run a command of the palette."""
@@ -206,12 +308,23 @@ class Window:
     def act(self, title: str) -> None:
         """Choose of the actions that are open."""
         row = self.page.locator(".action-widget .monaco-list-row", has_text=title).first
-        box = row.bounding_box()
-        assert box is not None
-        # A cover lies over the menu until the mouse has moved there.
-        self.page.mouse.move(box["x"] + 30, box["y"] + 4)
-        self.page.mouse.move(box["x"] + 34, box["y"] + box["height"] / 2, steps=4)
-        row.click()
+
+        def chosen() -> bool:
+            box = row.bounding_box() if row.count() else None
+            if box is None:
+                # The menu closes when something else takes the focus.
+                self.actions()
+                return False
+            # A cover lies over the menu until the mouse has moved there.
+            self.page.mouse.move(box["x"] + 30, box["y"] + 4)
+            self.page.mouse.move(box["x"] + 34, box["y"] + box["height"] / 2, steps=4)
+            try:
+                row.click(timeout=5000)
+            except Late:
+                return False
+            return True
+
+        self.until(chosen, f"{title} is not to be chosen")
 
     def panel(self) -> FrameLocator:
         """The page in our panel; a notebook has one of its own."""
@@ -237,6 +350,15 @@ class Window:
         items = self.page.locator(".hover-language-status").filter(visible=True)
         return "\n".join(items.all_inner_texts()).replace("\xa0", " ")
 
+    def lens(self, title: str, *, asks: str, answer: str) -> None:
+        """Click on a lens, and answer the message that it brings up."""
+        lens = self.page.locator(".codelens-decoration a", has_text=title)
+        button = self.page.locator(".notification-toast", has_text=asks).get_by_role(
+            "button", name=answer
+        )
+        self.until_shown(lens.click, button.first)
+        button.first.click()
+
     def toast(self, says: str) -> Locator:
         """A message that has popped up."""
         toast = self.page.locator(".notification-toast", has_text=says).first
@@ -256,6 +378,26 @@ class Window:
     def squiggles(self, kind: str) -> int:
         """How many lines under the text of that kind (`error`, `warning`, `info`, `hint`) are drawn."""
         return self.page.locator(f"{ACTIVE} .squiggly-{kind}").count()
+
+
+def _out_of_view(box: Mapping[str, float]) -> tuple[float, float]:
+    """How far an editor is to be scrolled, to the right and down, until it shows a word."""
+    bar = 15  # Pixels that a scroll bar covers.
+    right = max(0, box["x"] + box["width"] + bar - box["right"]) or min(0, box["x"] - box["left"])
+    down = max(0, box["y"] + box["height"] + bar - box["bottom"]) or min(0, box["y"] - box["top"])
+    return right, down
+
+
+def _within(box: Mapping[str, float], word: Mapping[str, float], slack: float) -> bool:
+    """Whether something lies on a word: a cursor in it, or, with `slack` pixels, a selection of all of it."""
+    middle = box["y"] + box["height"] / 2
+    if not word["y"] <= middle <= word["y"] + word["height"]:
+        return False
+    start, end = box["x"], box["x"] + box["width"]
+    first, last = word["x"], word["x"] + word["width"]
+    if slack:
+        return abs(start - first) <= slack and abs(end - last) <= slack
+    return first - 2 <= start <= last + 2
 
 
 def _has_folders(page: Page) -> bool:

@@ -15,6 +15,16 @@ sys.path.insert(0, str(EXTENSION.parent / "server"))
 
 from jaxsight.engine.settings.documentation import schema_json
 
+RESTRICTED = (
+    "compiler.remotePython",
+    "platform",
+    "python",
+    "serverPython",
+    "target",
+    "targets",
+)
+"""Settings that say what runs, or where: values of a workspace that is not trusted do not count."""
+
 OWN: dict[str, Any] = {
     "jaxsight.kernelColours": {
         "type": "boolean",
@@ -39,6 +49,9 @@ def manifest(text: str) -> str:
     configuration = schema_json()
     configuration["properties"] = dict(sorted({**configuration["properties"], **OWN}.items()))
     package["contributes"]["configuration"] = configuration
+    restricted = [f"jaxsight.{key}" for key in RESTRICTED]
+    assert configuration["properties"].keys() >= set(restricted)
+    package["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] = restricted
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
 
 

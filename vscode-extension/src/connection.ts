@@ -45,7 +45,8 @@ export function connection(start: Start, listener: Listener): LanguageClient {
   const command = {
     command: start.python,
     // Isolated: neither the environment's variables nor its packages reach the server.
-    args: ["-I", "-S", "-X", "utf8", start.context.asAbsolutePath("bundled/start.py"), "server"],
+    // Whether the workspace's code runs, VS Code's own trust decides: `trusted` below, and a notification when it is granted.
+    args: ["-I", "-S", "-X", "utf8", start.context.asAbsolutePath("bundled/start.py"), "server", "--trust", "editor"],
     transport: TransportKind.stdio,
   };
   const client: LanguageClient = new LanguageClient(
@@ -99,7 +100,6 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
       trusted: vscode.workspace.isTrusted,
       interpreters,
     },
-    markdown: { isTrusted: { enabledCommands: ["jaxsight.show", "jaxsight.chooseSet"] } },
     middleware: {
       provideInlayHints: async (document, range, token, next) => {
         // VS Code would draw hints of a text that has changed on the way, at the lines of before.

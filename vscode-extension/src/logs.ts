@@ -2,6 +2,8 @@
 
 import * as vscode from "vscode";
 
+import { oneLine } from "../panel/src/inert";
+
 export class Logs implements vscode.Disposable {
   /** The server's log, the protocol's trace and our own words. */
   readonly client = vscode.window.createOutputChannel("jaxsight", { log: true });
@@ -12,7 +14,7 @@ export class Logs implements vscode.Disposable {
   /** Adds what the code of a file printed; a heading tells when the file changes. */
   print(uri: string, text: string): void {
     if (uri !== this.lastPrinted) {
-      this.prints.appendLine(`--- ${vscode.workspace.asRelativePath(vscode.Uri.parse(uri))}`);
+      this.prints.appendLine(`--- ${oneLine(vscode.workspace.asRelativePath(vscode.Uri.parse(uri)))}`);
       this.lastPrinted = uri;
     }
     this.prints.append(text);

@@ -76,16 +76,20 @@ export class Status implements vscode.Disposable {
           : vscode.LanguageStatusSeverity.Information;
     this.item.text =
       status.state === "untrusted"
-        ? "jaxsight: no code runs until you trust this workspace"
+        ? vscode.workspace.isTrusted
+          ? "jaxsight: no code runs until you decide"
+          : "jaxsight: no code runs until you trust this workspace"
         : status.jax !== ""
           ? `JAX ${status.jax}`
           : "jaxsight";
     const why = status.reason !== "" ? `${status.python} (${status.reason})` : status.python;
     this.item.detail = [status.detail, why].filter((part) => part !== "").join(" · ");
     this.item.command =
-      status.state === "untrusted"
-        ? { title: "Manage trust", command: "workbench.trust.manage" }
-        : { title: "Choose interpreter", command: "jaxsight.chooseInterpreter" };
+      status.state !== "untrusted"
+        ? { title: "Choose interpreter", command: "jaxsight.chooseInterpreter" }
+        : vscode.workspace.isTrusted
+          ? { title: "Decide", command: "jaxsight.trust" }
+          : { title: "Manage trust", command: "workbench.trust.manage" };
   }
 
   /** That of the root which holds the active editor's file; else the only one. */

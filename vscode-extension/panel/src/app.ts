@@ -3,7 +3,7 @@
 import { Boxes } from "./scene";
 import { differenceDetails, kernelDetails } from "./details";
 import { type Difference, difference } from "./diff";
-import { h } from "./dom";
+import { h, set, write } from "./dom";
 import { GraphView } from "./graph_view";
 import type { Layout } from "./layout";
 import { listed } from "./listed";
@@ -386,7 +386,7 @@ export class App {
   }
 
   private tell(words: string): void {
-    this.banner.textContent = words;
+    write(this.banner, words);
     this.banner.hidden = words === "";
   }
 
@@ -401,8 +401,9 @@ export class App {
       this.omitted,
       ...(drawn?.notes ?? []),
     ];
-    this.status.textContent = parts.filter((part) => part !== "").join(" · ");
-    this.status.title = this.status.textContent;
+    const words = parts.filter((part) => part !== "").join(" · ");
+    write(this.status, words);
+    set(this.status, "title", words);
     this.element.classList.toggle("busy", answer || layout);
   }
 

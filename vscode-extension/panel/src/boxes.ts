@@ -3,8 +3,9 @@
  * too much of it to be seen at once.
  */
 
+import { launchesOf } from "./launches";
 import type { Model } from "./model";
-import { count } from "./words";
+import { count, launchFigure } from "./words";
 
 export type Item = { readonly kernel: number } | { readonly box: Box };
 
@@ -13,6 +14,8 @@ export interface Box {
   readonly kind: "loop" | "branch" | "section";
   readonly title: string;
   readonly items: readonly Item[];
+  /** The innermost branch that it is, or is in; -1: none. */
+  readonly branch: number;
   /** All kernels in it, inner boxes included. */
   readonly kernels: readonly number[];
 }
@@ -87,7 +90,13 @@ function closed(model: Model, open: Open): readonly Item[] {
 function boxOf(model: Model, open: Open): Box {
   const items = closed(model, open);
   const kind = open.id.startsWith("loop") ? "loop" : "branch";
-  return { id: open.id, kind, title: title(model, open.id), items, kernels: kernelsIn(items) };
+  const branch = branchOf(model, open.id);
+  return { id: open.id, kind, title: title(model, open.id), items, branch, kernels: kernelsIn(items) };
+}
+
+function branchOf(model: Model, id: string): number {
+  const index = Number(id.replace(/\D+/, ""));
+  return id.startsWith("loop") ? (model.drawn.loops[index]?.branch ?? -1) : id === "" ? -1 : index;
 }
 
 function title(model: Model, id: string): string {
@@ -95,7 +104,7 @@ function title(model: Model, id: string): string {
   const loop = id.startsWith("loop") ? model.drawn.loops[index] : undefined;
   if (loop !== undefined) {
     const what = model.equation(loop.equation)?.primitive ?? "loop";
-    return `${what} × ${loop.trips ?? "?"}`;
+    return `${what} × ${loop.trips ?? "?"}${loop.waits ? ", each iteration waits for the host" : ""}`;
   }
   const branch = model.drawn.branches[index];
   return branch === undefined ? "" : `branch ${branch.arm + 1} of ${branch.arms}`;
@@ -104,12 +113,13 @@ function title(model: Model, id: string): string {
 /** About as many sections as there is in each. */
 function sections(model: Model, id: string, items: readonly Item[]): readonly Item[] {
   const each = Math.min(MOST, Math.max(20, Math.ceil(Math.sqrt(items.length))));
+  const branch = branchOf(model, id);
   const found: Item[] = [];
   for (let start = 0; start < items.length; start += each) {
     const inside = items.slice(start, start + each);
     const kernels = kernelsIn(inside);
     found.push({
-      box: { id: `${id}section${start}`, kind: "section", title: section(model, kernels), items: inside, kernels },
+      box: { id: `${id}section${start}`, kind: "section", title: section(model, kernels), items: inside, branch, kernels },
     });
   }
   return found;
@@ -129,8 +139,9 @@ function kernelsIn(items: readonly Item[]): readonly number[] {
   return items.flatMap((item) => ("kernel" in item ? [item.kernel] : item.box.kernels));
 }
 
-/** What a closed box says of its inside: kernels, launches. */
+/** What a closed box says of its inside: `3 kernels · 3–7 launches`; no launches where nothing is known of them. */
 export function summary(model: Model, box: Box): string {
-  const launches = box.kernels.reduce((sum, index) => sum + model.kernel(index).launches, 0);
-  return `${count(box.kernels.length, "kernel")} · ${count(launches, "launch", "launches")}`;
+  const kernels = count(box.kernels.length, "kernel");
+  const figure = launchFigure(launchesOf(model.drawn, box.kernels, box.branch));
+  return figure === "≥ 0" ? kernels : `${kernels} · ${figure} ${figure === "1" ? "launch" : "launches"}`;
 }

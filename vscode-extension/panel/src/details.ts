@@ -2,9 +2,9 @@
 
 import type { Difference } from "./diff";
 import { h, on } from "./dom";
-import type { Drawn, KernelBefore, Place, Value } from "./messages";
+import type { Drawn, Equation, Kernel, KernelBefore, Place, Value } from "./messages";
 import type { Model } from "./model";
-import { count, duration, flops, size } from "./words";
+import { count, duration, flops, launchFigure, size, times } from "./words";
 
 type Reveal = (places: readonly Place[], focus: boolean) => void;
 
@@ -14,29 +14,14 @@ const MOST = 40;
 export function kernelDetails(model: Model, index: number, reveal: Reveal): HTMLElement {
   const kernel = model.kernel(index);
   const facts = [
-    kernel.launches > 1 ? `launched ${kernel.launches} times` : "",
-    kernel.endsBecause === "output" || kernel.endsBecause === "other" ? "" : `ends because of ${kernel.endsBecause}`,
+    launched(kernel),
+    kernel.endsBecause === "output" || kernel.endsBecause === "XLA's choice" ? "" : `ends because of ${kernel.endsBecause}`,
     kernel.flops > 0 ? flops(kernel.flops) : "",
-    kernel.seconds === null ? "" : `≈ ${duration(kernel.seconds)}, an estimate`,
+    kernel.seconds === null || kernel.launches === 0 ? "" : `≈ ${duration(kernel.seconds)}, an estimate`,
   ].filter((fact) => fact !== "");
   const again = new Set(kernel.recomputes);
   const equations = model.innermost(index);
-  const listed = equations.slice(0, MOST).map((each) => {
-    const types = each.outputs.join(" ");
-    const note = again.has(each.path) ? " (computed again)" : "";
-    const button = h(
-      "button",
-      { type: "button", class: "equation", disabled: each.place === null, title: each.text },
-      h("span", { class: "primitive" }, each.primitive),
-      h("span", { class: "token-type" }, types),
-      h("span", { class: "written" }, each.text + note),
-    );
-    on(button, "click", () => {
-      reveal(each.place === null ? [] : [each.place], true);
-    });
-    return h("li", {}, button);
-  });
-  const more = equations.length - listed.length;
+  const fed = model.fed(index);
   return h(
     "section",
     { class: "details", "aria-label": `Kernel ${index + 1}` },
@@ -44,8 +29,40 @@ export function kernelDetails(model: Model, index: number, reveal: Reveal): HTML
     h("p", {}, facts.join(" · ")),
     h("p", { class: "flow" }, `in ${values(kernel.inputs)}`),
     h("p", { class: "flow" }, `out ${values(kernel.outputs)}`),
-    h("ul", {}, ...listed, more > 0 && h("li", { class: "quiet" }, `and ${count(more, "equation")} more`)),
+    equationList(equations, (each) => (again.has(each.path) ? " (computed again)" : ""), reveal),
+    ...(fed.length > 0 ? [h("h3", {}, "feeds"), equationList(fed, () => "", reveal)] : []),
   );
+}
+
+/** `launched 7 times`; nothing for one launch. */
+function launched(kernel: Kernel): string {
+  if (!kernel.launchesKnown) {
+    return "unknown number of launches";
+  }
+  if (kernel.launches === 0) {
+    return "never launched as the number of iterations is known";
+  }
+  const figure = launchFigure(kernel);
+  return figure === "1" ? "" : `launched ${figure} times`;
+}
+
+/** Equations, each of which leads to its place. */
+function equationList(equations: readonly Equation[], note: (equation: Equation) => string, reveal: Reveal): HTMLElement {
+  const listed = equations.slice(0, MOST).map((each) => {
+    const button = h(
+      "button",
+      { type: "button", class: "equation", disabled: each.place === null, title: each.text },
+      h("span", { class: "primitive" }, each.primitive),
+      h("span", { class: "token-type" }, each.outputs.join(" ")),
+      h("span", { class: "written" }, each.text + note(each)),
+    );
+    on(button, "click", () => {
+      reveal(each.place === null ? [] : [each.place], true);
+    });
+    return h("li", {}, button);
+  });
+  const more = equations.length - listed.length;
+  return h("ul", {}, ...listed, more > 0 && h("li", { class: "quiet" }, `and ${count(more, "equation")} more`));
 }
 
 /** Before and now, and what is gone; what is new is marked in the graph. */
@@ -70,7 +87,7 @@ export function differenceDetails(drawn: Drawn, found: Difference | undefined): 
         "tbody",
         {},
         row("kernels", String(before.kernels.length), String(drawn.kernels.length)),
-        row("launches", String(before.launches), String(drawn.launches)),
+        row("launches", launchFigure(before), launchFigure(drawn)),
         row("temporaries", size(before.memory.temporaries), size(drawn.memory.temporaries)),
         row("peak", size(before.memory.peak), size(drawn.memory.peak)),
       ),
@@ -97,8 +114,7 @@ function list(sign: string, kind: "new" | "gone", lines: readonly string[]): rea
 }
 
 function words(kernel: KernelBefore): string {
-  const times = kernel.launches > 1 ? ` × ${kernel.launches}` : "";
-  return `${kernel.what}${times} → ${kernel.outputs.map((value) => value.text).join(", ")}`;
+  return `${kernel.what}${times(kernel)} → ${kernel.outputs.map((value) => value.text).join(", ")}`;
 }
 
 function values(all: readonly Value[]): string {

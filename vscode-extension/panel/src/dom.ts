@@ -1,4 +1,9 @@
-/** Elements in one expression. Nothing here sets inline styles or markup from text: the page's policy forbids the one, and user code must not reach the other. */
+/**
+ * Elements in one expression, and the only module that puts text into them (eslint.config.mjs). Nothing here sets inline styles or markup
+ * from text: the page's policy forbids the one, and user code must not reach the other. Hidden characters are shown as escapes.
+ */
+
+import { visible } from "./inert";
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -26,11 +31,25 @@ export function s<Tag extends keyof SVGElementTagNameMap>(
 function filled<Kind extends Element>(element: Kind, attributes: Attributes, children: readonly Child[]): Kind {
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== undefined && value !== false) {
-      element.setAttribute(name, value === true ? "" : String(value));
+      set(element, name, value === true ? "" : String(value));
     }
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  for (const child of children) {
+    if (child !== null && child !== undefined && child !== false) {
+      element.append(typeof child === "string" ? visible(child) : child);
+    }
+  }
   return element;
+}
+
+/** Sets an attribute: words for people are made visible, what names something stays exact. */
+export function set(element: Element, name: string, value: string): void {
+  element.setAttribute(name, name === "title" || name === "aria-label" ? visible(value) : value);
+}
+
+/** Shows this text alone. */
+export function write(element: Element, text: string): void {
+  element.textContent = visible(text);
 }
 
 /** A listener, and nothing else. */

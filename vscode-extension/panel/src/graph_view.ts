@@ -1,7 +1,7 @@
 /** The graph on the screen: of a large one only what is seen has elements. Moved by pointer, wheel and keys. */
 
 import { Camera, overlap, suffices } from "./camera";
-import { h, on, s } from "./dom";
+import { h, on, s, set } from "./dom";
 import { defs, edgeElement, nodeElement } from "./drawing";
 import { type Layout, type PlacedEdge, type PlacedNode, type Rect, Superseded } from "./layout";
 import { saved } from "./saved";
@@ -221,7 +221,7 @@ export class GraphView {
     const { id, title, sources, foot } = placed.node;
     element.setAttribute("id", `node-${id}`);
     element.setAttribute("role", "option");
-    element.setAttribute("aria-label", [title, ...sources, foot].filter((part) => part !== "").join(", "));
+    set(element, "aria-label", [title, ...sources, foot].filter((part) => part !== "").join(", "));
     this.markOne(element, placed);
     return element;
   }

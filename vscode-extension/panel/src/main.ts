@@ -39,7 +39,7 @@ vscode.postMessage({ type: "ready" });
 function characterWidth(): number {
   const probe = document.createElement("span");
   probe.className = "probe";
-  probe.textContent = "0".repeat(100);
+  probe.append("0".repeat(100));
   document.body.append(probe);
   const width = probe.getBoundingClientRect().width / 100;
   probe.remove();

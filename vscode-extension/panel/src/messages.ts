@@ -24,13 +24,26 @@ export interface Value {
   readonly bytes: number;
 }
 
-export interface KernelBefore {
+/** Launches of one run of the program. */
+export interface Launches {
+  /** The most: of a conditional the arm with the most; an unknown number of iterations counts once. */
+  readonly launches: number;
+  /** The fewest; an unknown number of iterations counts as none. */
+  readonly launchesAtLeast: number;
+  /** Whether the number of iterations of every loop is known. */
+  readonly launchesKnown: boolean;
+}
+
+/** A kernel; its launches are those while its arm is taken. */
+export interface KernelBefore extends Launches {
   readonly name: string;
   readonly kind: string;
   readonly what: string;
   readonly endsBecause: string;
   readonly equations: readonly string[];
   readonly endsAt: string;
+  /** Paths of the equations that it prepares something for, where it computes none itself. */
+  readonly feeds: readonly string[];
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
   readonly flops: number;
@@ -38,7 +51,6 @@ export interface KernelBefore {
   readonly loops: readonly number[];
   /** Index of the innermost branch that it is in; -1: none. */
   readonly branch: number;
-  readonly launches: number;
   readonly recomputes: readonly string[];
   /** The line of the HLO that it stands on, from 0. */
   readonly line: number;
@@ -63,6 +75,8 @@ export interface Edge {
 export interface Loop {
   readonly name: string;
   readonly trips: number | null;
+  /** Whether each iteration copies the condition to the host and waits. */
+  readonly waits: boolean;
   readonly parent: number;
   readonly equation: string;
   readonly branch: number;
@@ -110,18 +124,14 @@ export interface Memory {
   readonly peak: number;
 }
 
-export interface Before {
-  readonly launches: number;
-  readonly launchesKnown: boolean;
+export interface Before extends Launches {
   readonly memory: Memory;
   readonly kernels: readonly KernelBefore[];
 }
 
-export interface Drawn {
+export interface Drawn extends Launches {
   readonly headline: string;
   readonly device: string;
-  readonly launches: number;
-  readonly launchesKnown: boolean;
   readonly memory: Memory;
   readonly kernels: readonly Kernel[];
   readonly edges: readonly Edge[];

@@ -40,20 +40,32 @@ export class Model {
     return inner.flatMap((path) => this.equations.get(path) ?? []);
   }
 
-  /** What the user wrote of a kernel, each expression once; where they wrote nothing, the primitive. */
-  sources(index: number): readonly string[] {
-    return [...new Set(this.innermost(index).map((each) => each.text || each.primitive))];
+  /** What a kernel that computes no equation prepares something for. */
+  fed(index: number): readonly Equation[] {
+    return this.kernel(index).feeds.flatMap((path) => this.equations.get(path) ?? []);
   }
 
-  /** Where a kernel is written, each place once. */
+  /** What the user wrote of a kernel, each expression once; where they wrote nothing, the primitive; `for …` of what it feeds. */
+  sources(index: number): readonly string[] {
+    const computed = this.innermost(index).map((each) => each.text || each.primitive);
+    const fed = this.fed(index).map((each) => `for ${each.text || each.primitive}`);
+    return [...new Set([...computed, ...fed])];
+  }
+
+  /** Where a kernel is written, each place once; of one that computes nothing of the source, what it feeds. */
   placesOf(index: number): readonly Place[] {
-    return distinct(this.innermost(index).flatMap((each) => each.place ?? []));
+    const computed = this.innermost(index).flatMap((each) => each.place ?? []);
+    return distinct(computed.length > 0 ? computed : this.fed(index).flatMap((each) => each.place ?? []));
   }
 
   /** The lines (from 1) that a kernel computes something of. */
   linesOf(index: number): readonly number[] {
-    const lines = this.placesOf(index).map((place) => place.range.start.line + 1);
-    return [...new Set(lines)].sort((a, b) => a - b);
+    return linesIn(this.innermost(index));
+  }
+
+  /** The lines (from 1) of what a kernel feeds. */
+  fedLines(index: number): readonly number[] {
+    return linesIn(this.fed(index));
   }
 
   /** The kernels that compute an equation, or something inside it. */
@@ -95,6 +107,10 @@ export function distinct(places: readonly Place[]): readonly Place[] {
 
 export function unique(numbers: readonly number[]): readonly number[] {
   return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
+function linesIn(equations: readonly Equation[]): readonly number[] {
+  return unique(equations.flatMap((each) => (each.place === null ? [] : [each.place.range.start.line + 1])));
 }
 
 function innermost(equations: readonly Equation[]): readonly Equation[] {

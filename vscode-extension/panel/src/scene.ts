@@ -3,7 +3,7 @@
 import { type Box, boxed, boxesOf, closedAtFirst, type Item, summary } from "./boxes";
 import type { End, Value } from "./messages";
 import type { Model } from "./model";
-import { count, duration, short, size } from "./words";
+import { count, duration, short, size, times } from "./words";
 
 export interface SceneNode {
   readonly id: string;
@@ -46,7 +46,7 @@ const FAN = 10;
 /** So many values are drawn one by one. */
 const VALUES = 12;
 
-const UNSAID = new Set(["output", "other"]);
+const UNSAID = new Set(["output", "XLA's choice"]);
 
 export class Boxes {
   readonly items: readonly Item[];
@@ -113,14 +113,13 @@ function kernelNode(model: Model, index: number): SceneNode {
   const kernel = model.kernel(index);
   const all = model.sources(index).map((text) => short(text, LONGEST));
   const sources = all.length > SOURCES ? [...all.slice(0, SOURCES - 1), `… ${all.length - SOURCES + 1} more`] : all;
-  const times = kernel.launches > 1 ? ` × ${kernel.launches}` : "";
-  const time = kernel.seconds === null ? "" : `≈ ${duration(kernel.seconds)}`;
+  const time = kernel.seconds === null || kernel.launches === 0 ? "" : `≈ ${duration(kernel.seconds)}`;
   const reason = UNSAID.has(kernel.endsBecause) ? "" : `⊣ ${kernel.endsBecause}`;
   return {
     id: `k${index}`,
     kind: "kernel",
     tone: kernel.kind,
-    title: `${index + 1}  ${short(kernel.what, LONGEST)}${times}`,
+    title: `${index + 1}  ${short(kernel.what, LONGEST)}${times(kernel)}`,
     sources,
     foot: [reason, time].filter((part) => part !== "").join("  ·  "),
     kernels: [index],

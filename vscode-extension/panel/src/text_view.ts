@@ -153,17 +153,19 @@ export class TextView {
 
   private line(number: number, text: string): HTMLElement {
     const digits = String(this.lines.length).length;
-    const line = h("div", {
+    const attributes = {
       class: this.linked.has(number) ? "line linked" : "line",
       id: `line-${number}`,
       role: "option",
       "data-line": number,
-    });
-    line.style.top = `${number * this.height}px`;
-    line.append(
+    };
+    const line = h(
+      "div",
+      attributes,
       h("span", { class: "number", "aria-hidden": "true" }, String(number + 1).padStart(digits)),
       ...tokens(text).map((token) => (token.kind === "" ? token.text : h("span", { class: `token-${token.kind}` }, token.text))),
     );
+    line.style.top = `${number * this.height}px`;
     this.markOne(line, number);
     return line;
   }

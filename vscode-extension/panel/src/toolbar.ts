@@ -1,6 +1,6 @@
 /** The line at the top: the function, what it is traced with and compiled for, and what can be done. */
 
-import { h, on } from "./dom";
+import { h, on, set, write } from "./dom";
 import { type Icon, icon } from "./icons";
 import type { Following, Shown } from "./messages";
 
@@ -54,8 +54,8 @@ export class Toolbar {
   }
 
   show(shown: Shown): void {
-    this.name.textContent = shown.function;
-    this.name.title = shown.function;
+    write(this.name, shown.function);
+    set(this.name, "title", shown.function);
     options(this.sets, shown.sets, shown.set, (set) => set || FIRST_SET);
     this.setsLabel.hidden = shown.sets.length < 2;
     options(this.targets, shown.targets, shown.target, (target) => target);

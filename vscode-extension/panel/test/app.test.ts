@@ -92,7 +92,7 @@ test("before there is a function the panel says what to do", async () => {
 test("a function is named, with its figures, and kept over a reload", async () => {
   await hear(show());
   assert.equal(found("h1").textContent, "nested");
-  assert.match(found("footer").textContent, /^19 kernels · 179 launches · temp 2 KiB · h100/);
+  assert.match(found("footer").textContent, /^19 kernels · 144–151 launches · temp 2 KiB · h100/);
   assert.deepEqual(kept, { uri: URI, function: "nested", pinned: false, paused: false });
 });
 
@@ -126,6 +126,25 @@ test("a chosen kernel tells its equations, each of which leads to its place", as
   const message = last("reveal");
   assert.ok(message?.type === "reveal");
   assert.equal(message.places[0]?.range.start.line, 9);
+});
+
+test("a copy says what it feeds, and leads there", async () => {
+  await hear(show());
+  app.element.querySelector(".node[data-id=k0]")?.dispatchEvent(new page.MouseEvent("dblclick", { bubbles: true }) as never);
+  await settled();
+  assert.equal(found("aside h3").textContent, "feeds");
+  assert.match(found(".equation").textContent, /^scan.*jax\.lax\.scan\(step, v, length=7\)$/);
+  found(".equation").click();
+  const message = last("reveal");
+  assert.ok(message?.type === "reveal");
+  assert.equal(message.places[0]?.range.start.line, 16);
+});
+
+test("the condition of a counted loop is never launched, and takes no time", async () => {
+  await hear(show());
+  app.element.querySelector(".node[data-id=k8]")?.dispatchEvent(new page.MouseEvent("dblclick", { bubbles: true }) as never);
+  await settled();
+  assert.match(found("aside p").textContent, /^never launched as the number of iterations is known · (?!.*≈)/);
 });
 
 test("a text is asked for when its tab is opened, once, and lit by the cursor", async () => {
@@ -200,12 +219,12 @@ test("the picture of another function does not stay", async () => {
 
 test("what changed since the last save is listed and marked", async () => {
   const { drawn } = SHOWN;
-  const before = { launches: 9, launchesKnown: true, memory: drawn.memory, kernels: drawn.kernels.slice(0, 18) };
+  const before = { launches: 9, launchesAtLeast: 9, launchesKnown: true, memory: drawn.memory, kernels: drawn.kernels.slice(0, 18) };
   await hear(show({ drawn: { ...drawn, before, change: "kernels 18 → 19" } }));
   found("#tab-hlo").click();
   found("[title^=Compare]").click();
   assert.ok(!found("#page-graph").hidden, "that is where it is told");
-  assert.match(found("aside").textContent, /kernels18→19/);
+  assert.match(found("aside").textContent, /kernels18→19launches9→144–151/);
   assert.match(found("li.new").textContent, /19 {2}Triton reduction/);
   assert.deepEqual(marked("added"), ["k18"]);
 });
@@ -241,4 +260,68 @@ test("temporaries are listed with the kernels that they pass between", async () 
   assert.match(rows[0]?.getAttribute("aria-label") ?? "", /^f32\[64\], 256 B, from kernel 8 to 6, 7, 10/);
   rows[0]?.click();
   assert.equal(last("reveal")?.type, "reveal");
+});
+
+const HOSTILE = "<img src=x onerror=alert(1)>\u202e\x1b]0;x\x07\u2066\u200b\ud800 [x](command:y) | ![i](http://evil.example) λ漢👩\u200d💻";
+const SHOWN_HOSTILE = String.raw`<img src=x onerror=alert(1)>\u202e\x1b]0;x\x07\u2066\u200b\ud800 [x](command:y) | ![i](http://evil.example) λ漢👩${"\u200d"}💻`;
+
+/** An answer in which every text is `HOSTILE`, but for what names something. */
+function hostile<T>(value: T, key = ""): T {
+  if (typeof value === "string") {
+    const exact = ["uri", "path", "kind", "what", "endsAt", "equation"].includes(key) && !(key === "what" && value.length > 9);
+    return (exact ? value : HOSTILE) as T;
+  }
+  if (Array.isArray(value)) {
+    return value.map((each: unknown) => (key === "equations" && typeof each === "string" ? each : hostile(each, key))) as T;
+  }
+  if (typeof value === "object" && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, hostile(each, name)])) as T;
+  }
+  return value;
+}
+
+test("text of a workspace is only text, and nothing of it is hidden", async () => {
+  const shown = hostile(SHOWN);
+  const content = { ...hostile(TEXTS.hlo), text: HOSTILE, links: [] };
+  await hear({ type: "show", shown }, { type: "content", kind: "hlo", content });
+  for (const tab of ["memory", "hlo", "source", "jaxpr", "graph"]) {
+    found(`#tab-${tab}`).click();
+    await hear({ type: "content", kind: "pretty", content }, { type: "content", kind: "jaxpr", content });
+    assert.deepEqual([...app.element.querySelectorAll("img, a, script, iframe, [onerror]")], []);
+    const texts = [app.element.textContent];
+    for (const element of app.element.querySelectorAll("[title], [aria-label]")) {
+      texts.push(element.getAttribute("title") ?? "", element.getAttribute("aria-label") ?? "");
+    }
+    for (const text of texts) {
+      assert.doesNotMatch(text, /[\u202e\x1b\x07\u2066\u200b]|\p{Cs}/u, tab);
+    }
+  }
+  assert.equal(found("h1").textContent, SHOWN_HOSTILE);
+});
+
+test("a saved graph is XML whatever is written in it", async () => {
+  await hear({ type: "show", shown: hostile(SHOWN) });
+  found(".tools .tool:last-child").click();
+  const saved = sent.find((message) => message.type === "save");
+  assert.ok(saved);
+  assert.doesNotMatch(saved.svg, /<img|[\x1b\x07]|\p{Cs}/u);
+});
+
+test("the table that is copied has no markup of its texts", async () => {
+  await hear({ type: "show", shown: hostile(SHOWN) });
+  found(".tools .tool:nth-child(4)").click();
+  const copied = sent.find((message) => message.type === "copy");
+  assert.ok(copied);
+  for (const line of copied.text.split("\n")) {
+    assert.doesNotMatch(line, /(?<!\\)<img|(?<!\\)\[x|(?<!\\)!|[\x1b\u202e]/u, line);
+    assert.ok(!line.startsWith("| ") || line.startsWith("| |") || line.split(/(?<!\\)\|/).length === 9, line);
+  }
+});
+
+test("a set is told back by its exact name", async () => {
+  await hear(show({ sets: ["", HOSTILE], set: "" }));
+  const select = found("select[aria-label='Example inputs']") as HTMLSelectElement;
+  select.value = HOSTILE;
+  select.dispatchEvent(new page.Event("change") as never);
+  assert.deepEqual(sent.at(-1), { type: "chooseSet", set: HOSTILE });
 });

@@ -3,9 +3,12 @@ import { test } from "node:test";
 
 import ELK, { type ELK as Elk } from "elkjs/lib/elk.bundled.js";
 
+import { launchesOf } from "../src/launches";
 import { Layouter, type PlacedNode, Superseded } from "../src/layout";
+import type { Branch, Kernel } from "../src/messages";
 import { Model } from "../src/model";
 import { Boxes, type SceneNode } from "../src/scene";
+import { launchFigure } from "../src/words";
 import { SHOWN, withKernels } from "./nested";
 
 const METRICS = { character: 7.2, line: 17 };
@@ -43,9 +46,62 @@ test("a closed box stands for its kernels, and has their edges", () => {
   const { nodes, edges } = boxes.scene();
   const box = named(nodes, /scan × 7/);
   assert.equal(box.kind, "closed");
-  assert.equal(box.foot, "15 kernels · 175 launches");
+  assert.equal(box.foot, "15 kernels · 140–147 launches");
   assert.ok(edges.some((edge) => edge.source === "loop0" && edge.target === "k18"));
   assert.ok(!edges.some((edge) => edge.source === edge.target));
+});
+
+test("a closed arm has the launches of that arm", () => {
+  const boxes = new Boxes(new Model(SHOWN.drawn));
+  boxes.close();
+  boxes.toggle("loop0");
+  const { nodes } = boxes.scene();
+  assert.equal(named(nodes, /branch 1 of 2/).foot, "1 kernel · 7–14 launches");
+  assert.equal(named(nodes, /branch 2 of 2/).foot, "1 kernel · 7 launches");
+});
+
+test("of conditionals within each other one arm of each is launched", () => {
+  const [kernel] = SHOWN.drawn.kernels;
+  const [branch] = SHOWN.drawn.branches;
+  assert.ok(kernel && branch);
+  const arm = (index: number, parent: number): Branch => ({ ...branch, arm: index, loop: -1, parent });
+  const launched = (times: number, at: number): Kernel => ({ ...kernel, branch: at, launches: times, launchesAtLeast: times });
+  const drawn = {
+    ...SHOWN.drawn,
+    loops: [],
+    branches: [arm(0, -1), arm(1, -1), arm(0, 1), arm(1, 1)],
+    kernels: [launched(2, 0), launched(1, 1), launched(5, 2), launched(9, 3)],
+  };
+  assert.equal(launchFigure(launchesOf(drawn, [0, 1, 2, 3], -1)), "2–10");
+  assert.equal(launchFigure(launchesOf(drawn, [1, 2, 3], 1)), "6–10", "in the second arm of the outer one");
+  assert.equal(launchFigure(launchesOf(drawn, [3], -1)), "0–9", "the other arms launch none of these");
+});
+
+test("of a loop of unknown length no more is shown than is known", () => {
+  const { loops, kernels } = SHOWN.drawn;
+  const drawn = {
+    ...SHOWN.drawn,
+    loops: loops.map((loop, index) => (index === 1 ? { ...loop, trips: null, waits: true } : loop)),
+    kernels: kernels.map((kernel, index) => {
+      const condition = index === 8;
+      const figures = { launches: 7, launchesAtLeast: condition ? 7 : 0, launchesKnown: false };
+      return kernel.loops.includes(1) ? { ...kernel, ...figures } : kernel;
+    }),
+  };
+  const boxes = new Boxes(new Model(drawn));
+  assert.equal(named(boxes.scene().nodes, /^5 /).title, "5  loop fusion × ?");
+  boxes.toggle("loop1");
+  const box = named(boxes.scene().nodes, /scan × \?/);
+  assert.equal(box.title, "▸ scan × ?, each iteration waits for the host");
+  assert.equal(box.foot, "5 kernels · ≥ 7 launches");
+});
+
+test("a copy shows what it is for, the condition of a counted loop that it is never launched", () => {
+  const { nodes } = new Boxes(new Model(SHOWN.drawn)).scene();
+  assert.deepEqual(named(nodes, /^1 /).sources, ["for jax.lax.scan(step, v, length=7)"]);
+  const condition = named(nodes, /^9 /);
+  assert.equal(condition.title, "9  loop fusion, never launched");
+  assert.ok(!condition.foot.includes("≈"));
 });
 
 test("edges tell how many bytes pass, and each value once", () => {

@@ -3,18 +3,34 @@ import { test } from "node:test";
 
 import { tokens } from "../src/colours";
 import { difference } from "../src/diff";
+import { listed } from "../src/listed";
+import type { Launches } from "../src/messages";
 import { resolved } from "../src/saved";
-import { duration, flops, short, size } from "../src/words";
+import { duration, flops, launchFigure, short, size, times } from "../src/words";
 import { SHOWN } from "./nested";
 
 const { kernels } = SHOWN.drawn;
 
 test("amounts are told as the server tells them", () => {
   assert.deepEqual([0, 513, 524288, 1.5 * 2 ** 20, -1].map(size), ["0 B", "513 B", "512 KiB", "1.5 MiB", "?"]);
-  assert.deepEqual([3.47e-6, 1.2e-3, 2].map(duration), ["3.5 µs", "1.2 ms", "2 s"]);
+  assert.deepEqual([3.47e-6, 1.2e-3, 2, 4e-8, 1e-12].map(duration), ["3.5 µs", "1.2 ms", "2 s", "40 ns", "< 0.1 ns"]);
   assert.equal(flops(8320), "8.3 kFLOP");
   assert.equal(short("a\n  b", 10), "a b");
   assert.equal(short("abcdef", 4), "abc…");
+});
+
+test("launches are a figure, a range or a lower end, and those of one kernel follow its name", () => {
+  const figures = (launchesAtLeast: number, launches: number, launchesKnown = true): Launches => ({ launchesAtLeast, launches, launchesKnown });
+  const all = [figures(1, 1), figures(7, 7), figures(15, 16), figures(0, 0), figures(2, 5, false)];
+  assert.deepEqual(all.map(launchFigure), ["1", "7", "15–16", "0", "≥ 2"]);
+  assert.deepEqual(all.map(times), ["", " × 7", " × 15–16", ", never launched", " × ?"]);
+});
+
+test("a table for a report has what copies feed, and no launches that are not known", () => {
+  const kernels = SHOWN.drawn.kernels.map((kernel, index) => (index === 4 ? { ...kernel, launchesKnown: false } : kernel));
+  const rows = listed({ ...SHOWN, drawn: { ...SHOWN.drawn, kernels } }).split("\n");
+  assert.match(rows.find((row) => row.startsWith("| 1 |")) ?? "", /^\| 1 \| copy of .* \| 1 \| .* \| for 17 \|$/);
+  assert.match(rows.find((row) => row.startsWith("| 5 |")) ?? "", /^\| 5 \| loop fusion \| \? \| .* \| 13 \|$/);
 });
 
 test("nothing changed where the kernels are the same", () => {

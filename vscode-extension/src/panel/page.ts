@@ -17,6 +17,9 @@ export function page(webview: vscode.Webview, extension: vscode.Uri): string {
     `style-src ${webview.cspSource}`,
     `script-src 'nonce-${nonce}'`,
     "worker-src blob:",
+    // These do not fall back to the default.
+    "base-uri 'none'",
+    "form-action 'none'",
   ].join("; ");
   return `<!DOCTYPE html>
 <html lang="en">

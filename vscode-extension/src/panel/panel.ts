@@ -5,11 +5,12 @@
 
 import * as vscode from "vscode";
 
+import { oneLine } from "../../panel/src/inert";
 import type { Content, Following, FromPanel, Kept, Kind, Position, Shown, ToPanel } from "../../panel/src/messages";
 import type { Logs } from "../logs";
 import type { Server } from "../server";
 import { built, page } from "./page";
-import { same, Source } from "./source";
+import { isSource, same, Source } from "./source";
 
 const TYPE = "jaxsight.panel";
 /** Milliseconds that the cursor rests before another function is asked for. */
@@ -147,7 +148,7 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
   }
 
   private moved(editor: vscode.TextEditor): void {
-    if (this.view === undefined || !isSource(editor)) {
+    if (this.view === undefined || !hasFunctions(editor)) {
       return;
     }
     this.tellCursor(editor);
@@ -180,8 +181,8 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
       return;
     }
     const asked: Asked[] = known === undefined ? [] : [{ uri: known.uri, function: known.function }];
-    const editor = vscode.window.activeTextEditor ?? vscode.window.visibleTextEditors.find(isSource);
-    if (editor !== undefined && isSource(editor)) {
+    const editor = vscode.window.activeTextEditor ?? vscode.window.visibleTextEditors.find(hasFunctions);
+    if (editor !== undefined && hasFunctions(editor)) {
       this.tellCursor(editor);
       // A function around the cursor goes first; where there is none, the one that is shown stays.
       if (pinned && known !== undefined) {
@@ -232,7 +233,7 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
     this.shown = shown;
     this.kept = undefined;
     if (this.view !== undefined) {
-      this.view.title = shown.function;
+      this.view.title = oneLine(shown.function);
     }
     this.tell({ type: "show", shown });
   }
@@ -247,9 +248,8 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
   }
 }
 
-function isSource(editor: vscode.TextEditor): boolean {
-  const { languageId, uri } = editor.document;
-  return languageId === "python" && ["file", "untitled", "vscode-notebook-cell"].includes(uri.scheme);
+function hasFunctions({ document }: vscode.TextEditor): boolean {
+  return document.languageId === "python" && isSource(document.uri.toString());
 }
 
 function at(editor: vscode.TextEditor): Asked {
@@ -261,7 +261,7 @@ async function save(name: string, svg: string): Promise<void> {
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
   const file = await vscode.window.showSaveDialog({
     filters: { SVG: ["svg"] },
-    ...(folder === undefined ? {} : { defaultUri: vscode.Uri.joinPath(folder, name) }),
+    ...(folder === undefined ? {} : { defaultUri: vscode.Uri.joinPath(folder, name.replace(/[^\p{L}\p{N}_.-]/gu, "_")) }),
   });
   if (file !== undefined) {
     await vscode.workspace.fs.writeFile(file, new TextEncoder().encode(svg));

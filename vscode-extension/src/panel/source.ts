@@ -4,6 +4,8 @@ import * as vscode from "vscode";
 
 import type { Place } from "../../panel/src/messages";
 
+const SCHEMES: ReadonlySet<string> = new Set(["file", "untitled", "vscode-notebook-cell"]);
+
 export class Source implements vscode.Disposable {
   private readonly lit = vscode.window.createTextEditorDecorationType({
     backgroundColor: new vscode.ThemeColor("editor.wordHighlightStrongBackground"),
@@ -27,7 +29,7 @@ export class Source implements vscode.Disposable {
   /** Lights places, and brings the first into view; `focus`: the cursor goes there. */
   async show(places: readonly Place[], focus: boolean): Promise<void> {
     this.clear();
-    const [first] = places;
+    const [first] = places.filter((place) => isSource(place.uri));
     if (first === undefined) {
       return;
     }
@@ -57,6 +59,11 @@ async function editorOf(uri: string, focus: boolean): Promise<vscode.TextEditor>
     viewColumn: there?.viewColumn ?? vscode.ViewColumn.One,
     preserveFocus: !focus,
   });
+}
+
+/** Whether a URI is of a document that functions are written in; the page opens nothing else. */
+export function isSource(uri: string): boolean {
+  return SCHEMES.has(vscode.Uri.parse(uri).scheme);
 }
 
 /** Whether two spellings name one document: what is encoded in a URI differs between the two sides. */
