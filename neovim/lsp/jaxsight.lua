@@ -32,5 +32,8 @@ return {
       require('jaxsight').printed(output)
     end,
     ['jaxsight/panelRefresh'] = function() end,
+    ['window/showMessageRequest'] = function(...)
+      return require('jaxsight.trust').asked(...)
+    end,
   },
 }

@@ -34,6 +34,8 @@ function M.check()
     )
     if status.state == 'failed' then
       health.error(words)
+    elseif status.state == 'untrusted' then
+      health.warn(words, { '`:Jaxsight trust` lets you decide.', 'So does `jaxsight trust FOLDER` in a terminal.' })
     elseif status.jax ~= '' then
       health.ok(words .. ' JAX ' .. status.jax)
     else

@@ -2,6 +2,7 @@
 
 local documents = require('jaxsight.documents')
 local functions = require('jaxsight.functions')
+local trust = require('jaxsight.trust')
 
 local M = {}
 
@@ -95,6 +96,13 @@ local commands = {
   restart = {
     run = function()
       execute('jaxsight.restart')
+    end,
+  },
+  trust = {
+    run = function(folder)
+      if trust.answer() then return end
+      trust.expect()
+      execute('jaxsight.trust', folder and vim.fn.fnamemodify(folder, ':p'))
     end,
   },
   prints = {
