@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -10,10 +11,26 @@ from pathlib import Path
 
 import pytest
 
+if (
+    importlib.util.find_spec("hypothesis") is not None
+):  # not in the environment of the tests in VS Code
+    from hypothesis import HealthCheck, settings
+
+    # A busy machine makes no test fail: neither examples that take long to run nor such that take long to make.
+    settings.register_profile(
+        "any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("any speed")
+
 # What is compiled is kept apart from what the person who runs the tests has compiled; compilers are those that `make` installed.
 os.environ.setdefault("JAXSIGHT_COMPILERS", str(Path(__file__).parents[1] / ".venvs" / "compilers"))
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxsight-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+# Tests run the code of their own folders; those of trust itself (`tests/trust`) say otherwise. Nobody's decisions are read or written.
+os.environ["JAXSIGHT_TRUST"] = "always"
+for _kind in ("STATE", "CONFIG"):
+    os.environ[f"XDG_{_kind}_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], _kind.lower()))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-fixtures",
         action="store_true",
         help="write what is shown now into tests/fixtures instead of comparing",
+    )
+    parser.addoption(
+        "--every-setting",
+        action="store_true",
+        help="hold functions of libraries and hard programs in each style, with 64-bit types off and on",
     )
 
 

@@ -9,14 +9,17 @@ function T.run(code)
   return vim.json.encode(ok and { ok = true, value = value } or { error = tostring(value) })
 end
 
--- What a function returns as soon as that is neither nil, false nor an empty table.
-function T.wait(milliseconds, look)
+-- What a function returns as soon as that is neither nil, false nor an empty table; `describe` says what there is instead.
+function T.wait(milliseconds, look, describe)
   local found
   local done = vim.wait(milliseconds, function()
     found = look()
     return found ~= nil and found ~= false and not (type(found) == 'table' and next(found) == nil)
   end, 20)
-  if not done then error('it did not come to pass; the log ends with:\n' .. T.log()) end
+  if not done then
+    local instead = describe and describe() .. '\n' or ''
+    error('it did not come to pass; ' .. instead .. 'the log ends with:\n' .. T.log())
+  end
   return found
 end
 
@@ -49,12 +52,18 @@ local function floats()
   end, vim.api.nvim_list_wins())
 end
 
--- The lines of the float that `vim.lsp.buf.hover` opens.
-function T.hover(milliseconds)
-  for _, window in ipairs(floats()) do vim.api.nvim_win_close(window, true) end
-  vim.lsp.buf.hover()
-  local window = T.wait(milliseconds, function() return floats()[1] end)
-  return vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, -1, false)
+-- The text of the float that `vim.lsp.buf.hover` opens, once it says one thing and not another. What is asked while the
+-- server is not ready may have no answer, or an older one: it is asked again.
+function T.hover(milliseconds, says, says_not)
+  local shown
+  return T.wait(milliseconds, function()
+    for _, window in ipairs(floats()) do vim.api.nvim_win_close(window, true) end
+    vim.lsp.buf.hover()
+    if not vim.wait(5000, function() return floats()[1] ~= nil end, 20) then return nil end
+    local buffer = vim.api.nvim_win_get_buf(floats()[1])
+    shown = table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n')
+    return shown:find(says, 1, true) and (says_not == '' or not shown:find(says_not, 1, true)) and shown
+  end, function() return shown and 'the last hover said:\n' .. shown or 'no hover came' end)
 end
 
 -- The labels that are drawn, by `line:text before it`.

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,10 @@ class Neovim:
         """Put the cursor where `|` stands in a piece of the buffer's text."""
         self.lua("T.place(A[1])", text)
 
-    def hover(self) -> str:
-        """What the float of `vim.lsp.buf.hover` says, once it says something."""
-        return "\n".join(self.lua(f"return T.hover({PATIENCE * 1000})"))
+    def hover(self, says: str = "", *, says_not: str = "") -> str:
+        """What the float of `vim.lsp.buf.hover` says, once it says one thing and not another."""
+        shown: str = self.lua(f"return T.hover({PATIENCE * 1000}, A[1], A[2])", says, says_not)
+        return shown
 
     def hints(self, *shown: str) -> dict[str, str]:
         """The labels of inlay hints by the text that they follow, once all of `shown` are among them."""
@@ -105,6 +106,23 @@ class Neovim:
         hints: dict[str, str] = self.until(code, *shown)
         return hints
 
+    def keys(self, keys: str) -> None:
+        """Press keys, as `<CR>` and `<Esc>` name them; nothing waits for what they do."""
+        subprocess.run(
+            ["nvim", "--server", self._socket, "--remote-send", keys],
+            env=self._environment,
+            timeout=PATIENCE,
+            check=True,
+            capture_output=True,
+        )
+
+    def draws(self, hints: Mapping[str, str]) -> None:
+        """Wait until these are the hints that are drawn, and no others: what an edit changes may come in several steps."""
+        with suppress(AssertionError):
+            self.until("return vim.deep_equal(T.hints(), A[1])", hints)
+        drawn = self.lua("return T.hints()")
+        assert drawn == hints, drawn
+
     def replace(self, old: str, new: str) -> None:
         """Edit the buffer as typing would: one change of its text."""
         self.lua("T.replace(A[1], A[2])", old, new)
@@ -114,10 +132,12 @@ class Neovim:
 
 
 @contextmanager
-def neovim(folder: Path, scratch: Path, setup: str | None = None) -> Iterator[Neovim]:
+def neovim(
+    folder: Path, scratch: Path, setup: str | None = None, **variables: str
+) -> Iterator[Neovim]:
     """A Neovim in `folder` whose `jaxsight` is the one under test; it ends with the block.
 
-    It is set up by Lua of one's own, or as the documentation says.
+    It is set up by Lua of one's own, or as the documentation says. `variables` are of its environment.
     """
     commands = scratch / "bin"
     commands.mkdir()
@@ -135,6 +155,7 @@ def neovim(folder: Path, scratch: Path, setup: str | None = None) -> Iterator[Ne
             f"XDG_{kind}_HOME": str(scratch / kind.lower())
             for kind in ("CONFIG", "DATA", "STATE", "CACHE")
         },
+        **variables,
     }
     process = subprocess.Popen(
         ["nvim", "--headless", "--clean", "--listen", socket, "-u", init, "-S", _LIBRARY],

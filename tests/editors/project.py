@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from pathlib import Path
+
+QUIET = "[tool.jaxsight.inlayHints]\nkernels = false\nbarriers = false\n"
 
 SETTINGS = f"""\
 [tool.jaxsight]
@@ -78,3 +82,29 @@ def normalized(x):
     total = jnp.sort(x, axis=1)
     return x / jnp.sum(total, axis=1, keepdims=True)
 '''
+
+DOUBLED = '''\
+import jax.numpy as jnp
+
+
+def doubled(x):
+    """
+    Example inputs:
+        x: f32[3]
+    """
+    result = x * 2
+    return result
+'''
+
+
+def planted(folder: Path) -> Path:
+    """Write a folder as somebody may publish it: with an interpreter of its own, which makes a file when it runs. Return that file."""
+    mark = folder.parent / "it_ran"
+    python = folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\ntouch {shlex.quote(str(mark))}\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    (folder / ".venv" / "pyvenv.cfg").touch()
+    (folder / "pyproject.toml").write_text(QUIET, encoding="utf-8")
+    (folder / "model.py").write_text(DOUBLED, encoding="utf-8")
+    return mark

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.perf import compiling, hovering, processes, reading, starting, writing
+from tests.perf import compiling, hovering, processes, reading, starting, turns, writing
 from tests.perf.measures import Figure, table
 
 BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
@@ -26,6 +26,7 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "initialize": starting.introductions,
     "first-hover": starting.first_hovers,
     "memory": processes.memory,
+    "window": processes.window,
     "kill": processes.replacements,
     "kernels": compiling.after_edits,
     "findings": compiling.with_findings,
@@ -35,6 +36,7 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "writing": writing.by_size,
     "writing-pretty": writing.pretty,
     "writing-memory": writing.memory,
+    "turns": turns.by_document,
 }
 
 RUNS = 30

@@ -14,7 +14,9 @@ import psutil
 
 from jaxsight.compiler.cache import Cache, digest
 from jaxsight.compiler.protocol import Compiled
+from jaxsight.engine.projects import Projects
 from jaxsight.engine.session import Session
+from jaxsight.engine.trust import Policy, Trust
 from tests.perf.editor import BenchError, milliseconds
 from tests.perf.measures import Figure, Goal
 from tests.perf.plain_jax import WarmJax
@@ -29,7 +31,7 @@ class _Kernels:
     """A session with one program, asked for its kernels."""
 
     def __init__(self, root: Path, program: Program) -> None:
-        self.session = Session()
+        self.session = Session(Projects(Trust(Policy.ALWAYS)))
         self.session.configure([str(root)], {"python": sys.executable, "target": _TARGET})
         self._path = str(root / program.file)
         self._program = program

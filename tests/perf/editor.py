@@ -19,7 +19,8 @@ PATIENCE = 120.0
 """Seconds after which a benchmark gives up."""
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-"""For every process that is measured: modules have bytecode, as they have wherever they are installed."""
+ENVIRONMENT["JAXSIGHT_TRUST"] = "always"
+"""For every process that is measured: modules have bytecode, as they have wherever they are installed; and nobody is asked."""
 
 SERVER = [sys.executable, "-m", "jaxsight", "server"]
 
@@ -41,8 +42,11 @@ class BenchError(Exception):
 class Editor:
     """One client with its server, to be used in a `with` block."""
 
-    def __init__(self, root: Path, command: list[str] = SERVER) -> None:
+    def __init__(
+        self, root: Path, command: list[str] = SERVER, *, patience: float = PATIENCE
+    ) -> None:
         self._root = root
+        self._patience = patience
         self._buffer = b""
         self._number = 0
         self._versions: dict[str, int] = {}
@@ -95,7 +99,7 @@ class Editor:
     def open(self, name: str, text: str) -> None:
         """Open a document of the workspace."""
         self._texts[name], self._versions[name] = text, 1
-        item = {"uri": self._uri(name), "languageId": "python", "version": 1, "text": text}
+        item = {"uri": self.uri(name), "languageId": "python", "version": 1, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": item})
 
     def replace(self, name: str, old: str, new: str) -> None:
@@ -105,8 +109,20 @@ class Editor:
         self._texts[name] = text[:at] + new + text[at + len(old) :]
         self._versions[name] += 1
         where = {"start": _position(text, at), "end": _position(text, at + len(old))}
-        document = {"uri": self._uri(name), "version": self._versions[name]}
+        document = {"uri": self.uri(name), "version": self._versions[name]}
         change = {"range": where, "text": new}
+        self.notify(
+            "textDocument/didChange", {"textDocument": document, "contentChanges": [change]}
+        )
+
+    def insert(self, name: str, at: int, typed: str) -> None:
+        """Type at an offset."""
+        text = self._texts[name]
+        self._texts[name] = text[:at] + typed + text[at:]
+        self._versions[name] += 1
+        where = _position(text, at)
+        document = {"uri": self.uri(name), "version": self._versions[name]}
+        change = {"range": {"start": where, "end": where}, "text": typed}
         self.notify(
             "textDocument/didChange", {"textDocument": document, "contentChanges": [change]}
         )
@@ -114,7 +130,7 @@ class Editor:
     def begin_hover(self, name: str, word: str) -> int:
         """Ask about the first place of `word`; the number is for `answer`."""
         where = _position(self._texts[name], self._texts[name].index(word))
-        document = {"uri": self._uri(name)}
+        document = {"uri": self.uri(name)}
         return self.send("textDocument/hover", {"textDocument": document, "position": where})
 
     def hover(self, name: str, word: str) -> str:
@@ -143,6 +159,16 @@ class Editor:
             raise BenchError(f"the server answered {message['error']}")
         return message["result"]
 
+    def wait(self, numbers: list[int], seconds: float) -> None:
+        """Wait for the answers to some requests, but not longer; nobody looks at what they are."""
+        end = time.monotonic() + seconds
+        assert self.process.stdout is not None
+        while not all(number in self._answers for number in numbers):
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                return
+            self._take()
+
     def answered(self, number: int) -> bool:
         """Whether the answer has come, among what has been read so far."""
         return number in self._answers
@@ -152,7 +178,7 @@ class Editor:
         refresh = "workspace/inlayHint/refresh"
         lines = self._texts[name].count("\n")
         everywhere = {"start": _position("", 0), "end": {"line": lines, "character": 0}}
-        params = {"textDocument": {"uri": self._uri(name)}, "range": everywhere}
+        params = {"textDocument": {"uri": self.uri(name)}, "range": everywhere}
         while True:
             known = self._asked[refresh]
             hints = self.request("textDocument/inlayHint", params)
@@ -172,7 +198,8 @@ class Editor:
             self._asked[message["method"]] += 1
             self._post({"id": message["id"], "result": nothing})
 
-    def _uri(self, name: str) -> str:
+    def uri(self, name: str) -> str:
+        """Of a document of the workspace."""
         return (self._root / name).as_uri()
 
     def _post(self, message: dict[str, Any]) -> None:
@@ -195,7 +222,7 @@ class Editor:
     def _read(self) -> None:
         assert self.process.stdout is not None
         descriptor = self.process.stdout.fileno()
-        ready, _, _ = select.select([descriptor], [], [], PATIENCE)
+        ready, _, _ = select.select([descriptor], [], [], self._patience)
         data = os.read(descriptor, 65536) if ready else b""
         if not data:
             raise BenchError("the server does not answer")

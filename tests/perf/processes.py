@@ -18,6 +18,9 @@ _MIB = 1024 * 1024
 _TRACERS = 2
 """One at work and its spare."""
 
+_IDLE = 60.0
+"""Seconds in which an idle window is watched."""
+
 _SETTLED = 1.0
 """Seconds between two looks at the tracers: one that used no processor time in between has done all that a start takes."""
 
@@ -42,6 +45,31 @@ def memory(root: Path, runs: int) -> list[Figure]:
         Figure("memory of the server", "MiB", server, goals=[Goal(60)]),
         Figure("memory of the tracer", "MiB", tracer, plain, "plain JAX", [Goal(factor=1.2)]),
     ]
+
+
+def window(root: Path, runs: int) -> list[Figure]:
+    """What one open window holds while nobody types: processes, memory (shared pages once), processor time."""
+    with Editor(root) as editor:
+        editor.initialize()
+        editor.open(SMALL.file, SMALL.text)
+        editor.hover(SMALL.file, SMALL.heading[4:])
+        _two_idle(editor)
+        server = psutil.Process(editor.process.pid)
+        every = [server, *server.children(recursive=True)]
+        memory = sum(process.memory_full_info().pss for process in every) / _MIB
+        before = _used(every)
+        time.sleep(_IDLE)
+        busy = (_used(every) - before) / _IDLE
+    return [
+        Figure("processes of an open window", "", [len(every)]),
+        Figure("memory of an open window", "MiB", [memory]),
+        Figure("processor time of an idle window", "ms/s", [busy * 1000]),
+    ]
+
+
+def _used(processes: list[psutil.Process]) -> float:
+    """Seconds of processor time."""
+    return float(sum(sum(process.cpu_times()[:2]) for process in processes))
 
 
 def _resident(process: psutil.Process) -> float:

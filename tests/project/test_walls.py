@@ -14,10 +14,13 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
 BROUGHT = ("tracer", "sourcerizer", "interpreters")
 """Packages that the user's interpreter runs."""
-COMPILES = ("boot", "devices", "graph", "protocol", "serve", "targets")
+COMPILES = (
+    "attempts", "boot", "devices", "donation", "graph", "protocol", "serve", "stand_ins", "targets",
+)  # fmt: skip
 """Modules of the compiler's package that a compiler runs; the others are the server's."""
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
+    PACKAGE / "reading.py",
     PACKAGE / "workers" / "__init__.py",
     PACKAGE / "workers" / "wire.py",
     *(file for part in BROUGHT for file in sorted(PACKAGE.glob(f"{part}/**/*.py"))),
@@ -32,6 +35,7 @@ IN_THE_USERS_INTERPRETER = [
 ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 """Besides the standard library. JAX itself depends on all of them."""
 OWN = (
+    "jaxsight.reading",
     "jaxsight.workers.wire",
     *(f"jaxsight.{part}" for part in BROUGHT),
     *(f"jaxsight.compiler.{name}" for name in (*COMPILES, "chips", "compat", "hlo")),

@@ -1,0 +1,79 @@
+"""Files are read and kept in two modules alone, so that no other place can wait for a pipe or read 3 GB."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
+
+READS = frozenset({"read_text", "read_bytes"})
+WRITES = frozenset({"write_text", "write_bytes"})
+MODULES = frozenset({"io", "os", "tokenize", "codecs", "gzip", "zipfile", "shelve", "dbm", "mmap"})
+PICKLES = frozenset({"pickle", "shelve", "dill", "cloudpickle", "joblib"})
+
+ALLOWED = {
+    "reading.py": "this is the module",
+    "private.py": "writes our own files, and opens one to lock",
+    "lsp/transport.py": "/dev/null and the streams of the protocol",
+    "tracer/boot.py": "/dev/null and the streams of the protocol",
+    "workers/guardian.py": "/dev/null and /proc, of processes of ours",
+    "tracer/leftovers.py": "/proc, of this process",
+    "tracer/process.py": "the streams of user code, by descriptor",
+    "workers/remote.py": "modules of this package",
+    "compiler/compat/xla.py": "reads what XLA wrote into a temporary folder of this process",
+    "compiler/stand_ins.py": "writes into a folder of this process",
+    "lsp/text_documents.py": "writes into a temporary folder of this process",
+    "recompiling/jaxsight_recompiling.py": "writes where the command line said, in the user's pytest",
+    "engine/trust/files.py": "checks on the descriptor that nobody else may have written the file",
+    "engine/trust/store.py": "writes the decisions of the user, under a lock",
+    "cli/writing.py": "writes the file that the user named",
+    "sourcerizer/source.py": "writes the file that the user named",
+}
+
+
+def opened(file: Path) -> Iterator[str]:
+    """What in a module opens a file by its path."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name(id="open")):
+                yield "open"
+            case ast.Attribute(value=ast.Name(id=module), attr="open") if module in MODULES:
+                yield f"{module}.open"
+            case ast.Call(
+                func=ast.Attribute(value=ast.Call(func=ast.Name(id="Path")), attr="open")
+            ):
+                yield "Path.open"
+            case ast.Call(func=ast.Attribute(attr=name)) if name in READS | WRITES:
+                yield name
+            case ast.Call(func=ast.Attribute(attr="open", value=ast.Call())):
+                yield "open of a made path"
+
+
+def test_files_are_opened_where_that_is_safe() -> None:
+    found = {
+        str(file.relative_to(PACKAGE)): calls
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if (calls := sorted(set(opened(file))))
+    }
+    assert found.keys() - ALLOWED.keys() == set(), (
+        "read with jaxsight.reading, keep with jaxsight.private"
+    )
+    assert ALLOWED.keys() - found.keys() == set(), "these need no permission any more"
+    for name in ("cli/writing.py", "compiler/stand_ins.py", "lsp/text_documents.py", "private.py"):
+        assert not READS & set(found[name])
+
+
+def test_nothing_is_pickled() -> None:
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Import(names=names):
+                    modules = {alias.name.partition(".")[0] for alias in names}
+                case ast.ImportFrom(module=str(module)):
+                    modules = {module.partition(".")[0]}
+                case _:
+                    continue
+            assert not modules & PICKLES, f"{file.relative_to(PACKAGE)} imports {modules}"
+            assert "marshal" not in modules or file.name == "bytecode.py"
