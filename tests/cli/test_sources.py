@@ -21,6 +21,10 @@ def test_an_address_is_a_file_and_a_qualified_name(folder: Path) -> None:
     assert parse_address("model.py:Net.__call__") == Address(folder / "model.py", "Net.__call__")
 
 
+def test_an_address_may_have_the_two_colons_of_pytest(folder: Path) -> None:
+    assert parse_address("model.py::Net.__call__") == parse_address("model.py:Net.__call__")
+
+
 def test_an_address_without_a_function_is_the_file(folder: Path) -> None:
     assert parse_address("model.py") == Address(folder / "model.py", "")
 

@@ -25,7 +25,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read `FILE:FUNCTION`.
+    """Read `FILE:FUNCTION`, or `FILE::FUNCTION` as pytest writes it.
 
     Raises:
         CommandError: there is no such file.
@@ -33,6 +33,8 @@ def parse_address(text: str) -> Address:
     file, colon, function = text.rpartition(":")
     if not colon or reading.is_file(text) or os.sep in function:
         file, function = text, ""
+    elif not reading.is_file(file):
+        file = file.removesuffix(":")
     path = Path(file).absolute()
     if reading.is_folder(path):
         raise CommandError(
