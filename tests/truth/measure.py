@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from jaxsight.compiler import targets
 from jaxsight.engine.documents import Document, Subject, module_name
 from jaxsight.engine.outside import Outside
 from jaxsight.engine.projects import Projects
@@ -208,7 +209,7 @@ async def _given(session: Session, path: Path, function: str, program: bool) -> 
     text = shown.text.replace(f"{path.parent}/", "")
     digest = ""
     if program and reply.constants:
-        lowered = await session._projects.of(str(path)).lower(view.answer, "cpu")
+        lowered = await session._projects.of(str(path)).lower(view.answer, targets.parse("cpu"))
         digest = lowered.key if isinstance(lowered, Lowered) else str(lowered)[:300]
     return Given(jaxpr=text, program=digest, caveats=caveats)
 

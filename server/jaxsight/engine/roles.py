@@ -42,6 +42,13 @@ PROVIDED = frozenset(
 
 _REPORTING = ("logging.", "warnings.warn", "tqdm.", "absl.logging.")
 """Functions that only report something to people."""
+_HEARD = re.compile(
+    r"\b(?:showwarning|catch_warnings|simplefilter|filterwarnings|captureWarnings"
+    r"|addHandler|setLoggerClass|basicConfig|dictConfig)\b"
+)
+"""What makes reports reach code."""
+_FINALIZES = re.compile(r"\b__del__\b|\bweakref\b")
+"""What makes the end of an object reach code."""
 
 
 class Role(Enum):
@@ -176,7 +183,7 @@ class _Judge:
             return self.left_out(outcome.work, outcome, names)
         if work := self.loop(surface.effects, top=True):
             return self.left_out(work, outcome, names)
-        if not outcome.pure:
+        if not outcome.pure or self.ends_objects(surface):
             return Part(Role.ACTS)
         plain = surface.shape.kind in ("def", "class") or not surface.executes
         return Part(Role.DEFINES if plain or self.only_wraps(surface) else Role.COMPUTES)
@@ -184,6 +191,18 @@ class _Judge:
     def left_out(self, reason: str, outcome: _Outcome, names: frozenset[str]) -> Part:
         changes = None if outcome.changes is None else outcome.changes | names
         return Part(Role.LEFT_OUT, reason, changes)
+
+    def ends_objects(self, surface: Surface) -> bool:
+        """Whether a chunk takes the name of an object whose end may do something."""
+        return self.finalizes and any(
+            i < len(self.parts) and self.parts[i].role is Role.ACTS
+            for name in surface.binds
+            for i in self.bindings.definers.get(name, ())
+        )
+
+    @functools.cached_property
+    def finalizes(self) -> bool:
+        return any(_FINALIZES.search(piece.text) for piece in self.pieces)
 
     def unsettled_imports(self, surface: Surface) -> bool:
         return any(package not in _PLAIN for package in surface.packages)
@@ -320,9 +339,9 @@ class _Judge:
             full = self.full(name)
             if work := known.work(full):
                 return self.working(work)
-            return _known(
-                known.is_pure(full) or known.is_wrapper(full) or full.startswith(_REPORTING)
-            )
+            if full.startswith(_REPORTING):
+                return _known(not self.hears_reports)
+            return _known(known.is_pure(full) or known.is_wrapper(full))
         if method:
             if work := known.work(name):
                 return self.working(work)
@@ -334,6 +353,10 @@ class _Judge:
     def working(self, work: str) -> _Outcome:
         """What work comes to that changes nothing in the process. Files that it writes may be read."""
         return _Outcome(None if work == known.FILES and self.reads_files else frozenset(), work)
+
+    @functools.cached_property
+    def hears_reports(self) -> bool:
+        return any(_HEARD.search(piece.text) for piece in self.pieces)
 
     @functools.cached_property
     def reads_files(self) -> bool:

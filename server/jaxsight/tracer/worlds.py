@@ -17,12 +17,14 @@ import linecache
 import os
 import sys
 import warnings
+import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path, PurePath
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 from jaxsight.tracer import effects, observer
 from jaxsight.tracer.compat import devices
@@ -44,6 +46,9 @@ VARIANTS = 2
 
 SPARE = 256
 """Executions kept in all that no current slice uses."""
+
+_SHOWWARNING = warnings.showwarning
+"""Python's own, or that of whoever started this process."""
 
 Identity = tuple[str, int, tuple[int, ...]]
 """A chunk's key, which one it is of those with this key, and the serials of the effects it ran under."""
@@ -329,11 +334,23 @@ class World:
             and name != "__warningregistry__"
         }
         record.unbound = tuple(names.keys() - self.namespace.keys())
+        for name in (*record.unbound, *record.bindings):
+            if not record.caveat and self._is_missed(names.get(name)):
+                record.caveat = f"ends `{name}`, which is kept here: no finalizer of it has run"
         record.imports = dict(imports.used.get(file, {}))
         record.applied = frozenset(imports.applied - applied)
         record.jax = imports.jax
         imports.jax |= jax
         return record
+
+    def _is_missed(self, value: object) -> bool:
+        """Whether something of the module's is told that this object has ended: it is kept for edits."""
+        kind = type(value)
+        if kind.__module__ != self.module.__name__ or isinstance(value, type | FunctionType):
+            return False
+        if any(value is other for other in self.namespace.values()):
+            return False
+        return hasattr(kind, "__del__") or weakref.getweakrefcount(value) > 0
 
     def _exec(self, code: CodeType, record: Executed, patience: float) -> None:
         """Execute a chunk. What a chunk raises that the function does not need by name is a caveat."""
@@ -440,15 +457,17 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _warnings(into: list[Warned]) -> Iterator[None]:
-    """Collects Python's warnings. Filters are left alone: a chunk may set them for those after it."""
+    """Collect Python's warnings. What a chunk sets, filters or a hook, is left to those after it."""
+    before = warnings.showwarning
 
-    def show(message: object, category: type[Warning], *_: object, **__: object) -> None:
+    def show(message: Any, category: type[Warning], *args: Any, **kwargs: Any) -> None:
         span = innermost_span(sys._getframe(1))
         into.append(Warned(category.__name__, clean(str(message)), span))
+        if before is not _SHOWWARNING:
+            before(message, category, *args, **kwargs)
 
     with warnings.catch_warnings():
         pass  # makes modules forget which of their warnings were shown
-    before = warnings.showwarning
     warnings.showwarning = show
     try:
         yield

@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--devices", type=int, help="only those that need so many")
     parser.add_argument("--module", help="those of one module")
+    parser.add_argument("--one-in", type=int, default=1, help="only one in so many")
     parser.add_argument("--x64", choices=("both", "on", "off"), default="both")
     parser.add_argument("-v", action="store_true", help="show why they fail")
     parser.add_argument("names", nargs="*", help="parts of names")
@@ -43,15 +44,16 @@ def main() -> int:
             if call.bits and not any(isinstance(a, jax.ShapeDtypeStruct) for a in args):
                 jax.jit(function)(*args)
 
+    chosen = [
+        program
+        for program in all_programs()
+        if not options.names or any(name in program.name for name in options.names)
+        if not options.module or program.make.__module__.endswith(f".{options.module}")
+        if options.devices is None or program.devices == options.devices
+    ]
     failed: dict[str, str] = {}
     count = equations = bound = refused = 0
-    for program in list(all_programs()):
-        if options.names and not any(name in program.name for name in options.names):
-            continue
-        if options.module and not program.make.__module__.endswith(f".{options.module}"):
-            continue
-        if options.devices is not None and program.devices != options.devices:
-            continue
+    for program in chosen[:: options.one_in]:
         for setting in program.x64:
             if options.x64 != "both" and setting != (options.x64 == "on"):
                 continue
