@@ -258,7 +258,7 @@ class _Judge:
     def effects(self, effects: Effects, *, reading: bool) -> _Outcome:
         """What code with these effects comes to."""
         outcomes = [_Outcome(effects.changes)]
-        if effects.opaque:
+        if effects.opaque or any(map(self.fills_itself, effects.reads)):
             outcomes.append(_ANYTHING)
         if effects.writes_files:
             outcomes.append(self.working(known.FILES))
@@ -281,6 +281,14 @@ class _Judge:
             if root not in self.bindings.origins and rest not in VALUE_ATTRIBUTES:
                 return _ANYTHING
         return _PURE
+
+    def fills_itself(self, name: str) -> bool:
+        """Whether a name is bound to a container to which reading a key adds it."""
+        return any(
+            self.full(wrapper) == "collections.defaultdict"
+            for i in self.bindings.definers.get(name, ())
+            for wrapper in self.pieces[i].surface.shape.wrapped_by
+        )
 
     def is_settled(self, name: str) -> bool:
         """Whether a name is bound by now, to a value that nothing which acts has had a hand in."""

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from jaxsight.tracer.compat import registrations
+
 _MOST = 4000
 """Objects that are looked at."""
 
@@ -73,6 +75,8 @@ class Footprint:
         if kind is types.FunctionType:
             return thing.__module__ in self._own
         if kind in _HELD or kind in _ITERATORS or kind.__module__ == "itertools":
+            return True
+        if registrations.is_ruled(kind):
             return True
         return _module_of(kind) in self._own
 
@@ -138,6 +142,8 @@ def _state(thing: Any) -> State:
             return (thing.cache_info().currsize, thing.__wrapped__)
         if kind in _ITERATORS or kind.__module__ == "itertools":
             return tuple(_flat_state(thing.__reduce__()))
+        if registrations.is_ruled(kind):
+            return (*_attributes(thing), *registrations.rules_of(thing))
         return tuple(_attributes(thing))
     except Exception:  # noqa: BLE001 - an empty cell, an iterator that cannot say where it is
         return (type(thing),)

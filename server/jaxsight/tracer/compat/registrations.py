@@ -1,7 +1,9 @@
-"""Classes that are registered as pytrees: when they are, which cannot be taken back, and by whose functions. Holds for JAX 0.8 to 0.12.
+"""What user code registers with JAX: classes as pytrees, which cannot be taken back, and rules of primitives. Holds for JAX 0.8 to 0.12.
 
 Private API used: `jax._src.tree_util._registry`, the dictionary beside the registry in C++ that each registration enters the
-class into; it is looked up by name at each use, so another dictionary can stand in its place.
+class into; it is looked up by name at each use, so another dictionary can stand in its place. `_lowerings` and
+`_platform_specific_lowerings` of `jax._src.interpreters.mlir` and `fancy_primitive_batchers` of `batching` beside it, the tables
+that `register_lowering` and `primitive_batchers[…] = …` enter a rule into: nothing public reads them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from operator import methodcaller
 from typing import Any
 
 from jax._src import tree_util
+from jax._src.interpreters import batching, mlir
+from jax.interpreters import ad
 
 
 class _Registry(dict[type, Any]):
@@ -37,3 +41,25 @@ def flattening(kind: type) -> Any:
     flatten = getattr(entry, "to_iter", None)
     # `register_pytree_node_class` registers `methodcaller("tree_flatten")`.
     return getattr(kind, "tree_flatten", None) if isinstance(flatten, methodcaller) else flatten
+
+
+def is_ruled(kind: type) -> bool:
+    """Return whether objects of this class are JAX's own and are given rules after they are made."""
+    return kind.__module__.partition(".")[0] == "jax" and kind.__name__ in _RULED
+
+
+def rules_of(primitive: Any) -> tuple[object, ...]:
+    """Return what the tables of JAX hold for a primitive."""
+    tables: list[dict[Any, object]] = [
+        ad.primitive_jvps,
+        ad.primitive_transposes,
+        batching.fancy_primitive_batchers,
+        mlir._lowerings,
+        *mlir._platform_specific_lowerings.values(),
+    ]
+    if isinstance(batching.primitive_batchers, dict):  # JAX 0.8
+        tables.append(batching.primitive_batchers)
+    return tuple(table.get(primitive) for table in tables)
+
+
+_RULED = frozenset({"custom_jvp", "custom_vjp", "custom_vmap", "custom_partitioning", "Primitive"})
