@@ -119,6 +119,7 @@ class Interpreter:
             "recursion": sys.getrecursionlimit(),
             "digits": sys.get_int_max_str_digits(),
             "filters": tuple(warnings.filters),
+            "warning": warnings.showwarning,
             "hooks": _items(sys.path_hooks),
             "finders": _items(sys.meta_path),
             "collections": _items(gc.callbacks),
@@ -153,6 +154,8 @@ class Interpreter:
             case "locale", str():
                 with contextlib.suppress(locale.Error):
                     locale.setlocale(locale.LC_ALL, value)
+            case "warning", _:
+                warnings.showwarning = value  # type: ignore[assignment]
             case "filters", tuple():
                 warnings.filters[:] = value  # type: ignore[index]
                 # Leaving the block is what makes modules forget which of their warnings were shown.
@@ -254,6 +257,8 @@ class Logging:
                 root.setLevel(value)
             case "handlers", tuple():
                 root.handlers[:] = value
+            case "warning", _:
+                warnings.showwarning = value  # type: ignore[assignment]
             case "filters", tuple():
                 root.filters[:] = value
             case "disable", int():

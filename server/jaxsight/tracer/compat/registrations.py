@@ -8,7 +8,7 @@ that `register_lowering` and `primitive_batchers[…] = …` enter a rule into: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import methodcaller
 from typing import Any
 
@@ -50,7 +50,7 @@ def is_ruled(kind: type) -> bool:
 
 def rules_of(primitive: Any) -> tuple[object, ...]:
     """Return what the tables of JAX hold for a primitive."""
-    tables: list[dict[Any, object]] = [
+    tables: list[Mapping[Any, object]] = [
         ad.primitive_jvps,
         ad.primitive_transposes,
         batching.fancy_primitive_batchers,
