@@ -3,6 +3,8 @@
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from tests.tracer_runner.driver import Driver
 
 USES = "from lib import scale\nTABLE = scale(2.0)\ndef f(x):\n    return scale(x) + TABLE\n"
@@ -249,6 +251,24 @@ def test_files_of_an_installed_package_have_the_effects_of_the_package(tmp_path:
     for name in ("one", "two", "one"):
         file = f"site-packages/installed/{name}.py"
         assert "i64[4]" in driver.trace(text, file=file, module=f"installed.{name}").jaxpr
+    assert driver.close() == 0
+
+
+@pytest.mark.parametrize("first", ["sets", "imports"])
+def test_options_that_an_installed_package_sets_for_another_come_with_each_import(
+    tmp_path: Path, first: str
+) -> None:
+    driver = Driver(tmp_path, PYTHONPATH=str(tmp_path / "site-packages"))
+    driver.write(
+        "site-packages/sets/__init__.py",
+        "import jax\n\njax.config.update('jax_enable_x64', True)\n",
+    )
+    driver.write("site-packages/imports/__init__.py", "import sets\n")
+    text = "{}import jax.numpy as jnp\n\n\ndef f(x):\n    return x + jnp.arange(4)\n"
+    second = {"sets": "imports", "imports": "sets"}[first]
+    for package, dtype in ((first, "i64"), ("", "i32"), (second, "i64")):
+        source = text.format(f"import {package}\n" if package else "")
+        assert f"{dtype}[4]" in driver.trace(source, file=f"{package or 'plain'}.py").jaxpr
     assert driver.close() == 0
 
 

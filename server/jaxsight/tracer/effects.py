@@ -394,6 +394,12 @@ def since(before: State) -> tuple[Effects | None, State]:
     return (Effects(changes) if any(changes) else None), after
 
 
+def of_options(before: Values) -> Effects | None:
+    """What has changed of JAX's options since `before`; `None` when nothing has."""
+    changes = _changes(OPTIONS, before, OPTIONS.read())
+    return Effects(tuple(changes if part is OPTIONS else {} for part in PARTS)) if changes else None
+
+
 def restore(state: State) -> None:
     """Bring the process back to `state`."""
     for part, now, then in zip(PARTS, capture(), state, strict=True):

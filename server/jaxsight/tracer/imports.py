@@ -364,7 +364,7 @@ class Imports:
         elif running is not None and running.installed and not running.full_in_place:
             edges = {}
         else:
-            return _import(*arguments)
+            return self._import_within(arguments)
         try:
             package = globals.get("__package__") if globals is not None else None
             absolute = importlib.util.resolve_name("." * level + name, package)
@@ -378,7 +378,7 @@ class Imports:
             # Another installed module: it must not find the slice of one that is traced.
             wanted = running is not None and running.module.__name__ in explicit
             with self._full_in_place() if wanted else contextlib.nullcontext():
-                return _import(*arguments)
+                return self._import_within(arguments)
         jax, self.jax = self.jax, False
         try:
             if running is not None and running.module.__name__ in explicit:
@@ -423,6 +423,36 @@ class Imports:
             self.applied.add(each)
         if absolute.partition(".")[0] == "jax":
             self.jax = True
+        return module
+
+    def _import_within(self, arguments: Any) -> ModuleType:
+        """Import for an installed module, and see to it that the running file has the options that this sets.
+
+        All other effects are remembered for what the project's files import themselves: to look for
+        them at each import of a large library takes long.
+        """
+        name, globals, _, fromlist, level = arguments
+        absolute = name
+        if level:
+            try:
+                package = globals.get("__package__") if globals is not None else None
+                absolute = importlib.util.resolve_name("." * level + name, package)
+            except (ImportError, ValueError):
+                return _import(*arguments)  # says what is wrong
+        if absolute in sys.modules and not fromlist:
+            touched = [absolute]
+        else:
+            touched = [*_prefixes(absolute), *(f"{absolute}.{each}" for each in fromlist or ())]
+        missing = [each for each in touched if self._may_load(each)]
+        before = effects.OPTIONS.read() if missing else None
+        module = _import(*arguments)
+        if before is not None and (found := effects.of_options(before)) is not None:
+            self._effects.update(dict.fromkeys(filter(sys.modules.__contains__, missing), found))
+            self.applied.update(missing)
+        for each in touched:
+            if each in self._effects and each not in self.applied:
+                self._effects[each].apply()
+                self.applied.add(each)
         return module
 
     def _attribute(self, found: Effects | None, missing: Sequence[str]) -> None:
