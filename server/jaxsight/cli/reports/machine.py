@@ -95,25 +95,21 @@ def _fix(fix: Fix) -> dict[str, Any]:
 
 def _incomplete(one: Incomplete) -> dict[str, Any]:
     function = one.function
-    return {
-        "code": INCOMPLETE,
-        "message": f"`{function.function}` may differ from the imported module",
-        "filename": one.path,
-        "location": _location(function.range.start),
-        "end_location": _location(function.range.end),
-        "url": None,
-        "fix": None,
-        "severity": Severity.INFORMATION.value,
-        "function": function.function,
-        **caveats.record(function.caveats),
-    }
+    message = f"`{function.function}` may differ from the imported module"
+    return {**_of_function(one, INCOMPLETE, message), **caveats.record(function.caveats)}
 
 
 def _refused(one: Refused) -> dict[str, Any]:
+    made = _of_function(one, NOT_COMPILED, one.function.message)
+    return {**made, "target": one.function.target}
+
+
+def _of_function(one: Incomplete | Refused, code: str, message: str) -> dict[str, Any]:
+    """Return what is said of a whole function, as findings are written."""
     function = one.function
     return {
-        "code": NOT_COMPILED,
-        "message": function.message,
+        "code": code,
+        "message": message,
         "filename": one.path,
         "location": _location(function.range.start),
         "end_location": _location(function.range.end),
@@ -121,7 +117,6 @@ def _refused(one: Refused) -> dict[str, Any]:
         "fix": None,
         "severity": Severity.INFORMATION.value,
         "function": function.function,
-        "target": function.target,
     }
 
 
