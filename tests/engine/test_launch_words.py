@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from jaxsight.compiler.graph import Branch, Graph, Kernel, Loop
-from jaxsight.engine.kernels import launches
+from jaxsight.compiler.graph import Branch, Graph, Kernel, Loop, Work
+from jaxsight.compiler.targets import parse
+from jaxsight.engine.kernels import iterations, launches, undecided
 
 
 def kernel(name: str, times: int, least: int, *, branch: int = -1, loop: int = -1) -> Kernel:
@@ -38,3 +42,20 @@ ARMS = (Branch("c", 0, 2), Branch("c", 1, 2))
 )
 def test_launches_in_words(graph: Graph, words: str) -> None:
     assert launches(graph) == words
+
+
+def test_an_iteration_has_its_launches_and_its_time() -> None:
+    loops = Loop("a", 7), Loop("b", 7), Loop("c", None)
+    written = int(3352.32e3)  # a microsecond of an H100
+    body = Kernel(
+        "k", "fusion", "loop fusion", "while", (), loops=(2,), launches=1, at_least=0,
+        work=Work(written=written),
+    )  # fmt: skip
+    graph = Graph("m", (body, kernel("last", 1, 1)), loops=loops)
+    kernels: Any = SimpleNamespace(graph=graph, target=parse("cuda:h100"), place=None)
+    assert list(iterations(kernels)) == ["loop: 7 iterations"]
+    assert list(undecided(kernels)) == [
+        "loop: unknown number of iterations, 1 launch, ≈ 4.0 µs each"
+    ]
+    kernels.target = parse("cpu")
+    assert list(undecided(kernels)) == ["loop: unknown number of iterations, 1 launch each"]
