@@ -18,7 +18,7 @@ from jaxsight.compiler.roofline import estimate, total
 from jaxsight.engine import kernels as words
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.inert import one_line
-from jaxsight.engine.kernels import Kernels
+from jaxsight.engine.kernels import LEAST, Kernels
 from jaxsight.tracer.protocol import Traced
 from jaxsight.workers.compilers import Trouble
 
@@ -191,7 +191,7 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
             str(kernel.launches),
             words.short_size(kernel.bytes_in),
             words.short_size(kernel.bytes_out),
-            words.short_time(seconds or 0.0),
+            words.short_time(seconds) if seconds is not None and kernel.launches else "",
             kernels.reason(kernel),
             _lines(kernels, kernel),
         )
@@ -213,10 +213,13 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
 def _total(kernels: Kernels) -> str:
     """The estimate of the whole program, and what is not in it; empty where there is none."""
     estimated = total(kernels.graph, kernels.target)
-    if estimated is None or not estimated.seconds:
+    if estimated is None:
         return ""
+    if estimated.is_lower_bound and estimated.seconds < LEAST:
+        return ""  # next to nothing of it is known
     if not estimated.is_lower_bound:
-        return f"total ≈ {words.short_time(estimated.seconds)}"
+        about = "≈ " if estimated.seconds >= LEAST else ""
+        return f"total {about}{words.short_time(estimated.seconds)}"
     unknown = [
         str(index + 1)
         for index, kernel in enumerate(kernels.graph.kernels)

@@ -212,7 +212,8 @@ def _each(kernels: Kernels, index: int) -> str:
     known = [seconds for seconds in times if seconds is not None]
     if len(known) < len(times):
         return f", {figure} each"
-    return f", {figure}, ≈ {short_time(sum(known) / graph.iterations(index))} each"
+    time = sum(known) / graph.iterations(index)
+    return f", {figure}, {'≈ ' if time >= LEAST else ''}{short_time(time)} each"
 
 
 def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
@@ -612,10 +613,14 @@ def short_size(size: int) -> str:
     return words.replace(".0 ", " ")
 
 
+LEAST = 5e-8
+"""Seconds from which a time has a figure of its own."""
+
+
 def short_time(seconds: float) -> str:
-    """`3.6 µs`, `1.25 ms`; empty for none."""
-    if seconds < 5e-8:
-        return "< 0.1 µs" if seconds else ""
+    """`3.6 µs`, `1.25 ms`."""
+    if seconds < LEAST:
+        return "< 0.1 µs"
     if seconds < 1e-3:
         return f"{seconds * 1e6:.1f} µs"
     return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
