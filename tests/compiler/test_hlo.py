@@ -526,3 +526,22 @@ def test_a_number_sign_that_is_no_element_of_a_tuple_is_no_error() -> None:
 def test_what_a_tpu_calls_has_words(target: str, what: str) -> None:
     (kernel,) = read(SELECTED.replace("__gpu$TopK", target), platform="tpu").kernels[:1]
     assert (kernel.kind, kernel.what) == ("library", what)
+
+
+@pytest.mark.parametrize(("number", "what"), [("f32[]", "memset"), ("f32[8]", "copy")])
+def test_copies_of_one_number_that_fill_arrays_are_a_memset(number: str, what: str) -> None:
+    text = f"""HloModule m, is_scheduled=true
+
+%filled () -> (f32[8], f32[8]) {{
+  %zero = {number} constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %again = f32[8]{{0}} copy(%zeros)
+  ROOT %both = (f32[8]{{0}}, f32[8]{{0}}) tuple(%zeros, %again)
+}}
+
+ENTRY %main () -> (f32[8], f32[8]) {{
+  ROOT %f = (f32[8]{{0}}, f32[8]{{0}}) fusion(), kind=kLoop, calls=%filled
+}}
+"""
+    (kernel,) = read(text, platform="cuda").kernels
+    assert kernel.what == what

@@ -288,10 +288,10 @@ def _fusion(instruction: Instruction, fused: Fused) -> Kind:
     if "fft" in opcodes:
         return Kind("library", "FFT", "fft")
     real = [each for each in inside if each.opcode not in TRIVIAL]
+    scalar = all(elements(each.shape) == 1 for each in inside if each.opcode == "constant")
+    if not instruction.operands and scalar and {each.opcode for each in real} <= {"copy"}:
+        return Kind("memset", "memset", "")
     if not real:
-        scalar = all(elements(each.shape) == 1 for each in inside if each.opcode == "constant")
-        if scalar and not instruction.operands:
-            return Kind("memset", "memset", "")
         return Kind("fusion", "broadcast", "")
     if {each.opcode for each in real} <= {"copy"}:
         return Kind("copy", "copy", "copy")
