@@ -24,7 +24,7 @@ from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.protocol import Compile, Compiled
 from jaxsight.compiler.targets import Target, parse
 from jaxsight.tracer import lowered
-from jaxsight.tracer.compat import jaxprs, lowering
+from jaxsight.tracer.compat import lowering
 from jaxsight.workers.compilers import Compilers
 
 Made = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -74,8 +74,8 @@ async def graphs(
             except Exception as error:  # noqa: BLE001 - libraries raise what they like
                 print(f"{name}: not lowered: {type(error).__name__}: {str(error)[:120]}")
                 continue
-            trips = tuple(lowered._trips(jaxprs.open_jaxpr(traced.jaxpr)))
-            request = Compile(0, target.name, base64.b64encode(program).decode(), trips=trips)
+            encoded = base64.b64encode(program).decode()
+            request = Compile(0, target.name, encoded, **lowered.facts(traced.jaxpr))
             outcome = await compilers.compile(target, environment, request)
             if isinstance(outcome, Compiled):
                 found.append((name, outcome.graph))

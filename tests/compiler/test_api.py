@@ -78,6 +78,20 @@ def test_amounts_and_targets_are_checked_at_once() -> None:
         jaxsight.kernels(summed, target="h101")
 
 
+def test_a_captured_array_is_no_folded_one() -> None:
+    table = np.random.default_rng(0).random((64, 64)).astype(np.float32)
+    jaxsight.expect(lambda x: x @ table, target="cpu", folded=0)(table)
+
+
+def test_a_loop_s_body_without_a_place_of_its_own_has_the_loop_s() -> None:
+    loop = jaxsight.kernels(
+        lambda x: jax.lax.while_loop(lambda v: v.sum() < 3, jnp.sin, x), target="cpu"
+    )
+    found = loop(X)
+    assert all(map(found.lines, found.graph.kernels))
+    assert str(found).startswith("<lambda> on cpu (device): ")
+
+
 def test_what_would_be_folded_for_minutes_is_not_compiled() -> None:
     table = np.random.default_rng(0).random(1_000_000).astype(np.float32)
     with pytest.raises(jaxsight.CannotCompile, match="sort of 1,000,000 elements"):

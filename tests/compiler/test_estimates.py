@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -127,6 +128,19 @@ def test_what_has_no_model_has_no_figure_and_makes_the_total_a_lower_bound(case:
     whole = total(found, target)
     assert whole is not None
     assert whole.is_lower_bound
+
+
+def test_a_lower_bound_has_no_iteration_of_a_loop_of_unknown_length() -> None:
+    target = parse("cuda:h100")
+    unknown = re.sub(r'"known_trip_count":\{[^}]*\},?', "", text("cuda:h100", "row_by_row"))
+    found = read(unknown, platform="cuda")
+    outside = [each for each in found.kernels if not each.loops]
+    (condition,) = [each for each in found.kernels if each.loops and each.at_least]
+    certain = [estimate(each, target) for each in (*outside, condition)]
+    whole = total(found, target)
+    assert whole is not None
+    assert whole.is_lower_bound
+    assert whole.seconds == sum(seconds for seconds in certain if seconds is not None)
 
 
 def test_on_a_tpu_a_decomposition_has_no_figure() -> None:

@@ -451,3 +451,97 @@ def test_texts_that_were_cut_or_garbled_are_read_as_far_as_they_go(
     junk = data.draw(st.text(max_size=12))
     read(text[:at] + junk + text[at + data.draw(st.integers(0, 40)) :])
     read(text[:at])
+
+
+SELECTED = """HloModule m, is_scheduled=true
+
+ENTRY %main (x: f32[64,500]) -> (f32[64,8], f32[4,8]) {
+  %x = f32[64,500]{1,0} parameter(0)
+  %c = f32[4,8]{1,0} constant({...})
+  %top = (f32[64,8]{1,0}, s32[64,8]{1,0}) custom-call(%x), custom_call_target="__gpu$TopK"
+  %v = f32[64,8]{1,0} get-tuple-element(%top), index=0, metadata={op_name="jit(f)/eq[3]/top_k"}
+  %n = f32[4,8]{1,0} negate(%c), metadata={op_name="jit(f)/eq[4]/neg"}
+  ROOT %t = (f32[64,8]{1,0}, f32[4,8]{1,0}) tuple(%v, %n)
+}
+"""
+
+
+def test_a_call_that_xla_made_has_the_name_of_what_takes_its_results() -> None:
+    top, _ = read(SELECTED, platform="cuda").kernels
+    assert (top.equations, top.ends_at, top.feeds) == (("3",), "3", ())
+
+
+@pytest.mark.parametrize(
+    ("own", "folded"),
+    [("f32[4,8]", False), ("f32[32]", False), ("s32[32]", True), ("f32[8]", True)],
+)
+def test_a_constant_that_xla_reshapes_is_the_program_s(own: str, folded: bool) -> None:
+    (constant,) = read(SELECTED, constants=[own]).constants
+    assert constant.folded is folded
+
+
+@pytest.mark.parametrize(
+    ("primitive", "what", "reason"),
+    [
+        ("dot_general", "matmul", "matmul"),
+        ("fft", "FFT", "fft"),
+        ("conv_general_dilated", "convolution", "convolution"),
+    ],
+)
+def test_a_convolution_is_what_the_program_wrote(primitive: str, what: str, reason: str) -> None:
+    text = f"""HloModule m, is_scheduled=true
+
+%inside (a: f32[8,8]) -> f32[8,8] {{
+  %a = f32[8,8]{{1,0}} parameter(0)
+  ROOT %c = f32[8,8]{{1,0}} convolution(%a, %a), dim_labels=bf_io->bf, metadata={{op_name="jit(f)/eq[0]/{primitive}"}}
+}}
+
+ENTRY %main (x: f32[8,8]) -> f32[8,8] {{
+  %x = f32[8,8]{{1,0}} parameter(0)
+  %d = f32[8,8]{{1,0}} convolution(%x, %x), dim_labels=bf_io->bf, metadata={{op_name="jit(f)/eq[1]/{primitive}"}}
+  ROOT %y = f32[8,8]{{1,0}} fusion(%d), kind=kOutput, calls=%inside
+}}
+"""
+    alone, fused = read(text, platform="tpu").kernels
+    assert (alone.what, alone.ends_because) == (what, reason)
+    assert (fused.what, fused.ends_because) == (f"output fusion ({what})", reason)
+
+
+def test_a_number_sign_that_is_no_element_of_a_tuple_is_no_error() -> None:
+    assert read("HloModule m\nENTRY main {\n  %a = f32[] add(%b#x, %c#1)\n}").kernel_count == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        ("Cholesky", "Cholesky"),
+        ("EighTpu", "symmetric eigenvalues"),
+        ("InvertDiagBlocksLowerTriangular", "inverse of diagonal blocks"),
+        ("LuRealDecompositionBlock", "LU of a block"),
+        ("QrDecompositionBlock", "QR of a block"),
+        ("CompactWyHelper", "QR of a block"),
+        ("X64SplitHigh", "32-bit halves"),
+    ],
+)
+def test_what_a_tpu_calls_has_words(target: str, what: str) -> None:
+    (kernel,) = read(SELECTED.replace("__gpu$TopK", target), platform="tpu").kernels[:1]
+    assert (kernel.kind, kernel.what) == ("library", what)
+
+
+@pytest.mark.parametrize(("number", "what"), [("f32[]", "memset"), ("f32[8]", "copy")])
+def test_copies_of_one_number_that_fill_arrays_are_a_memset(number: str, what: str) -> None:
+    text = f"""HloModule m, is_scheduled=true
+
+%filled () -> (f32[8], f32[8]) {{
+  %zero = {number} constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %again = f32[8]{{0}} copy(%zeros)
+  ROOT %both = (f32[8]{{0}}, f32[8]{{0}}) tuple(%zeros, %again)
+}}
+
+ENTRY %main () -> (f32[8], f32[8]) {{
+  ROOT %f = (f32[8]{{0}}, f32[8]{{0}}) fusion(), kind=kLoop, calls=%filled
+}}
+"""
+    (kernel,) = read(text, platform="cuda").kernels
+    assert kernel.what == what

@@ -83,11 +83,21 @@ PROGRAMS = {
         "def f(x):\n    return jax.image.resize(x, (8, 112, 112, 3), 'bilinear')\n",
         x="f32[8,224,224,3]",
     ),
+    "large sort": Program("def f(x):\n    return jnp.sort(x)\n", x="i32[65536]"),
+    "small sort": Program("def f(x):\n    return jnp.sort(x)\n", x="i32[2000]"),
+    "sort of three": Program(
+        "def f(x):\n    return jax.lax.sort((x, x + 1, x + 2), num_keys=2)\n", x="i32[65536]"
+    ),
     "triton on volta": Program(
         f"{PALLAS}def f(x):\n"
         "    options = plt.CompilerParams(num_warps=4)\n"
         "    return pl.pallas_call(double, out_shape=same, compiler_params=options)(x)\n",
         target="cuda:v100",
+    ),
+    "mosaic on ada": Program(
+        f"{PALLAS}def f(x):\n    return pl.pallas_call(double, out_shape=x)(x)\n",
+        target="cuda:l4",
+        x="f32[128]",
     ),
     "attention on volta": Program(
         "def f(x):\n    return jax.nn.dot_product_attention(x, x, x)\n",
@@ -230,6 +240,17 @@ def test_an_emitter_that_fails_is_left_out_and_named(outcome: Callable[[str], Ou
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    ("name", "noted"), [("large sort", True), ("small sort", False), ("sort of three", False)]
+)
+def test_cub_is_named_where_it_may_sort(
+    outcome: Callable[[str], Outcome], name: str, noted: bool
+) -> None:
+    notes = compiled(outcome(name)).notes
+    assert any("CUB" in note for note in notes) is noted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         (
@@ -248,6 +269,22 @@ def test_what_a_gpu_lacks_is_named(
     _, trouble = outcome(name)
     assert isinstance(trouble, Trouble)
     assert trouble.message == message
+
+
+@pytest.mark.slow
+def test_a_mosaic_kernel_for_an_older_gpu_is_refused_with_what_helps(
+    outcome: Callable[[str], Outcome],
+) -> None:
+    """JAX 0.12 makes a Triton kernel there."""
+    _, trouble = outcome("mosaic on ada")
+    if NEW:
+        assert isinstance(trouble, Compiled)
+        return
+    assert isinstance(trouble, Trouble)
+    assert trouble.message == (
+        "Pallas's Mosaic kernels need compute capability 9.0 or newer: NVIDIA L4 has 8.9; "
+        "`compiler_params` of `jax.experimental.pallas.triton` choose Triton"
+    )
 
 
 @pytest.mark.slow

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from jaxsight.compiler.graph import Branch, Graph, Kernel, Loop
-from jaxsight.engine.kernels import launches
+from jaxsight.compiler.graph import Branch, Graph, Kernel, Loop, Work
+from jaxsight.compiler.targets import parse
+from jaxsight.engine.kernels import iterations, launches, undecided
+from jaxsight.findings import jx210_tiny_launches
 
 
 def kernel(name: str, times: int, least: int, *, branch: int = -1, loop: int = -1) -> Kernel:
@@ -38,3 +43,48 @@ ARMS = (Branch("c", 0, 2), Branch("c", 1, 2))
 )
 def test_launches_in_words(graph: Graph, words: str) -> None:
     assert launches(graph) == words
+
+
+def test_an_iteration_has_its_launches_and_its_time() -> None:
+    loops = Loop("a", 7), Loop("b", 7), Loop("c", None)
+    written = int(3352.32e3)  # a microsecond of an H100
+    body = Kernel(
+        "k", "fusion", "loop fusion", "while", (), loops=(2,), launches=1, at_least=0,
+        work=Work(written=written),
+    )  # fmt: skip
+    graph = Graph("m", (body, kernel("last", 1, 1)), loops=loops)
+    kernels: Any = SimpleNamespace(graph=graph, target=parse("cuda:h100"), place=None)
+    assert list(iterations(kernels)) == ["loop: 7 iterations"]
+    assert list(undecided(kernels)) == [
+        "loop: unknown number of iterations, 1 launch, ≈ 4.0 µs each"
+    ]
+    kernels.target = parse("cpu")
+    assert list(undecided(kernels)) == ["loop: unknown number of iterations, 1 launch each"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "trips", "words"),
+    [
+        ((3000, 3000), 1000, ("launches 3,000 kernels in 1,000 rounds", "takes about 9 ms")),
+        (
+            (2000, 3000),
+            1000,
+            ("launches up to 3,000 kernels in 1,000 rounds", "takes up to about 9 ms"),
+        ),
+        ((3000, 3000), None, ("launches 3,000 kernels in each round", "takes about 9 ms")),
+    ],
+)
+def test_launches_that_an_arm_decides_are_an_upper_end(
+    arms: tuple[int, int], trips: int | None, words: tuple[str, str]
+) -> None:
+    kernels = tuple(kernel("k", n, n, branch=b, loop=0) for b, n in enumerate(arms))
+    branches = (Branch("c", 0, 2, loop=0), Branch("c", 1, 2, loop=0))
+    graph = Graph("m", kernels, loops=(Loop("w", trips, equation="0"),), branches=branches)
+    reading: Any = SimpleNamespace(
+        compiled=SimpleNamespace(graph=graph),
+        target=parse("cuda:h100"),
+        flow=SimpleNamespace(steps={"0": None}),
+        quoted=lambda _: "this",
+    )
+    (noticed,) = jx210_tiny_launches.find(reading)
+    assert all(each in noticed.message for each in words)

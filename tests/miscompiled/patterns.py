@@ -44,6 +44,52 @@ PATTERNS = (
     _pattern("the shortest one", _VMAPPED, (2, 3), (32_769, 3), issue=39103),
     _pattern("transposed", _TRANSPOSED, (3, 3), (40_000, 3), issue=39103),
     _pattern("f64", _VMAPPED, (5, 7), (17_000, 7), issue=39103, kind="float64"),
+    _pattern("in bfloat16", _VMAPPED, (3, 3), (40_000, 3), issue=39103, kind="bfloat16"),
+    _pattern("the longest one", _VMAPPED, (3, 3), (43_500, 3), issue=39103),
+    _pattern("six rows", _VMAPPED, (6, 3), (20_000, 3), issue=39103, kind="float64"),
+    *(
+        _pattern(words, _VMAPPED.replace("(m @ row) ** 2", way), (3, 3), (40_000, 3), issue=39103)
+        for words, way in (
+            ("scaled", "2.0 * (m @ row)"),
+            ("moved", "(m @ row - 1.0) ** 2"),
+            ("by a scalar", "(m @ row) * m[0, 0]"),
+            ("exponential", "jnp.exp(-((m @ row) ** 2))"),
+            ("gelu", "jax.nn.gelu(m @ row)"),
+            ("product written twice", "(m @ row) * jnp.abs(m @ row)"),
+        )
+    ),
+    _pattern(
+        "with a derivative that is dropped",
+        f"lambda m, x: jax.vjp(lambda n: ({_VMAPPED})(n, x), m)[0]",
+        (3, 3),
+        (40_000, 3),
+        issue=39103,
+    ),
+    _pattern("more rows than columns", _VMAPPED, (5, 3), (23_800, 3), kind="float64"),
+    _pattern(
+        "clipped",
+        _VMAPPED.replace("(m @ row) ** 2", "jnp.clip(m @ row, -1, 1)"),
+        (3, 3),
+        (40_000, 3),
+    ),
+    _pattern(
+        "small matrix transposed",
+        "lambda m, x: jnp.sum((m.T @ x.T) ** 2, axis=0)",
+        (3, 3),
+        (40_000, 3),
+    ),
+    _pattern(
+        "product in two sums",
+        "lambda m, x: (jnp.sum((m @ x.T) ** 2, 0), jnp.sum(jnp.abs(m @ x.T), 0))",
+        (3, 3),
+        (40_000, 3),
+    ),
+    _pattern(
+        "product kept by a loop",
+        "lambda m, x: jnp.add(*jax.lax.scan(lambda n, _: (n, (jnp.sum(y := n @ x.T, 0), y[0])), m, length=2)[1])",
+        (3, 3),
+        (40_000, 3),
+    ),
     _pattern("too short", _VMAPPED, (3, 3), (32_768, 3)),
     _pattern("too long", _VMAPPED, (3, 3), (65_537, 3)),
     _pattern("four columns", _VMAPPED, (2, 4), (24_576, 4), kind="float64"),

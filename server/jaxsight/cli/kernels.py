@@ -18,7 +18,7 @@ from jaxsight.compiler.roofline import estimate, total
 from jaxsight.engine import kernels as words
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.inert import one_line
-from jaxsight.engine.kernels import Kernels
+from jaxsight.engine.kernels import LEAST, Kernels
 from jaxsight.tracer.protocol import Traced
 from jaxsight.workers.compilers import Trouble
 
@@ -191,7 +191,7 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
             str(kernel.launches),
             words.short_size(kernel.bytes_in),
             words.short_size(kernel.bytes_out),
-            _time(seconds),
+            words.short_time(seconds) if seconds is not None and kernel.launches else "",
             kernels.reason(kernel),
             _lines(kernels, kernel),
         )
@@ -200,11 +200,7 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
     if len(shown) < kernels.graph.kernel_count:
         more = kernels.graph.kernel_count - len(shown)
         printer.print(styled((f"and {more} more (--json has all)", "dim")))
-    for loop in kernels.graph.loops:
-        if loop.trips is not None:
-            trips = words.count(loop.trips, "iteration")
-            printer.print(styled((one_line(f"loop {loop.name}: {trips}"), "dim")))
-    for line in words.undecided(kernels):
+    for line in (*words.iterations(kernels), *words.undecided(kernels)):
         printer.print(styled((one_line(line), "dim")))
     if time := _total(kernels):
         printer.print(styled((time, "dim")))
@@ -219,8 +215,11 @@ def _total(kernels: Kernels) -> str:
     estimated = total(kernels.graph, kernels.target)
     if estimated is None:
         return ""
+    if estimated.is_lower_bound and estimated.seconds < LEAST:
+        return ""  # next to nothing of it is known
     if not estimated.is_lower_bound:
-        return f"total ≈ {_time(estimated.seconds)}"
+        about = "≈ " if estimated.seconds >= LEAST else ""
+        return f"total {about}{words.short_time(estimated.seconds)}"
     unknown = [
         str(index + 1)
         for index, kernel in enumerate(kernels.graph.kernels)
@@ -231,8 +230,8 @@ def _total(kernels: Kernels) -> str:
     plural = "s" if len(unknown) > 1 else ""
     reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
     if not kernels.graph.launches_known:
-        reasons.append("unknown trip counts")
-    return f"total ≥ {_time(estimated.seconds)} ({'; '.join(reasons)})"
+        reasons.append("no iteration of loops of unknown length")
+    return f"total ≥ {words.short_time(estimated.seconds)} ({'; '.join(reasons)})"
 
 
 def _lines(kernels: Kernels, kernel: Kernel) -> str:
@@ -241,16 +240,6 @@ def _lines(kernels: Kernels, kernel: Kernel) -> str:
         return ", ".join(map(str, lines))
     fed = kernels.fed_lines(kernel)[:8]
     return f"for {', '.join(map(str, fed))}" if fed else ""
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    if seconds < 5e-8:
-        return "< 0.1 µs" if seconds else ""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.1f} µs"
-    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
 def _compare(printer: Printer, before: Kernels, after: Kernels) -> None:

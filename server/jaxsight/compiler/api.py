@@ -79,8 +79,13 @@ class Kernels:
     def lines(self, kernel: Kernel) -> list[str]:
         """The places (`model.py:12`) that a kernel computes something of, or else feeds."""
         paths = kernel.equations or kernel.feeds
-        found = (self.sources[path] for path in paths if path in self.sources)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(filter(None, map(self._source, paths))))
+
+    def _source(self, path: str) -> str:
+        """Where an equation was written; of one that has no place, where the one around it was."""
+        while path and path not in self.sources:
+            path = path.rpartition("/")[0].rpartition("/")[0]
+        return self.sources.get(path, "")
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [
@@ -92,7 +97,7 @@ class Kernels:
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join(cells).rstrip())
-        return "\n".join([*lines, *map(str, self.donations)])
+        return "\n".join([*lines, *map(str, self.donations), *self.notes])
 
     def _repr_html_(self) -> str:
         head = "".join(
@@ -127,9 +132,11 @@ class Kernels:
         launched = f"{most}" if least == most else f"{least}–{most}"
         if not self.graph.launches_known:
             launched = f"≥ {least}"
+        kernels = f"{self.kernel_count} {'kernel' if self.kernel_count == 1 else 'kernels'}"
+        launches = "launch" if launched == "1" else "launches"
         return (
-            f"{self.function} on {self.target} ({self.how}): {self.kernel_count} kernels, "
-            f"{launched} launches, temp {temp}"
+            f"{self.function} on {self.target} ({self.how}): {kernels}, "
+            f"{launched} {launches}, temp {temp}"
         )
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
@@ -269,7 +276,9 @@ def _kernels(
     if artifact.devices > 1:
         raise CannotCompile(f"{name}: {lowered.spanning(artifact.devices)}")
     names = lowering.names(traced)
-    answer = _compile(target, artifact.bytes, options.compiler_options(traced))
+    program = base64.b64encode(artifact.bytes).decode("ascii")
+    chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
+    answer = _compile(target, Compile(1, target.name, program, options=chosen, **facts))
     if isinstance(answer, NotCompiled):
         raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
     return Kernels(
@@ -308,11 +317,7 @@ def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
                 waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in inner]
 
 
-def _compile(
-    target: Target, artifact: bytes, options: tuple[tuple[str, str], ...]
-) -> Compiled | NotCompiled:
-    program = base64.b64encode(artifact).decode("ascii")
-    request = Compile(1, target.name, program, options=options)
+def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
     if target.chip is None and not target.host:
         from jaxsight.compiler.serve import answer
 

@@ -22,6 +22,9 @@ _WITHOUT = (
     ),
 )
 _PALLAS = re.compile(r"Triton support is only enabled.* capability (\d+\.\d+)\) and up")
+_MOSAIC = b"mosaic_gpu"
+"""The target of Mosaic's custom calls (`jax/_src/pallas/mosaic_gpu`, `jaxlib/mosaic/gpu/custom_call.cc`)."""
+_MOSAIC_FAILED = "Pass pipeline failed"
 _ALGORITHM = re.compile(r"Unsupported algorithm on the current device\(s\): (ALG_\w+)")
 _DTYPES = (("BF16", "bfloat16"), ("F8", "float8"), ("TF32", "TF32"), ("F16", "float16"))
 _CUDNN = re.compile(r"cudnn|\bdnn\b", re.IGNORECASE)
@@ -42,7 +45,13 @@ def compile(
     try:
         compiled, notes = _tried(program, device, wanted)
     except xla.Refused as error:
-        raise xla.Refused(error.kind, explained(str(error), target)) from error
+        words = explained(str(error), target)
+        if _MOSAIC_FAILED in words and _MOSAIC in program and target.capability:
+            words = (
+                f"Pallas's Mosaic kernels need compute capability 9.0 or newer: {target.title} has "
+                f"{target.capability}; `compiler_params` of `jax.experimental.pallas.triton` choose Triton"
+            )
+        raise xla.Refused(error.kind, words) from error
     return compiled, (*notes, *([] if compiled.linked else [UNLINKED]))
 
 

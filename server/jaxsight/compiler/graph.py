@@ -237,8 +237,7 @@ class Graph:
     def launches_at_least(self) -> int:
         """The fewest launches of one run: of a conditional the arm with the fewest, and no iteration
         of a loop without a known trip count."""
-        fewest = {index: kernel.at_least for index, kernel in enumerate(self.kernels)}
-        return self._one_arm_each(fewest, min)
+        return self.fewest_of(range(len(self.kernels)))
 
     @property
     def callback_count(self) -> int:
@@ -254,6 +253,10 @@ class Graph:
     def launches_of(self, kernels: Iterable[int]) -> int:
         """The most launches that one run makes of some kernels, counted as `launch_count` is."""
         return self._one_arm_each({each: self.kernels[each].launches for each in kernels}, max)
+
+    def fewest_of(self, kernels: Iterable[int]) -> int:
+        """The fewest launches that one run makes of some kernels, counted as `launches_at_least` is."""
+        return self._one_arm_each({each: self.kernels[each].at_least for each in kernels}, min)
 
     def iterations(self, loop: int) -> int:
         """How often one run of the program runs a loop's body, at least 1: an unknown trip count

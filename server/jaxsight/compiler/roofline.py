@@ -63,10 +63,16 @@ def estimate(kernel: Kernel, target: Target) -> float | None:
 
 
 def total(graph: Graph, target: Target) -> Total | None:
-    """Add up the kernels of a program; `None` for chips without figures and where it branches."""
+    """Add up the kernels of a program; `None` for chips without figures and where it branches.
+
+    Of a loop of unknown length no iteration counts.
+    """
     if target.chip is None or graph.branches:
         return None
-    times = [estimate(kernel, target) for kernel in graph.kernels]
+    times = [
+        estimate(kernel, target) if kernel.at_least or not kernel.launches else 0.0
+        for kernel in graph.kernels
+    ]
     known = [seconds for seconds in times if seconds is not None]
     if not known:
         return None

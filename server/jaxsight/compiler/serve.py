@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
+import math
 import os
 import platform
 import select
@@ -17,8 +18,9 @@ import time
 
 from jaxsight.compiler import stand_ins
 from jaxsight.compiler.donation import aliases
-from jaxsight.compiler.graph import Graph
+from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.hlo import read
+from jaxsight.compiler.hlo.shapes import sizes
 from jaxsight.compiler.protocol import (
     COMPILER_VERSION,
     Compile,
@@ -148,10 +150,31 @@ def answer(request: Compile) -> Compiled | NotCompiled:
     )
 
 
+_LARGE_SORT = 80_000
+_NARROW_SORT = 512
+"""Bytes of a sorted array, and elements of 16 bits or fewer, from which XLA gives sorts of one key and at
+most one value to CUB (`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in
+`xla/service/gpu/transforms/sort_rewriter.cc`)."""
+
+
 def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
     """Those of a device's notes that say something of these kernels."""
     from jaxsight.compiler import devices
 
-    ends = {kernel.ends_because for kernel in graph.kernels}
-    about = {devices.GUESSED: {"matmul", "convolution"}, devices.SORTS: {"sort"}}
-    return tuple(note for note in notes if about[note] & ends)
+    about = {
+        devices.GUESSED: any(
+            kernel.ends_because in ("matmul", "convolution") for kernel in graph.kernels
+        ),
+        devices.SORTS: any(map(_may_be_cubs, graph.kernels)),
+    }
+    return tuple(note for note in notes if about[note])
+
+
+def _may_be_cubs(kernel: Kernel) -> bool:
+    """Whether a kernel is a sort that XLA gives to CUB on some device."""
+    if kernel.ends_because != "sort" or "sort" not in kernel.what or len(kernel.inputs) > 2:
+        return False
+    arrays = [(value.bytes, math.prod(sizes(value))) for value in kernel.inputs]
+    return any(
+        size > _LARGE_SORT or (count > _NARROW_SORT and size <= 2 * count) for size, count in arrays
+    )

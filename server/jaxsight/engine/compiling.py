@@ -268,6 +268,6 @@ def environment_of(target: Target, python: str, jax: str) -> Environment | Troub
 def _trap(fold: Fold) -> Trouble:
     return Trouble(
         "fold",
-        f"It is not compiled: XLA would compute `{fold.primitive}` of {fold.elements:,} elements while compiling, "
-        f"which takes about {fold.seconds:.0f} s. Make what it works on an argument.",
+        f"XLA would constant-fold `{fold.primitive}` of {fold.elements:,} elements, which takes about "
+        f"{fold.seconds:.0f} s: make an operand an argument",
     )

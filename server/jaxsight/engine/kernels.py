@@ -174,7 +174,7 @@ def undecided(kernels: Kernels) -> Iterator[str]:
     for index, loop in enumerate(graph.loops):
         at = _at(kernels, "loop", loop.equation)
         if loop.trips is None:
-            yield f"{at}: unknown number of iterations{_each(graph, index)}"
+            yield f"{at}: unknown number of iterations{_each(kernels, index)}"
         if loop.waits:
             yield f"{at}: each iteration copies its condition to the host and waits"
     on_host = kernels.target.platform in ("cuda", "rocm")
@@ -189,12 +189,31 @@ def undecided(kernels: Kernels) -> Iterator[str]:
         yield f"{words}; the host reads its predicate first" if on_host else words
 
 
-def _each(graph: Graph, index: int) -> str:
-    """`, 3 launches each`; `, up to 3 launches each` where it has a conditional; empty if unknown."""
+def iterations(kernels: Kernels) -> Iterator[str]:
+    """`loop at line 12: 7 iterations`, of the loops whose number is known, each line once."""
+    counted = dict.fromkeys(
+        f"{_at(kernels, 'loop', loop.equation)}: {count(loop.trips, 'iteration')}"
+        for loop in kernels.graph.loops
+        if loop.trips is not None
+    )
+    yield from counted
+
+
+def _each(kernels: Kernels, index: int) -> str:
+    """`, 3 launches, ≈ 9 µs each`; `, up to 3 launches each` where it has a conditional; empty if unknown."""
+    graph = kernels.graph
     inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
     figure = _once(graph, inside, index)
-    arms = any(graph.kernels[i].branch != graph.loops[index].branch for i in inside)
-    return f", {'up to ' if arms else ''}{figure} each" if figure else ""
+    if not figure:
+        return ""
+    if any(graph.kernels[i].branch != graph.loops[index].branch for i in inside):
+        return f", up to {figure} each"
+    times = [estimate(graph.kernels[i], kernels.target) for i in inside]
+    known = [seconds for seconds in times if seconds is not None]
+    if len(known) < len(times):
+        return f", {figure} each"
+    time = sum(known) / graph.iterations(index)
+    return f", {figure}, {'≈ ' if time >= LEAST else ''}{short_time(time)} each"
 
 
 def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
@@ -592,3 +611,16 @@ def short_size(size: int) -> str:
         return "?"
     words = byte_size(size)
     return words.replace(".0 ", " ")
+
+
+LEAST = 5e-8
+"""Seconds from which a time has a figure of its own."""
+
+
+def short_time(seconds: float) -> str:
+    """`3.6 µs`, `1.25 ms`."""
+    if seconds < LEAST:
+        return "< 0.1 µs"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.1f} µs"
+    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"

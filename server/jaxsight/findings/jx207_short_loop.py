@@ -32,11 +32,12 @@ def find(reading: Reading) -> Iterator[Noticed]:
         work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > 64]
         if len(work) != 1 or work[0].kind != "fusion":
             continue
+        most = "up to " if graph.fewest_of(indices) < launches else ""
         how = "`unroll=True`" if step.primitive == "scan" else "`unroll=`"
         yield Noticed(
             CODE,
             f"{reading.quoted(loop.equation)} goes round {loop.trips} times with one kernel in its body, which reads and writes "
-            f"{size(work[0].bytes_in + work[0].bytes_out)} each time: with {how} the rounds fuse, and its {launches} "
+            f"{size(work[0].bytes_in + work[0].bytes_out)} each time: with {how} the rounds fuse, and its {most}{launches} "
             "launches become few.",
             loop.equation,
         )

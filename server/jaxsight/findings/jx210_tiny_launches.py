@@ -40,11 +40,13 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if small < MANY or small * 2 < launches:
             continue
         of_them = "all" if small == launches else f"{small:,}"
-        rounds = f" in {loop.trips:,} rounds" if loop.trips is not None else ""
+        known = loop.trips is not None
+        rounds = f" in {loop.trips:,} rounds" if known else " in each round"
+        most = "up to " if known and graph.fewest_of(inside) < launches else ""
         yield Noticed(
             CODE,
-            f"{reading.quoted(loop.equation)} launches {launches:,} kernels{rounds}, {of_them} of which touch {size(TINY)} at most: "
-            f"launching alone takes about {launches * _LAUNCH * 1000:.0f} ms. Do more in each round "
+            f"{reading.quoted(loop.equation)} launches {most}{launches:,} kernels{rounds}, {of_them} of which touch {size(TINY)} at most: "
+            f"launching alone takes {most}about {launches * _LAUNCH * 1000:.0f} ms. Do more in each round "
             "(`unroll=`, `jax.vmap` over independent problems), or let an associative scan take the loop's place.",
             loop.equation,
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import Reading, numbers, parameter
-from jaxsight.tracer.program import LITERAL, Step
+from jaxsight.tracer.program import Step
 from jaxsight.tracer.protocol import Miscompiled
 
 CODE = "JX413"
@@ -23,12 +23,23 @@ _MACHINE = "linux x86_64"
 _FLAG = "--xla_cpu_experimental_ynn_fusion_type="
 _IS_OFF = re.compile(rf"{_FLAG}(?:\s|$)|--xla_disable_hlo_passes=\S*dot-library-rewriter")
 
-_MOST = 120_000
-"""Rows times columns of the small matrix up to which products were seen to be wrong; from 131,070 on they are right."""
+_MOST = 130_500
+"""Rows or columns of the small matrix times the length up to which products were seen to be wrong."""
 _LONG = 131_072
 """Bytes of a row of the product from which on it is wrong."""
-_KEPT = frozenset({"abs", "exp", "tanh", "integer_pow", "square"})
-"""Elementwise operations between the product and the sum with which it was seen to be wrong; `sin` is not among them."""
+_ROWS = {3: (2, 3, 6), 5: (2, 3, 4, 5), 6: (2, 3, 4, 5, 6), 7: (2, 3, 4, 5, 6, 7)}
+"""By the columns of the small matrix the rows with which products were seen to be wrong in every length up to `_MOST`."""
+_SHORTER = {(4, 3): 21_500, (5, 3): 21_000}
+"""By the rows and columns of others the length up to which they were seen to be wrong."""
+_WIDTHS = {"bfloat16": 4, "float32": 4, "float64": 8}
+"""Bytes of an element by dtype; XLA multiplies bfloat16 as float32 on CPUs."""
+_KEPT = frozenset(
+    {
+        "abs", "ceil", "cosh", "exp", "exp2", "expm1", "erf", "floor", "integer_pow", "log", "log1p", "logistic", "neg", "rsqrt", "sign",
+        "sqrt", "square", "stop_gradient", "tanh", "add", "div", "max", "min", "mul", "pow", "sub",
+    }
+)  # fmt: skip
+"""Elementwise operations between the product and the reduction with which it was seen to be wrong; `sin`, comparisons and `select_n` are not among them."""
 _REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min"})
 _MANY = 7
 """Axes of a product from which on its sum may end the process."""
@@ -73,30 +84,103 @@ class _Fault:
 
 
 def _is_reduced_product(reading: Reading, step: Step) -> bool:
-    """A matrix of few rows times a long one of few columns, reduced over those rows, by way of operations on each element."""
+    """A matrix of few rows times a long one of few columns, reduced over those rows, by way of operations on each element.
+
+    The product and what is between are used for nothing else, by no equal product either: XLA computes equal ones once.
+    """
     flow = reading.flow
     if step.primitive not in _REDUCTIONS or _axes(step) != (0,):
         return False
-    value = step.operands[0]
-    while True:
+    fused = {step.path}
+    between = set[int]()
+    products: list[Step] = []
+    waiting = [flow.of(step.operands[0])]
+    while waiting:
+        value = waiting.pop()
+        if value in between or _is_scalar(reading, value):
+            continue
+        between.add(value)
         maker = flow.made_by(value)
-        if maker is None or len(flow.used_by(value)) != 1 or flow.of(value) in flow.outputs:
+        if maker is None:
             return False
+        fused.add(maker.path)
         if maker.primitive == "dot_general":
-            return _is_small_product(reading, maker)
-        if not _is_kept(reading, maker):
+            products.append(maker)
+        elif _is_kept(reading, maker):
+            waiting += map(flow.of, maker.operands)
+        else:
             return False
-        value = maker.operands[0]
+    if not products or not _is_small_product(reading, products[0]):
+        return False
+    if {"max", "min"} <= {flow.steps[path].primitive for path in fused - {step.path}}:
+        return False  # XLA makes one operation of the two, which is right.
+    same = _written(reading, products[0].results[0])
+    equal = [each for each in _products(reading) if _written(reading, each.results[0]) == same]
+    if {each.path for each in equal} != {each.path for each in products}:
+        return False
+    kept = _kept(reading)
+    return not between & kept and not any(
+        user.path not in fused and _is_live(reading, user, kept)
+        for value in between
+        for user in flow.used_by(value)
+    )
+
+
+def _products(reading: Reading) -> Iterator[Step]:
+    return (step for step in reading.flow.steps.values() if step.primitive == "dot_general")
+
+
+def _written(reading: Reading, number: int, depth: int = 6) -> object:
+    """What a value is computed by: the same for two that XLA computes once."""
+    value = reading.flow.of(number)
+    maker = reading.flow.made_by(value)
+    if maker is None or not depth:
+        return value
+    operands = tuple(_written(reading, each, depth - 1) for each in maker.operands)
+    return maker.primitive, maker.parameters, operands, maker.results.index(value)
+
+
+def _kept(reading: Reading) -> frozenset[int]:
+    """What is given by the program, its loops and branches."""
+    flow = reading.flow
+    bodies = [body for step in flow.steps.values() for body in step.bodies]
+    inner = {flow.of(number) for body in bodies for number in body.outputs}
+    return frozenset({*flow.outputs, *inner})
+
+
+def _is_scalar(reading: Reading, value: int) -> bool:
+    """Whether a value is one number, for all elements the same."""
+    maker = reading.flow.made_by(value)
+    if maker is not None and maker.primitive == "broadcast_in_dim":
+        value = reading.flow.of(maker.operands[0])
+    return math.prod(reading.flow.values[value].shape) == 1
 
 
 def _is_kept(reading: Reading, step: Step) -> bool:
     """Whether a product that goes through this operation was seen to be wrong."""
-    if step.primitive in _KEPT:
-        return True
-    values = [reading.flow.of(number) for number in step.operands]
-    if step.primitive == "mul":
-        return values[0] == values[1]
-    return step.primitive in ("add", "max") and reading.flow.values[values[1]].origin == LITERAL
+    if step.primitive == "convert_element_type":
+        return reading.flow.value(step.results[0]).dtype in ("bfloat16", "float32")
+    return step.primitive in _KEPT
+
+
+def _is_live(reading: Reading, step: Step, kept: frozenset[int]) -> bool:
+    """Whether XLA keeps a step: something given comes of it, or it has no result that could be.
+
+    Args:
+        kept: the values that the program, its loops and branches give.
+    """
+    waiting, seen = [step], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if each.bodies or not each.results:
+            return True
+        for value in map(reading.flow.of, each.results):
+            if value in kept:
+                return True
+            if value not in seen:
+                seen.add(value)
+                waiting += reading.flow.used_by(value)
+    return False
 
 
 def _is_small_product(reading: Reading, step: Step) -> bool:
@@ -104,7 +188,7 @@ def _is_small_product(reading: Reading, step: Step) -> bool:
     flow = reading.flow
     left, right = (flow.value(number) for number in step.operands)
     found = parameter(step, "dimension_numbers")
-    if len(left.shape) != 2 or len(right.shape) != 2:
+    if len(left.shape) != 2 or len(right.shape) != 2 or left.dtype != right.dtype:
         return False
     match found:
         case ((((1,), (1,)) | ([1], [1])), _):
@@ -116,14 +200,13 @@ def _is_small_product(reading: Reading, step: Step) -> bool:
             length = right.shape[1]
         case _:
             return False
-    if left.dtype != right.dtype or left.dtype not in ("float32", "float64"):
-        return False
+    maker = flow.made_by(step.operands[0])
+    if maker is not None and maker.primitive == "transpose":
+        return False  # It becomes a product over the first axis, which is right.
     rows, columns = left.shape
-    size = 4 if left.dtype == "float32" else 8
     return (
-        2 <= rows <= 5
-        and columns in (3, 5, 6, 7)
-        and length * size > _LONG
+        (rows in _ROWS.get(columns, ()) or length <= _SHORTER.get((rows, columns), 0))
+        and length * _WIDTHS.get(left.dtype, 0) > _LONG
         and length * max(rows, columns) <= _MOST
     )
 

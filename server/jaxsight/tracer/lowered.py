@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import options, protocol, shown
@@ -58,14 +58,30 @@ def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.
         equations=tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr))),
         folds=predicted,
         options=chosen,
-        constants=tuple(dict.fromkeys(_types(traced.jaxpr))),
-        trips=tuple(_trips(jaxprs.open_jaxpr(traced.jaxpr))),
-        barriers=tuple(_barriers(jaxprs.open_jaxpr(traced.jaxpr))),
+        **facts(traced.jaxpr),
         jaxlib=lowering.JAXLIB,
         stablehlo=artifact.version,
         parameters=named(names, artifact.kept),
         donated=named(names, lowering.donated(traced)),
         results=tuple(results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars), markers)),
+    )
+
+
+class Facts(TypedDict):
+    """What HLO does not tell of the program that it was made from, by the names of `compiler.protocol.Compile`."""
+
+    constants: tuple[str, ...]
+    trips: tuple[tuple[str, int], ...]
+    barriers: tuple[str, ...]
+
+
+def facts(jaxpr: Any) -> Facts:
+    """Return what a compiler is told of a program besides its HLO."""
+    opened = jaxprs.open_jaxpr(jaxpr)
+    return Facts(
+        constants=tuple(dict.fromkeys(_types(jaxpr))),
+        trips=tuple(_trips(opened)),
+        barriers=tuple(_barriers(opened)),
     )
 
 

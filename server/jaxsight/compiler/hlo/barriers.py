@@ -118,7 +118,7 @@ def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
         return "reduction" if kind.hero in _REDUCTIONS and roots & _REDUCTIONS else ""
     if kind.word in ("library", "triton", "collective", "sort", "callback", "custom call"):
         return _OWN.get(kind.hero, "custom call")
-    if kind.hero in ("dot", "convolution", "scatter", "sort", "select-and-scatter"):
+    if kind.hero in ("dot", "convolution", "fft", "scatter", "sort", "select-and-scatter"):
         return _OWN[kind.hero]
     if kind.hero == "while":
         return "while"

@@ -51,6 +51,14 @@ _LIBRARIES = (
     ("__onednn", "oneDNN"),
     ("ducc_", "FFT (DUCC)"),
     ("TopK", "top-k"),
+    ("Cholesky", "Cholesky"),
+    ("EighTpu", "symmetric eigenvalues"),
+    ("InvertDiagBlocks", "inverse of diagonal blocks"),
+    ("LuRealDecompositionBlock", "LU of a block"),
+    ("LuComplexDecompositionBlock", "LU of a block"),
+    ("QrDecompositionBlock", "QR of a block"),
+    ("CompactWyHelper", "QR of a block"),
+    ("X64", "32-bit halves"),
     ("tpu_custom_call", "Mosaic kernel"),
     ("mosaic_gpu", "Mosaic kernel"),
     ("__gpu$xla.gpu.triton", "Triton kernel"),
@@ -108,6 +116,10 @@ _HEROES = (
     ("concatenate", "concatenate"),
     ("rng-bit-generator", "random bits"),
 )
+
+
+_AS_CONVOLUTION = {"dot_general": ("dot", "matmul"), "fft": ("fft", "FFT")}
+"""Primitives that XLA writes as convolutions for TPUs: the operation that they are, and its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +247,11 @@ def kind(instruction: Instruction, fused: Fused) -> Kind:
             return Kind("library", f"FFT ({instruction.attribute('fft_type')})", "fft")
         case "sort":
             return Kind("sort", "sort", "sort")
-        case "dot" | "convolution" | "ragged-dot" | "scaled-dot":
-            return Kind(
-                "library",
-                "matmul" if "dot" in opcode else "convolution",
-                "dot" if "dot" in opcode else opcode,
-            )
+        case "convolution":
+            hero, words = _convolution([instruction])
+            return Kind("library", words, hero)
+        case "dot" | "ragged-dot" | "scaled-dot":
+            return Kind("library", "matmul", "dot")
         case "triangular-solve" | "cholesky":
             return Kind("library", opcode.replace("-", " "), "custom-call")
         case "copy":
@@ -262,6 +273,8 @@ def _fusion(instruction: Instruction, fused: Fused) -> Kind:
     opcodes = {each.opcode for each in inside}
     backend = found[1] if (found := _FUSED_BACKEND.search(instruction.attributes)) else ""
     hero, words = next(((op, words) for op, words in _HEROES if op in opcodes), ("", ""))
+    if hero == "convolution":
+        hero, words = _convolution(inside)
     if "triton" in backend:
         return Kind("triton", f"Triton {words or 'fusion'}", hero)
     if backend.startswith(("__cudnn", "__cublas")):
@@ -275,10 +288,10 @@ def _fusion(instruction: Instruction, fused: Fused) -> Kind:
     if "fft" in opcodes:
         return Kind("library", "FFT", "fft")
     real = [each for each in inside if each.opcode not in TRIVIAL]
+    scalar = all(elements(each.shape) == 1 for each in inside if each.opcode == "constant")
+    if not instruction.operands and scalar and {each.opcode for each in real} <= {"copy"}:
+        return Kind("memset", "memset", "")
     if not real:
-        scalar = all(elements(each.shape) == 1 for each in inside if each.opcode == "constant")
-        if scalar and not instruction.operands:
-            return Kind("memset", "memset", "")
         return Kind("fusion", "broadcast", "")
     if {each.opcode for each in real} <= {"copy"}:
         return Kind("copy", "copy", "copy")
@@ -286,6 +299,13 @@ def _fusion(instruction: Instruction, fused: Fused) -> Kind:
         return Kind("copy", "transpose", "transpose")
     name = _FUSION.get(instruction.attribute("kind"), "fusion")
     return Kind("fusion", f"{name} ({words})" if words else name, hero)
+
+
+def _convolution(inside: list[Instruction]) -> tuple[str, str]:
+    """The operation that the convolutions in a kernel are for the user, and its words."""
+    names = {each.op_name.rpartition("/")[2] for each in inside if each.opcode == "convolution"}
+    alone = names.pop() if len(names) == 1 else ""
+    return _AS_CONVOLUTION.get(alone, ("convolution", "convolution"))
 
 
 def _custom_call(instruction: Instruction) -> Kind:

@@ -11,7 +11,7 @@ from jaxsight.compiler.hlo.barriers import reasons
 from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.kinds import TRIVIAL, Fused, kind
-from jaxsight.compiler.hlo.shapes import arrays, elements, parts
+from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.walk import Unit, walk
 from jaxsight.compiler.hlo.work import Works
@@ -140,10 +140,14 @@ class _Computed:
 
 
 def _equation(unit: Unit) -> str:
-    """What an operation comes from. XLA rewrites a product with a vector to one with a matrix, and leaves only the bitcast behind it its name."""
+    """What an operation comes from.
+
+    XLA rewrites a product with a vector to one with a matrix and a selection to a call of its own, and leaves
+    only what is behind it its name.
+    """
     instruction = unit.instruction
-    if instruction.opcode == "dot" and not instruction.op_name:
-        instruction = unit.computation.reshaped.get(instruction.name, instruction)
+    if instruction.opcode in ("dot", "custom-call") and not instruction.op_name:
+        instruction = unit.computation.passed_on.get(instruction.name, instruction)
     return instruction.equation
 
 
@@ -197,6 +201,8 @@ def _temporaries(flow: Flow, kernels: tuple[Kernel, ...]) -> tuple[Temporary, ..
 
 
 def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
+    """The constants, `own` the types that the program had: what XLA only reshaped is the program's."""
+    sizes = {(dtype(text), elements(text)) for text in own}
     found = []
     for computation in module.computations.values():
         for instruction in computation.instructions:
@@ -207,6 +213,11 @@ def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
                 continue
             path = instruction.equation
             found.append(
-                Constant(instruction.name, value, (path,) if path else (), value.text not in own)
+                Constant(
+                    instruction.name,
+                    value,
+                    (path,) if path else (),
+                    folded=(dtype(value.text), elements(value.text)) not in sizes,
+                )
             )
     return tuple(found)

@@ -20,6 +20,7 @@ _OPCODE = re.compile(r" ?(?P<opcode>[a-z][\w-]*)\(")
 _COMPUTATION = re.compile(r"(?P<entry>ENTRY )?%?(?P<name>[^\s(]+) (?:\(|\{)")
 _BRACKET = re.compile(r"[()]")
 _OPERAND = re.compile(r"%?([A-Za-z_][\w.\-]*(?:#\d+)*)\s*$")
+_ELEMENT = re.compile(r"#\d+$")
 _COMMENT = re.compile(r"/\*.*?\*/")
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _CALLED = re.compile(
@@ -91,11 +92,12 @@ class Computation:
     by_name: dict[str, Instruction] = field(default_factory=dict)
 
     @cached_property
-    def reshaped(self) -> dict[str, Instruction]:
-        """By the names of operations the first bitcast of each."""
+    def passed_on(self) -> dict[str, Instruction]:
+        """By the names of operations the first that only passes on what each gives, with its equation."""
         found: dict[str, Instruction] = {}
         for instruction in self.instructions:
-            if instruction.opcode == "bitcast" and instruction.operands:
+            passes = instruction.opcode in ("bitcast", "get-tuple-element")
+            if passes and instruction.operands and instruction.equation:
                 found.setdefault(instruction.operands[0], instruction)
         return found
 
@@ -150,7 +152,7 @@ def parse(text: str) -> Module:
                 module.notes.append(f"line {number + 1} is not understood: {line.strip()[:80]}")
             continue
         for operand in instruction.operands:
-            if "#" in operand:
+            if _ELEMENT.search(operand):
                 _take_element(computation, operand, number)
         computation.instructions.append(instruction)
         computation.by_name[instruction.name] = instruction
@@ -164,7 +166,7 @@ def _take_element(computation: Computation, name: str, number: int) -> None:
     if name in computation.by_name:
         return
     whole, _, index = name.rpartition("#")
-    if "#" in whole:
+    if _ELEMENT.search(whole):
         _take_element(computation, whole, number)
     of = computation.by_name.get(whole)
     elements = parts(of.shape) if of is not None else ()

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.compiler.protocol import Compiled
-from jaxsight.engine.kernels import short_size
+from jaxsight.compiler.roofline import total
+from jaxsight.compiler.targets import parse
+from jaxsight.engine.kernels import short_size, short_time
 from jaxsight.tracer.protocol import Outlined, Traced
 
 _SHARE = 0.8
 """Equations and seconds are told of when less than this share of them is left."""
 _COUNTS, _FEW = 1.02, 64
-"""Bytes are more when there are more than this share and so many besides."""
+"""Bytes are more when there are more than this share and so many besides; seconds by this share."""
 _LONG = 0.5
 """Seconds that are worth a word."""
 
@@ -52,16 +54,22 @@ class Figures:
         moved = sum((each.bytes_in + each.bytes_out) * each.launches for each in kernels)
         return max(self.compiled.memory.temporaries, 0), moved
 
+    @property
+    def time(self) -> float | None:
+        """Seconds on the target, an estimate; `None` where a part of it is not known."""
+        if self.compiled is None:
+            return None
+        estimated = total(self.compiled.graph, parse(self.compiled.target))
+        return None if estimated is None or estimated.is_lower_bound else estimated.seconds
+
 
 def fewer(before: Figures, after: Figures) -> bool:
-    """Whether less is launched, stored or moved, and nothing is more that would outweigh it."""
-    if before.compiled is None or after.compiled is None or more(before, after):
+    """Whether less is launched, stored or moved."""
+    if before.compiled is None or after.compiled is None:
         return False
-    (stored, moved), (stored_now, moved_now) = before.memory, after.memory
-    launches_less = before.kernels != after.kernels
-    if _grown(moved, moved_now) or (_grown(stored, stored_now) and not launches_less):
-        return False
-    return launches_less or _grown(stored_now, stored) or _grown(moved_now, moved)
+    pairs = zip(after.memory, before.memory, strict=True)
+    fewer_launches = any(a < b for b, a in zip(before.kernels, after.kernels, strict=True))
+    return fewer_launches or any(_grown(now, was) for now, was in pairs)
 
 
 def smaller(before: Figures, after: Figures) -> bool:
@@ -81,14 +89,27 @@ def more(before: Figures, after: Figures) -> bool:
     return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
-def worse(before: Figures, after: Figures) -> bool:
-    """Whether more is launched, stored at once or moved."""
-    pairs = zip(before.memory, after.memory, strict=True)
-    return more(before, after) or (
-        before.compiled is not None
-        and after.compiled is not None
-        and any(_grown(was, now) for was, now in pairs)
-    )
+def slower(before: Figures, after: Figures) -> bool:
+    """Whether it is estimated to take longer on the target."""
+    was, now = before.time, after.time
+    return was is not None and now is not None and now > was * _COUNTS
+
+
+LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
+
+
+def worse(before: Figures, after: Figures) -> frozenset[str]:
+    """Which figures of the target are worse: what is launched, stored at once or moved, and the estimated time."""
+    if before.compiled is None or after.compiled is None:
+        return frozenset()
+    (stored, moved), (stored_now, moved_now) = before.memory, after.memory
+    grown = {
+        LAUNCHED: more(before, after),
+        STORED: _grown(stored, stored_now),
+        MOVED: _grown(moved, moved_now),
+        TIME: slower(before, after),
+    }
+    return frozenset(name for name, is_worse in grown.items() if is_worse)
 
 
 def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
@@ -108,6 +129,8 @@ def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
             yield f"temp {short_size(stored[0])} → {short_size(stored[1])}"
         elif _grown(*moved) or _grown(*reversed(moved)):
             yield f"memory traffic {short_size(moved[0])} → {short_size(moved[1])}"
+        if slower(before, after):
+            yield f"≈ time {short_time(before.time or 0)} → {short_time(after.time or 0)}"
     if before.constants != after.constants:
         yield f"constants {short_size(before.constants)} → {short_size(after.constants)}"
     if before.folding >= _LONG and after.folding < before.folding * _SHARE:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -39,8 +39,17 @@ _COMPILED = frozenset({"JX101", "JX102", "JX104", "JX209", *OF_KERNELS})
 """Codes that tell of what a compiler makes, or of how long it takes."""
 _LAUNCHES = frozenset(OF_KERNELS) - {"JX103"}
 """Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
-_FOLDED = frozenset({"JX101", "JX102", "JX103", "JX104"})
-"""Codes of constants: a fix that makes the program itself worse (kernels, traffic, memory) is none."""
+_TRADES: Mapping[str, frozenset[str]] = {
+    # Fewer kernels, for larger temporaries.
+    "JX203": frozenset({effects.STORED}),
+    "JX207": frozenset({effects.STORED}),
+    # Less memory at once, for kernels that take turns.
+    "JX206": frozenset({effects.LAUNCHED, effects.MOVED, effects.TIME}),
+    # Less to trace and to compile, for a loop that launches its kernels in each iteration.
+    "JX209": frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME}),
+}
+"""By code the figures of the target that a fix may make worse, for what it makes better: its title has
+both. A fix that makes any other figure worse is none."""
 _NOT_COMPARED = "it could not be compared"
 _SETS = 4
 """Example sets of a function with which a change is tried, at most."""
@@ -255,12 +264,10 @@ class Verifying:
             helps = second.findings <= first.findings and effects.fewer(
                 first.figures, second.figures
             )
-        elif code in _FOLDED:
-            helps = second.findings < first.findings and not effects.worse(
-                first.figures, second.figures
-            )
         else:
             helps = second.findings < first.findings
+        if effects.worse(first.figures, second.figures) - _TRADES.get(code, frozenset()):
+            helps = False
         if not helps:
             return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
         if second.figures.compiled is not None and target is not None and words:

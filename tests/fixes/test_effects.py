@@ -1,0 +1,39 @@
+"""A fix that makes a figure of the target worse: which one it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxsight.compiler.protocol import Compiled, Memory
+from jaxsight.engine.fixes import effects
+from jaxsight.engine.fixes.effects import Figures
+from tests.compiler.estimate_cases import graph, text
+
+
+def figures(case: str, temporaries: int = 0) -> Figures:
+    memory = Memory(temporaries, 0, 0, 0, 0, 0)
+    found = graph("cuda:h100", case)
+    hlo = text("cuda:h100", case)
+    compiled = Compiled(1, "cuda:h100", "ahead of time", found, memory, hlo, seconds=0.1)
+    return Figures(equations=1, constants=0, folding=0.0, compiled=compiled)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "worse"),
+    [
+        (figures("f32"), figures("f32"), set()),
+        (figures("f32"), figures("f32_highest"), {"time"}),
+        (figures("f32_highest"), figures("f32"), set()),
+        (figures("doubled"), figures("doubled", 4096), {"stored"}),
+        (figures("gathered"), figures("doubled"), {"moved", "time"}),
+        (figures("gathered"), figures("row_by_row"), {"launched", "moved", "time"}),
+    ],
+)
+def test_what_is_worse_is_named(before: Figures, after: Figures, worse: set[str]) -> None:
+    assert effects.worse(before, after) == worse
+
+
+def test_a_longer_time_is_in_the_title() -> None:
+    words = list(effects.words(figures("f32"), figures("f32_highest"), timed=False))
+    assert words == ["≈ time 280.8 µs → 2.06 ms"]
+    assert list(effects.words(figures("f32_highest"), figures("f32"), timed=False)) == []
