@@ -165,12 +165,25 @@ async def test_what_a_library_makes_for_nothing_is_its_own_business(
     assert {finding.range.start.line + 1 for finding in found} == {19}
 
 
-async def test_near_misses_are_silent(session: Session) -> None:
+@pytest.mark.parametrize("name", ["near_misses.py", "more_near_misses.py"])
+async def test_near_misses_are_silent(name: str, session: Session) -> None:
     session.configure([str(FIXTURES)], {"python": sys.executable, "select": ["ALL"], **QUIET})
-    file = FIXTURES / "near_misses.py"
+    file = FIXTURES / name
     session.open(str(file), file.read_text(encoding="utf-8"))
     found = await session.findings(str(file), kernels=False)
     functions = session.functions(str(file))
     session.close(str(file))
     assert len(functions) >= 60
+    assert not [(each.range.start.line + 1, each.code, each.message) for each in found]
+
+
+async def test_near_misses_of_kernels_are_silent(session: Session) -> None:
+    settings = {"python": sys.executable, "target": "cpu", "ignore": ["JX1", "JX202", "JX4"]}
+    session.configure([str(FIXTURES)], {**settings, **QUIET})
+    file = FIXTURES / "near_misses_of_kernels.py"
+    session.open(str(file), file.read_text(encoding="utf-8"))
+    found = await session.findings(str(file), kernels=True)
+    left = await session.uncompiled(str(file))
+    session.close(str(file))
+    assert not left
     assert not [(each.range.start.line + 1, each.code, each.message) for each in found]
