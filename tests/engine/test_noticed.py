@@ -99,6 +99,37 @@ async def test_what_only_kernels_tell_is_left_when_nothing_is_compiled(
     assert session.compiles == before
 
 
+FILLED = '''\
+import jax.numpy as jnp
+import numpy as np
+
+TABLE = np.zeros((512, 512), "float32")
+SMALL = np.zeros((32, 32), "float32")
+TABLE[:] = np.load("table.npy")
+
+
+def scaled(x):
+    """
+    Example inputs:
+        x: f32[512, 512]
+    """
+    return x * TABLE + jnp.sum(SMALL)
+'''
+
+
+async def test_a_table_that_was_not_filled_is_not_said_to_be_zeros(
+    tmp_path: Path, session: Session
+) -> None:
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu", **QUIET})
+    path = str(tmp_path / "filled.py")
+    session.open(path, FILLED)
+    found = await session.findings(path, kernels=False)
+    session.close(path)
+    noticed = [finding for finding in found if finding.code.startswith("JX1")]
+    assert [finding.code for finding in noticed] == ["JX101"]
+    assert "would make it" not in noticed[0].message
+
+
 SUMMED = '''\
 import jax.numpy as jnp
 

@@ -52,7 +52,7 @@ def reported(view: View) -> Iterator[Finding]:
 def _has_settings(view: View) -> bool:
     """Whether an argument of a doctest's call is a display with numbers in it."""
     try:
-        call = ast.parse(view.answer.question.set.call.strip(), mode="eval").body
+        call = ast.parse((view.answer.question.set.call or "").strip(), mode="eval").body
     except (SyntaxError, ValueError):
         return False
     if not isinstance(call, ast.Call):

@@ -80,9 +80,9 @@ def _loops(reading: Reading) -> Iterator[_Loop]:
     around = {span: reading.around(path) for span, path in first.items()}
     loops: dict[ast.AST, ast.AST | None] = {}
     for span, nodes in around.items():
-        loop = next((node for node in nodes if isinstance(node, _LOOPS)), None)
-        if loop is not None and often[span] >= MANY:
-            loops[loop] = nodes[-1] if isinstance(nodes[-1], _FUNCTIONS) else None
+        inner = next((node for node in nodes if isinstance(node, _LOOPS)), None)
+        if inner is not None and often[span] >= MANY:
+            loops[inner] = nodes[-1] if isinstance(nodes[-1], _FUNCTIONS) else None
     for loop, function in loops.items():
         spans = {
             span: loop in nodes
@@ -101,7 +101,7 @@ def _executions(reading: Reading, spans: Mapping[Span, bool]) -> Iterator[list[S
     flow = reading.flow
     running: dict[str, list[Step]] = defaultdict(list)
     for step in flow.steps.values():
-        if step.span not in spans or not step.results:
+        if step.span is None or step.span not in spans or not step.results:
             continue
         inside = flow.parent.get(step.path)
         place = inside.path if inside is not None else ""

@@ -277,7 +277,9 @@ class Recorder:
         elif kind == _NUMBER and type(value) in _NUMBERS:
             _add_number(values, value, context.situation)
         elif kind == _NUMBER:
-            with self._looking(value):  # a member of an enum that `__new__` is making has no hash yet
+            with self._looking(
+                value
+            ):  # a member of an enum that `__new__` is making has no hash yet
                 _add_number(values, value, context.situation)
         elif kind == _ARRAY:
             key = (type(value), value.shape, value.dtype)
