@@ -99,6 +99,37 @@ async def test_what_only_kernels_tell_is_left_when_nothing_is_compiled(
     assert session.compiles == before
 
 
+FILLED = '''\
+import jax.numpy as jnp
+import numpy as np
+
+TABLE = np.zeros((512, 512), "float32")
+SMALL = np.zeros((32, 32), "float32")
+TABLE[:] = np.load("table.npy")
+
+
+def scaled(x):
+    """
+    Example inputs:
+        x: f32[512, 512]
+    """
+    return x * TABLE + jnp.sum(SMALL)
+'''
+
+
+async def test_a_table_that_was_not_filled_is_not_said_to_be_zeros(
+    tmp_path: Path, session: Session
+) -> None:
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu", **QUIET})
+    path = str(tmp_path / "filled.py")
+    session.open(path, FILLED)
+    found = await session.findings(path, kernels=False)
+    session.close(path)
+    noticed = [finding for finding in found if finding.code.startswith("JX1")]
+    assert [finding.code for finding in noticed] == ["JX101"]
+    assert "would make it" not in noticed[0].message
+
+
 SUMMED = '''\
 import jax.numpy as jnp
 
@@ -165,12 +196,25 @@ async def test_what_a_library_makes_for_nothing_is_its_own_business(
     assert {finding.range.start.line + 1 for finding in found} == {19}
 
 
-async def test_near_misses_are_silent(session: Session) -> None:
+@pytest.mark.parametrize("name", ["near_misses.py", "more_near_misses.py"])
+async def test_near_misses_are_silent(name: str, session: Session) -> None:
     session.configure([str(FIXTURES)], {"python": sys.executable, "select": ["ALL"], **QUIET})
-    file = FIXTURES / "near_misses.py"
+    file = FIXTURES / name
     session.open(str(file), file.read_text(encoding="utf-8"))
     found = await session.findings(str(file), kernels=False)
     functions = session.functions(str(file))
     session.close(str(file))
     assert len(functions) >= 60
+    assert not [(each.range.start.line + 1, each.code, each.message) for each in found]
+
+
+async def test_near_misses_of_kernels_are_silent(session: Session) -> None:
+    settings = {"python": sys.executable, "target": "cpu", "ignore": ["JX1", "JX202", "JX4"]}
+    session.configure([str(FIXTURES)], {**settings, **QUIET})
+    file = FIXTURES / "near_misses_of_kernels.py"
+    session.open(str(file), file.read_text(encoding="utf-8"))
+    found = await session.findings(str(file), kernels=True)
+    left = await session.uncompiled(str(file))
+    session.close(str(file))
+    assert not left
     assert not [(each.range.start.line + 1, each.code, each.message) for each in found]

@@ -555,19 +555,6 @@ LEFT = {
             return x + np.arange(x.size).reshape(x.shape) ** 2.3 % 1.0
         ''',
     ),
-    "the rounds have different shapes": (
-        "JX209",
-        '''
-        def grown(x):
-            """
-            Example inputs:
-                x: f32[8]
-            """
-            for i in range(20):
-                x = jnp.concatenate([jnp.cumsum(x[:8]), x[i:]])
-            return x
-        ''',
-    ),
     "the loop may end early": (
         "JX209",
         '''

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,9 @@ class Noted:
 class Checked:
     """What came of functions of one file, checked together.
 
-    `functions` are those that were traced, `refused` those that were not; `error` says why there
-    is no result.
+    `functions` are those that were traced, `refused` those that were not; `uncompiled` has the
+    reason for each that was traced and not compiled for the target; `error` says why there is no
+    result.
     """
 
     file: str
@@ -56,6 +57,7 @@ class Checked:
     functions: list[str]
     refused: list[str]
     findings: list[Noted]
+    uncompiled: dict[str, str] = field(default_factory=dict)
     error: str = ""
 
 
@@ -157,7 +159,7 @@ async def _of_files(
                 except Exception as error:  # noqa: BLE001 - noted: the other files go on
                     if len(group) > 1:
                         return [*([function] for function in group), *rest]
-                    checked = Checked(file, large, names, [], [], [], repr(error))
+                    checked = Checked(file, large, names, [], [], [], error=repr(error))
                 _note(options.results, checked)
                 if checked.error:
                     return rest
@@ -178,8 +180,10 @@ async def _of_file(session: Session, file: str, names: list[str], *, large: bool
         for finding in findings
         if not (large and finding.code in _REFUSED)
     ]
+    reasons = {missing.function: missing.reason for missing in await session.uncompiled(file)}
     session.close(file)
-    return Checked(file, large, names, traced, refused, noted)
+    uncompiled = {name: reasons[name] for name in traced if name in reasons}
+    return Checked(file, large, names, traced, refused, noted, uncompiled)
 
 
 def _text(file: str) -> str:
@@ -227,8 +231,15 @@ def _show(results: Sequence[Checked]) -> None:
                 print(f"  {number:5}{'>' if number == noted.line else ' '} {line}")
     functions = {(checked.file, name) for checked in results for name in checked.functions}
     asked = {(checked.file, name) for checked in results for name in checked.asked}
-    print(f"{len(functions)} of {len(asked)} functions checked, {sum(counts.values())} findings")
+    compiled = functions - {
+        (checked.file, name) for checked in results for name in checked.uncompiled
+    }
+    print(f"{len(asked)} functions, {len(functions)} traced, {len(compiled)} compiled")
+    print(f"{sum(counts.values())} findings")
     print(", ".join(f"{code} {count}" for code, count in sorted(counts.items())))
+    reasons = Counter(reason for checked in results for reason in checked.uncompiled.values())
+    for reason, count in reasons.most_common():
+        print(f"not compiled: {count}: {reason}")
     for checked in results:
         if checked.error:
             print(f"no result: {checked.file}: {', '.join(checked.asked)}: {checked.error}")

@@ -49,6 +49,23 @@ def f(x):
     assert seen["scale(x)"] == "f32[4]"
 
 
+def test_members_of_an_enum_may_be_made_by_the_class() -> None:
+    text = """
+import enum
+class Status(enum.IntFlag):
+    def __new__(cls, code, message):
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.message = message
+        return member
+    BAD = 1, "bad"
+def f(x):
+    return x + Status.BAD
+"""
+    file = lab(HEAD + text)
+    assert file.seen(file.trace("f", x="i32[4]"))["x + Status.BAD"] == "i32[4]"
+
+
 @pytest.mark.parametrize(
     ("body", "name", "shown"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from jaxsight.engine.answers import Finding, Place, Severity
@@ -36,12 +37,36 @@ def reported(view: View) -> Iterator[Finding]:
     """Return the findings of an answer that are anybody's business.
 
     A doctest that uses names from outside its file cannot be evaluated here: that is no fault of it.
+    Nor is it one of a function that it calls with settings, `{100: 0.1}`, when their numbers are
+    traced here and Python needs them.
     """
     reply = view.answer.reply
     doctest = view.answer.question.subject.examples.source == "doctest"
     foreign = isinstance(reply, Failed) and reply.failure.stage == "inputs"
-    if not (doctest and foreign):
-        yield from findings(view)
+    if doctest and foreign:
+        return
+    settings = doctest and _has_settings(view)
+    yield from (found for found in findings(view) if not (settings and found.code == "JX401"))
+
+
+def _has_settings(view: View) -> bool:
+    """Whether an argument of a doctest's call is a display with numbers in it."""
+    try:
+        call = ast.parse((view.answer.question.set.call or "").strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    if not isinstance(call, ast.Call):
+        return False
+    displays = [
+        value
+        for value in (*call.args, *(word.value for word in call.keywords))
+        if isinstance(value, ast.Dict | ast.List | ast.Tuple)
+    ]
+    return any(
+        isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+        for display in displays
+        for node in ast.walk(display)
+    )
 
 
 def summary(reply: Failed | Died | Traced, view: View) -> str:

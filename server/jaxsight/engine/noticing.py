@@ -109,6 +109,7 @@ def _found(
         program=outlined.program,
         folds=outlined.folds,
         runtime=outlined.runtime,
+        exact=not view.caveats,
         numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),
         warnings=reply.warnings,
         quote=places.text,

@@ -15,7 +15,7 @@ LARGE = MIB
 def find(reading: Reading) -> Iterator[Noticed]:
     """Find captured arrays of a mebibyte or more, where each is first used."""
     for value, users in captured(reading):
-        made = f"; `{value.said}` would make it" if value.said else ""
+        made = f"; `{value.said}` would make it" if value.said and reading.exact else ""
         yield Noticed(
             CODE,
             f"{reading.quoted(users[0].path)} captures a constant of {size(value.bytes)} ({value.text}): it is traced into the "

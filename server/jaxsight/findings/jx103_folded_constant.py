@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 
 from jaxsight.findings.jx101_captured_constant import captured
@@ -15,7 +17,7 @@ LARGE = MIB
 def find(reading: Reading) -> Iterator[Noticed]:
     """Find folded constants of a mebibyte or more in the optimized program.
 
-    A captured array that XLA stores as it is, or in another layout, is JX101's.
+    A captured array that XLA stores as it is, in another layout or another shape, is JX101's.
     """
     if reading.compiled is None:
         return
@@ -37,8 +39,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
         )
 
 
-def _kind(text: str) -> tuple[str, ...]:
-    """Return the dtype and the sorted axes of `f32[4,8]`; axes of length 1 do not count."""
+def _kind(text: str) -> tuple[str, int]:
+    """Return the dtype and the number of elements of `f32[4,8]`, in JAX's words or HLO's."""
     dtype, _, shape = text.partition("[")
     axes = shape.rstrip("]").split(",")
-    return dtype, *sorted(axis for axis in axes if axis not in ("", "1"))
+    dtype = "bool" if dtype == "pred" else re.sub(r"^s(?=\d)", "i", dtype)
+    return dtype, math.prod(int(axis) for axis in axes if axis)

@@ -17,9 +17,11 @@ LEAST = KIB
 def find(reading: Reading) -> Iterator[Noticed]:
     """Find captured arrays that a sequence or one repeated value makes, up to where JX101 begins.
 
-    Indices that `x[::2]`, `jnp.tril_indices` or a convolution computes in NumPy are JAX's own.
+    A table that a statement fills which was left out has other values. Indices that `x[::2]`, `jnp.tril_indices` or a convolution computes in NumPy are JAX's own.
     """
     flow = reading.flow
+    if not reading.exact:
+        return
     for number, value in enumerate(flow.values):
         if value.origin != CONSTANT or not value.said or not LEAST <= value.bytes < LARGE:
             continue

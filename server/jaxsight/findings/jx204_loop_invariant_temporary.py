@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.findings.noticed import Noticed
-from jaxsight.findings.reading import ELEMENTWISE, MIB, SHAPED, Reading, captured, is_known, size
+from jaxsight.findings.reading import (
+    ELEMENTWISE,
+    MIB,
+    SHAPED,
+    Flow,
+    Reading,
+    captured,
+    is_known,
+    size,
+)
+from jaxsight.tracer.program import Step
 
 CODE = "JX204"
 LARGE = MIB // 2
 _LOOPS = ("scan", "fori_loop", "while_loop", "map")
 _CHEAP = ELEMENTWISE | SHAPED | {"iota", "concatenate"}
+_PRODUCTS = ("dot_general", "conv_general_dilated")
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
@@ -30,7 +41,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 for each in sources
             ):
                 continue
-            if not _kept(reading, value.shape):
+            if not _kept(reading, value.shape) or _is_multiplied(flow, step, value.text):
                 continue
             yield Noticed(
                 CODE,
@@ -50,3 +61,14 @@ def _kept(reading: Reading, shape: tuple[int, ...]) -> bool:
     graph = reading.compiled.graph
     kept = [v for loop in graph.loops for v in loop.carried]
     return any(text in each.text for each in kept)
+
+
+def _is_multiplied(flow: Flow, loop: Step, text: str) -> bool:
+    """Whether the loop's bodies multiply matrices with an array of that type: nothing fuses into such a product."""
+    return any(
+        user.primitive in _PRODUCTS
+        for body in loop.bodies
+        for number in body.inputs
+        if flow.value(number).text == text
+        for user in flow.used_by(number)
+    )

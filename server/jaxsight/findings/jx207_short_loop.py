@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Collection, Iterator
 
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import Reading, size
 
 CODE = "JX207"
 SHORT = 8
+_LENGTHS = ("shape", "size")
 
 
 def find(reading: Reading) -> Iterator[Noticed]:
@@ -30,7 +32,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
         inside = [graph.kernels[i] for i in indices]
         launches = graph.launches_of(indices)
         work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > 64]
-        if len(work) != 1 or work[0].kind != "fusion":
+        if len(work) != 1 or work[0].kind != "fusion" or "update in place" in work[0].what:
+            continue  # updates one after the other remain kernels of their own
+        if _is_of_a_length(reading, loop.equation):
             continue
         most = "up to " if graph.fewest_of(indices) < launches else ""
         how = "`unroll=True`" if step.primitive == "scan" else "`unroll=`"
@@ -41,3 +45,31 @@ def find(reading: Reading) -> Iterator[Noticed]:
             "launches become few.",
             loop.equation,
         )
+
+
+def _is_of_a_length(reading: Reading, path: str) -> bool:
+    """Whether the bounds of a `fori_loop` come from the length of an array, which others call with more."""
+    around = reading.around(path)
+    call = next((node for node in around if isinstance(node, ast.Call)), None)
+    if call is None or "fori_loop" not in ast.unparse(call.func):
+        return False
+    lengths = {
+        target.id
+        for node in ast.walk(around[-1])
+        if isinstance(node, ast.Assign) and _reads_a_length(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return any(_reads_a_length(bound, lengths) for bound in call.args[:2])
+
+
+def _reads_a_length(expression: ast.expr, names: Collection[str] = ()) -> bool:
+    for node in ast.walk(expression):
+        match node:
+            case ast.Call(func=ast.Name(id="len")):
+                return True
+            case ast.Attribute(attr=name) if name in _LENGTHS:
+                return True
+            case ast.Name(id=name) if name in names:
+                return True
+    return False

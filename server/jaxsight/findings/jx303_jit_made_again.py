@@ -6,7 +6,7 @@ Found in the text alone.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 CODE = "JX303"
@@ -100,11 +100,12 @@ def _why(call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: se
     function = call.args[0]
     scope = _scope(around)
     since = around[around.index(scope) :] if scope is not None else around
-    looped = any(isinstance(each, _LOOPS) for each in since)
-    # JAX knows a function of the module's by its identity, however often it is jitted.
+    loops = [each for each in since if isinstance(each, _LOOPS)]
+    # JAX knows a function by its identity, however often it is jitted.
     method = _is_method(function, around)
     fresh = method or isinstance(function, ast.Lambda | ast.Call)
     fresh = fresh or (isinstance(function, ast.Name) and function.id in local)
+    again = fresh and (not isinstance(function, ast.Name) or _defines(loops, function.id))
     called = isinstance(parent, ast.Call) and parent.func is call
     what = "a function that is made here"
     if isinstance(function, ast.Lambda):
@@ -113,7 +114,7 @@ def _why(call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: se
         what = "a partial"
     elif method:
         what = "a bound method, which is another one each time,"
-    if looped and fresh:
+    if again and loops and not _is_made_of(function, loops):
         return f"`jit` of {what} in a loop compiles in each round: make it once, before the loop."
     if scope is None or not fresh or _runs_once(scope):
         return ""
@@ -122,6 +123,27 @@ def _why(call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: se
     if _named_and_called(call, parent, scope):
         return _each_call(f"{what.removesuffix(',')}, called once", scope)
     return ""
+
+
+def _defines(loops: Sequence[ast.AST], name: str) -> bool:
+    """Whether a function is defined in one of these loops: one that is defined before is the same in each round."""
+    inside = (node for loop in loops for node in ast.walk(loop))
+    return any(isinstance(node, _FUNCTIONS) and node.name == name for node in inside)
+
+
+def _is_made_of(function: ast.expr, loops: Sequence[ast.AST]) -> bool:
+    """Whether a call makes the function of what the loop counts: there is another one in each round."""
+    if not isinstance(function, ast.Call) or _last(function.func) == "partial":
+        return False
+    counted = {
+        node.id
+        for loop in loops
+        for clause in (loop, *getattr(loop, "generators", ()))
+        if isinstance(clause, ast.For | ast.AsyncFor | ast.comprehension)
+        for node in ast.walk(clause.target)
+        if isinstance(node, ast.Name)
+    }
+    return any(isinstance(node, ast.Name) and node.id in counted for node in ast.walk(function))
 
 
 def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:

@@ -58,6 +58,8 @@ class Reading:
     compiled: Compiled | None = None
     runtime: Runtime = field(default=Runtime())
     """What the user's programs run on by default."""
+    exact: bool = True
+    """Whether all ran that may have changed the values of what is captured."""
     numbers: frozenset[str] = frozenset()
     """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
 

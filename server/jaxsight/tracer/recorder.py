@@ -36,6 +36,8 @@ class CancelledByServer(BaseException):
 
 _IGNORED, _ABSTRACT, _NUMBER, _ARRAY, _TREE = range(5)
 
+_NUMBERS = frozenset({bool, int, float, complex})
+
 _KINDS: dict[type, int] = {
     **dict.fromkeys(
         (
@@ -45,7 +47,7 @@ _KINDS: dict[type, int] = {
         ),
         _IGNORED,
     ),
-    **dict.fromkeys((bool, int, float, complex), _NUMBER),
+    **dict.fromkeys(_NUMBERS, _NUMBER),
     **dict.fromkeys((tuple, list, dict), _TREE),
     np.ndarray: _ARRAY,
 }  # fmt: skip
@@ -272,11 +274,13 @@ class Recorder:
             if aval is not values.last or context.situation.mapped:
                 values.last = aval
                 _add_abstract(values, value, aval, context.situation)
+        elif kind == _NUMBER and type(value) in _NUMBERS:
+            _add_number(values, value, context.situation)
         elif kind == _NUMBER:
-            key: Any = (type(value), value)
-            if key != values.last:
-                values.last = key
-                values.add(key, lambda: protocol.Seen(repr(value), inside=context.situation.inside))
+            with self._looking(
+                value
+            ):  # a member of an enum that `__new__` is making has no hash yet
+                _add_number(values, value, context.situation)
         elif kind == _ARRAY:
             key = (type(value), value.shape, value.dtype)
             if key != values.last:
@@ -420,6 +424,13 @@ def _add_abstract(values: _Values, value: Any, aval: Any, situation: traces.Situ
     values.add(
         key, lambda: protocol.Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside)
     )
+
+
+def _add_number(values: _Values, value: Any, situation: traces.Situation) -> None:
+    key: Any = (type(value), value)
+    if key != values.last:
+        values.last = key
+        values.add(key, lambda: protocol.Seen(repr(value), inside=situation.inside))
 
 
 def _add_array(values: _Values, key: Any, value: Any, situation: traces.Situation) -> None:
