@@ -163,7 +163,7 @@ def _with_calls(items: list[Any], outputs: Sequence[Any], known: dict[Any, int])
             ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
     for rank in range(max(ranks.values(), default=0), 0, -1):
         alike: dict[tuple[int, ...], list[tuple[int, int, str]]] = defaultdict(list)
-        tokens = [_token(item, known, exact=True) for item in items]
+        tokens = [token_of(item, known) for item in items]
         depths = [_depth(chains[id(item)], ranks, rank) for item in items]
         for name, start, stop in _called(items, chains, depths):
             for first, last in _periods(items, tokens, start, stop):
@@ -316,14 +316,14 @@ def _agreeing(
     """Runs that look the same as families: of those with the same flow of values inside, if there are several."""
     by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     for first, last in places:
-        by_flow[_flow(items[first:last])].append((first, last))
+        by_flow[flow_of(items[first:last])].append((first, last))
     for own in by_flow.values():
         if len(own) > 1:
             runs = [list(items[first:last]) for first, last in own]
             yield Family(name, runs, _inputs(runs)), own
 
 
-def _flow(run: Sequence[Any]) -> Hashable:
+def flow_of(run: Sequence[Any]) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
     """Which operands are made inside, and where."""
     made = {
         id(var): (place, result)
@@ -533,7 +533,7 @@ def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
 def _with_loops(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
     """The items with loops in place of tandem repeats, those that spare most first."""
     while True:
-        tokens = np.array([_token(item, known, exact=False) for item in items], np.int64)
+        tokens = np.array([token_of(item, known, exact=False) for item in items], np.int64)
         readers = _readers(items, outputs)
         weights = np.array([len(_members(item)) for item in items])
         for first, period, count in _tandems(tokens, weights):
@@ -684,7 +684,7 @@ def _loop_step(loop: Loop) -> Step:
 # What equations look like
 
 
-def _token(item: Any, known: dict[Any, int], exact: bool) -> int:
+def token_of(item: Any, known: dict[Any, int], *, exact: bool = True) -> int:
     """A number that items have in common which differ in nothing but what they read; literals count where it is to be `exact`."""
     if isinstance(item, Step):
         return known.setdefault(("step", item.kind, id(item.family)), len(known))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.sourcerizer import folding
+from jaxsight.sourcerizer import folding, repeats
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.exprs import (
     Atom,
@@ -45,6 +45,7 @@ from jaxsight.sourcerizer.paths import (
     shared_end,
     walk,
 )
+from jaxsight.sourcerizer.repeats import Repeat
 from jaxsight.sourcerizer.writer import (
     STRUCTURES,
     WRITTEN,
@@ -204,6 +205,28 @@ def _reads(nested: Family) -> list[Any]:
 
 def _base_of(var: Any) -> str:
     return "function" if isinstance(var, Returned) else "ct"
+
+
+@STRUCTURES(repeats.SHARED)
+def shared_call(scope: Scope, step: folding.Step) -> Proved:
+    repeat: Repeat = step.family
+    writer = scope.writer
+    bases = [_named(scope, atom) for atom in step.invars]
+
+    def build(name: str) -> list[Statement]:
+        inner = writer.scope()
+        for var, expr in repeats.fixed_values(step).values():
+            inner.write(var, expr)
+        parameters = inner.parameters(step.invars, bases)
+        writer.repeating.append(repeat)
+        inner.equations(step.members, step.outvars, named=False)
+        writer.repeating.pop()
+        results = [inner.operand(var) for var in step.outvars]
+        return [Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])]
+
+    function = writer.shared(("repeat", id(repeat)), repeat, repeat.name, build)
+    operands = [scope.operand(atom) for atom in step.invars]
+    return Proved(call(function, *operands), nested_results(len(step.outvars)))
 
 
 @STRUCTURES(folding.LOOP)
