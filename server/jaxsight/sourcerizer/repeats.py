@@ -183,7 +183,7 @@ def _best(
                 continue
             arguments = len(repeat.inputs) + len(repeat.outputs)
             weight = int(total[own[0] + length] - total[own[0]])
-            saved = (len(own) - 1) * weight - len(own) * (1 + arguments // 4) - 4
+            saved = (len(own) - 1) * weight - len(own) * (1 + arguments // 6) - 4
             if saved >= _LEAST_SAVED and (best is None or saved > best[0]):
                 best = saved, repeat, own
         if best is not None:
