@@ -279,3 +279,22 @@ def test_what_nothing_reads_of_a_state_has_no_name():
         return jax.lax.while_loop(more, step, (0, x, x, x))
 
     assert ", *_ = " in written(far, f32(3))
+
+
+def test_the_gradient_of_a_first_layer_whose_input_has_none_is_a_call_like_the_others():
+    def stacked(params, x):
+        for p in params:
+            x = x + mlp(x, p)
+        return x.mean()
+
+    layers = [layer["mlp"] for layer in parameters(5)["layers"]]
+    text = written(jax.value_and_grad(stacked), layers, f32(4, 8), run=True)
+    assert text.count("jnp.tanh(") == 1
+    assert "in reversed(mlp_backwards):" in text
+    assert "for g in reversed(gradients)" in text
+
+
+def test_a_backward_pass_without_a_sum_is_called_with_none(gradient):
+    assert re.search(r'norm\(\w+, params\["norm"\]\)', gradient)
+    assert re.search(r"norm_backward\(.+, None\)", gradient)
+    assert re.search(r"added\w* = \w+ if ct\w* is None else ad.add_jaxvals\(", gradient)

@@ -60,7 +60,7 @@ from jaxsight.sourcerizer.exprs import (
     tuple_,
     uses_python,
 )
-from jaxsight.sourcerizer.folding import Returned, folded
+from jaxsight.sourcerizer.folding import NOTHING, Returned, folded
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
     Assign,
@@ -657,6 +657,8 @@ class Scope:
                 self.alias(var, atom)
 
     def read(self, var: Any) -> Expr:
+        if var is NOTHING:
+            return NONE
         owner, expr = self._environment.read(var)
         if owner is not self and isinstance(expr, Atom):
             scope: Scope | None = self

@@ -176,11 +176,31 @@ def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Param
     return Function(name, tuple(named), _body(inner, family, family.runs[0]))
 
 
+@STRUCTURES(folding.ADDED)
+def added(scope: Scope, step: folding.Step) -> Proved:
+    """A sum in a helper that may be called with `None` for what is to be added."""
+    equation = step.family
+    first, second = (flat(scope.operand(atom)) for atom in equation.invars)
+    nothing, other = (first, second) if step.index == 0 else (second, first)
+    return Proved(Atom(f"{other} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
+
+
+def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
+    """The first run of a family, with sums that others do not have as such."""
+    own = {id(var) for item in run for var in item.outvars}
+    return [
+        folding.optional_sum(item, 0 if id(item.invars[1]) in own else 1)
+        if place in family.optional
+        else item
+        for place, item in enumerate(run)
+    ]
+
+
 def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
     """The statements of a helper, with those of the helpers that it returns."""
     outputs = [run[place].outvars[result] for place, result in family.outputs]
     needed = [var for nested in family.returned for var in _reads(nested)]
-    inner.equations(run, [*outputs, *needed], named=False)
+    inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
     results = [inner.operand(var) for var in outputs]
     for nested in family.returned:
         own = inner.names.fresh(nested.name)
