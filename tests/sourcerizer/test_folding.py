@@ -298,3 +298,33 @@ def test_a_backward_pass_without_a_sum_is_called_with_none(gradient):
     assert re.search(r'norm\(\w+, params\["norm"\]\)', gradient)
     assert re.search(r"norm_backward\(.+, None\)", gradient)
     assert re.search(r"added\w* = \w+ if ct\w* is None else ad.add_jaxvals\(", gradient)
+
+
+def test_iterations_of_a_loop_and_their_backward_pass_are_a_helper():
+    def unrolled(params, tokens):
+        x = params["embedding"][tokens]
+        for p in params["layers"]:
+            h = jnp.tanh(norm(x, p["norm"]) @ p["mlp"]["up"] + p["mlp"]["b"])
+            gate = jax.nn.sigmoid(h) * 2.0
+            x = x + (h * gate) @ p["mlp"]["down"]
+        return (x**2).mean()
+
+    layers = parameters(5)["layers"]
+    tokens = jax.ShapeDtypeStruct((4,), jnp.int32)
+    text = written(jax.grad(unrolled), {"embedding": f32(9, 8), "layers": layers}, tokens)
+    assert 'for layer in params["layers"]:' in text
+    assert re.search(r"(\w+), step_backward = step\(\1, layer\)", text)
+    assert "in reversed(step_backwards):" in text
+    assert text.count("jnp.tanh(") == 1
+
+
+def test_loops_that_nothing_goes_back_over_stay_loops():
+    def chain(ws, x):
+        for w in ws:
+            x = jnp.sin(x @ w) + jnp.cos(x) * 0.5 - jnp.exp(-x) / (1.0 + x**2)
+            x = jnp.tanh(x) * jnp.arctan(x) + jnp.sqrt(jnp.abs(x) + 1.0) - jnp.log1p(x * x)
+        return x
+
+    text = written(chain, [f32(8, 8)] * 5, f32(8))
+    assert "def step" not in text
+    assert "for " in text

@@ -176,15 +176,21 @@ def folded(equations: Sequence[Any], outputs: Sequence[Any], known: dict[Any, in
     """
     if len(equations) < 2 * SHORTEST_CALL:
         return list(equations)
-    items = _with_calls(list(equations), outputs, known)
+    chains = {id(equation): _chain(equation) for equation in equations}
+    items = _with_calls(list(equations), outputs, known, chains)
+    items = _with_iterations(items, outputs, known, chains)
     return _with_loops(items, outputs, known)
 
 
 # Calls of the user's functions
 
 
-def _with_calls(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
-    chains: dict[Any, list[Caller]] = {id(item): _chain(item) for item in items}
+def _with_calls(
+    items: list[Any],
+    outputs: Sequence[Any],
+    known: dict[Any, int],
+    chains: dict[Any, list[Caller]],
+) -> list[Any]:
     ranks: dict[tuple[str, str], int] = {}
     for chain in chains.values():
         for depth, caller in enumerate(chain):
@@ -731,6 +737,71 @@ def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
 # Iterations of unrolled loops
 
 
+def _with_iterations(
+    items: list[Any],
+    outputs: Sequence[Any],
+    known: dict[Any, int],
+    chains: Mapping[Any, list[Caller]],
+) -> list[Any]:
+    """The items with calls of helpers in place of iterations that another loop goes back over, as the backward pass over layers does.
+
+    Others stay as they are, to be written as loops.
+    """
+    tokens = np.array([token_of(item, known) for item in items], np.int64)
+    weights = np.array([len(_members(item)) for item in items])
+    made: list[Placed] = []
+    taken: list[range] = []
+    for _, start, period, length in _tandem_runs(tokens, weights):
+        region = range(start, start + period + length)
+        begin = _first_of_iteration(items, chains, start, period)
+        count = (region.stop - begin) // period
+        overlaps = any(region.start < own.stop and own.start < region.stop for own in taken)
+        if overlaps or count < 2 or weights[begin : begin + period].sum() < _SHORTEST_ITERATION:
+            continue
+        taken.append(region)
+        name = "step_backward" if is_backward(items[begin]) else "step"
+        places = [(begin + k * period, begin + (k + 1) * period) for k in range(count)]
+        made.extend(_agreeing(items, places, name))
+    made.sort(key=lambda pair: pair[1][0])
+    _nest([family for family, _ in made])
+    made = [pair for pair in made if pair[0].inside is not None or pair[0].returned]
+    for family, places in made:
+        after = places[-1][1]
+        size = len(family.runs[0])
+        free = min([place[0] for _, own in made for place in own if place[0] >= after],
+                   default=len(items))  # fmt: skip
+        for last in range(min(after + size, free), after + size // 2, -1):
+            count = len(family.runs)
+            _complete(items, [(family, places)], [(after, last, family.name)], known)
+            if len(family.runs) > count:
+                break
+    if not made or _apart(items, made, outputs):
+        return items
+    return _replaced(items, made, outputs)
+
+
+_SHORTEST_ITERATION = 2 * SHORTEST_CALL
+"""Equations of an iteration that is worth a helper function."""
+
+
+def _first_of_iteration(
+    items: Sequence[Any], chains: Mapping[Any, list[Caller]], start: int, period: int
+) -> int:
+    """Where an iteration begins: where the lines of the loop's function start again, backward or forward."""
+    own = [chains[id(item)] for item in items[start : start + period]]
+    depth = 0
+    for callers_at in zip(*own, strict=False):
+        if any(caller[:2] != callers_at[0][:2] for caller in callers_at):
+            break
+        depth += 1
+    if not depth:
+        return start
+    numbers = [chain[depth - 1][2][0] for chain in own]
+    sign = 1 if is_backward(items[start]) else -1
+    jumps = [sign * (after - numbers[at - 1]) for at, after in enumerate(numbers)]
+    return start + jumps.index(max(jumps))
+
+
 def _with_loops(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
     """The items with loops in place of tandem repeats, those that spare most first."""
     while True:
@@ -755,6 +826,18 @@ _MOST_TRIED = 24
 
 def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
     """Where equal runs follow one another: start, length and count, with every phase that there is; the best first."""
+    made: list[tuple[int, int, int]] = []
+    for _, start, period, length in _tandem_runs(tokens, weights):
+        count = length // period + 1
+        slack = length + period - count * period
+        made.extend((start + phase, period, count) for phase in range(slack + 1))
+        if count > 2:
+            made.extend((start + phase, period, count - 1) for phase in range(slack + 1, period))
+    return made
+
+
+def _tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
+    """The same by what they spare: that, where they start, how long one run is, and how long what follows the first one."""
     found: list[tuple[int, int, int, int]] = []
     size = len(tokens)
     total = np.concatenate([[0], np.cumsum(weights)])
@@ -772,14 +855,7 @@ def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
             if saved >= LEAST_SAVED:
                 found.append((saved, int(start), period, length))
     found.sort(key=lambda one: (-one[0], one[2]))
-    made: list[tuple[int, int, int]] = []
-    for _, start, period, length in found[:_MOST_TRIED]:
-        count = length // period + 1
-        slack = length + period - count * period
-        made.extend((start + phase, period, count) for phase in range(slack + 1))
-        if count > 2:
-            made.extend((start + phase, period, count - 1) for phase in range(slack + 1, period))
-    return made
+    return found[:_MOST_TRIED]
 
 
 def _loop(

@@ -85,6 +85,11 @@ def product(view: View) -> Iterator[Expr]:
             if len(left_summed) == 0:
                 yield call("jnp.tensordot", x, y, axes=Atom("0"), **named)
     yield from _einsum(view.params, x, y, ranks, None)
+    for named in _options(view.params):
+        if ranks == [2, 2]:
+            yield call("lax.dot", x, y, **named)
+        dimensions = spelling.value(view.params["dimension_numbers"])
+        yield call("lax.dot_general", x, y, dimensions, **named)
 
 
 @PRETTY("conv_general_dilated")
