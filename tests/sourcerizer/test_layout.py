@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import jax
@@ -14,8 +15,18 @@ import pytest
 from jax import lax
 
 from jaxsight.sourcerizer.api import write
-from jaxsight.sourcerizer.exprs import Atom, Attribute, Binary, Index, call
+from jaxsight.sourcerizer.exprs import (
+    Atom,
+    Attribute,
+    Binary,
+    Call,
+    Index,
+    Keyword,
+    Sequence_,
+    call,
+)
 from jaxsight.sourcerizer.layout import assign
+from jaxsight.sourcerizer.module import Assign, lines
 from jaxsight.sourcerizer.options import Options
 from tests.sourcerizer.gate import check_format
 
@@ -102,3 +113,33 @@ def test_a_sum_that_ends_in_a_call_is_broken_in_the_call():
     lines = assign("total", twice, "")
     assert lines[0] == "total = ("
     check_format("\n".join(lines) + "\n")
+
+
+def test_many_names_stand_on_as_few_lines_as_fit():
+    names = tuple(Atom(f"state_of_the_solver_{number}") for number in range(9))
+    made = lines([Assign(Sequence_("(", names), Atom("carry"))])
+    text = "\n".join(row.text for row in made) + "\n"
+    assert text.count("\n") == 5
+    assert text.endswith(") = carry  # fmt: skip\n")
+    check_format(text)
+
+
+def test_a_remark_that_makes_a_line_too_long_is_spared():
+    names = tuple(Atom(f"state_of_the_solver_{number}") for number in range(9))
+    value = Index(Atom("a" * 60), (Atom("b" * 22),))
+    made = lines([Assign(Sequence_("(", names), value)])
+    text = "\n".join(row.text for row in made) + "\n"
+    assert "fmt" not in text
+    assert text.count("\n") > 9
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_long_strings_are_parted_after_spaces():
+    said = "what is wrong here is said at great length, " * 4
+    message = Keyword("message", Atom(f'"{said}"'))
+    text = "\n".join(assign("checked", Call(Atom("check"), (Atom("x"), message)), "    "))
+    assert max(map(len, text.splitlines())) <= 88
+    made: dict[str, str] = {}
+    exec(textwrap.dedent(text), {"check": lambda x, message: message, "x": 0}, made)
+    assert made["checked"] == said
+    check_format(textwrap.dedent(text) + "\n")

@@ -44,6 +44,7 @@ from jaxsight.sourcerizer.options import Constants, Derivatives, Options, Style
 from jaxsight.sourcerizer.paths import path_of
 from jaxsight.sourcerizer.primal import equations_of, primal
 from jaxsight.sourcerizer.remarks import with_sources
+from jaxsight.sourcerizer.repeats import repeats_of
 from jaxsight.sourcerizer.results import pytree
 from jaxsight.sourcerizer.running import NOT_RUN, Differs, Ran, run_beside
 from jaxsight.sourcerizer.running import is_number as is_python_number
@@ -89,6 +90,8 @@ class Written:
     """Where what is stored goes."""
     derivatives: Derivatives = "exact"
     """Which of the original's rules for derivatives it has."""
+    shares: bool = False
+    """Whether what it repeats are functions."""
     ran: Ran = NOT_RUN
     """How it was run beside the original."""
 
@@ -197,8 +200,12 @@ def write(
         title = name or signature.name_of(function)
         plain = replace(options, style="lax", fold=False)
         unfolded = replace(options, fold=False)
-        choices = dict.fromkeys((options, unfolded, plain) if options.folds else (unfolded, plain))
-        for chosen in choices:
+        unshared = replace(options, share=False)
+        folded = (options, unshared) if options.folds else ()
+        shares = True
+        for chosen in dict.fromkeys((*folded, unfolded, plain)):
+            if chosen is unshared and not shares:
+                continue
 
             def new_writer(chosen: Options = chosen) -> Writer:
                 spelling.modules.clear()
@@ -206,7 +213,7 @@ def write(
                 return Writer(chosen, name_of=name_of, fits=fits, most=most, size=equations)
 
             try:
-                written = _write(call, traced_call, new_writer, title)
+                written = _shortest(call, traced_call, new_writer, title)
             except spelling.Unwritable as error:
                 if chosen.folds:
                     continue
@@ -215,7 +222,9 @@ def write(
                 if not chosen.folds:
                     raise
                 _log.info("%s is not folded: %s", title, error)
+                shares = False
                 continue
+            shares = written.shares
             why = _parted(written, call, traced_call.jaxpr)
             if why is None and options.run:
                 try:
@@ -230,6 +239,44 @@ def write(
             )
     short = textwrap.shorten(str(why), _LONGEST, placeholder=" …")
     raise NotTheSame(title, f"the text that was made for it is not the same program: {short}")
+
+
+def _shortest(
+    call: signature.Call, traced_call: _Traced, new_writer: Callable[[], Writer], name: str
+) -> Written:
+    """Writes a program, with functions for what it repeats where that makes a long text shorter."""
+    writers: list[Writer] = []
+
+    def noted() -> Writer:
+        writers.append(new_writer())
+        return writers[-1]
+
+    written = _write(call, traced_call, noted, name)
+    first = writers[-1]
+    is_long = len(written.lines) >= LEAST_SHARED
+    if not (is_long and first.options.folds and first.options.share):
+        return written
+    repeats = repeats_of(first.programs, first.known)
+    if not repeats.by_first:
+        return written
+
+    def again() -> Writer:
+        made = new_writer()
+        made.known, made.repeats = first.known, repeats
+        return made
+
+    try:
+        shorter = _write(call, traced_call, again, name)
+    except (KeyError, Unsourceable, spelling.Unwritable) as error:
+        _log.info("what %s repeats is not shared: %s", name, error)
+        return written
+    if len(shorter.lines) >= len(written.lines):
+        return written
+    return replace(shorter, shares=True)
+
+
+LEAST_SHARED = 300
+"""Lines from which on what a text repeats is looked for."""
 
 
 def _of_length(written: Written, equations: int) -> Written:

@@ -23,7 +23,13 @@ import numpy as np
 
 from jaxsight.interpreters.compat import parameters as read
 from jaxsight.interpreters.compat.locations import Caller, callers
-from jaxsight.interpreters.compat.staging import is_dropped, is_jaxpr, is_literal, opened
+from jaxsight.interpreters.compat.staging import (
+    is_dropped,
+    is_jaxpr,
+    is_literal,
+    new_variable,
+    opened,
+)
 from jaxsight.interpreters.same import value_token
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.names import identifier
@@ -38,6 +44,7 @@ _COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 """Functions that Python makes of what stands within a function of the user's."""
 
 CALL = "call of a helper"
+ADDED = "sum of what may be nothing"
 LOOP = "loop over helpers"
 
 _OURS = re.compile(r"[/\\]jaxsight[/\\](sourcerizer|interpreters|tracer)[/\\]")
@@ -64,6 +71,25 @@ class Returned:
 
     name: str
     aval: _Function = _Function()
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """What stands for an operand that a run does not have: nothing is added there."""
+
+    aval: _Function = _Function()
+
+
+NOTHING = _Nothing()
+
+
+@dataclass(eq=False, slots=True)
+class Missing:
+    """Stands for an equation that a run does not have, because nothing reads its results."""
+
+    invars: list[Any]
+    outvars: list[Any]
+    effects: frozenset[Any] = frozenset()
 
 
 @dataclass(eq=False, slots=True)
@@ -109,6 +135,8 @@ class Family:
     """The helpers that are written in this one."""
     partners: list[int] = field(default_factory=list)
     """For each run the one of `inside` that it reads from."""
+    optional: set[int] = field(default_factory=set)
+    """Which steps are sums that some runs do not have: these have `NOTHING` to add."""
     handles: dict[tuple[int, int], Returned] = field(default_factory=dict)
     """The functions that it returns, by the number of the helper among `returned` and of the run."""
 
@@ -148,25 +176,32 @@ def folded(equations: Sequence[Any], outputs: Sequence[Any], known: dict[Any, in
     """
     if len(equations) < 2 * SHORTEST_CALL:
         return list(equations)
-    items = _with_calls(list(equations), outputs, known)
+    chains = {id(equation): _chain(equation) for equation in equations}
+    items = _with_calls(list(equations), outputs, known, chains)
+    items = _with_iterations(items, outputs, known, chains)
     return _with_loops(items, outputs, known)
 
 
 # Calls of the user's functions
 
 
-def _with_calls(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
-    chains: dict[Any, list[Caller]] = {id(item): _chain(item) for item in items}
+def _with_calls(
+    items: list[Any],
+    outputs: Sequence[Any],
+    known: dict[Any, int],
+    chains: dict[Any, list[Caller]],
+) -> list[Any]:
     ranks: dict[tuple[str, str], int] = {}
     for chain in chains.values():
         for depth, caller in enumerate(chain):
             ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
     for rank in range(max(ranks.values(), default=0), 0, -1):
         alike: dict[tuple[int, ...], list[tuple[int, int, str]]] = defaultdict(list)
-        tokens = [_token(item, known, exact=True) for item in items]
+        tokens = [token_of(item, known) for item in items]
         depths = [_depth(chains[id(item)], ranks, rank) for item in items]
         for name, start, stop in _called(items, chains, depths):
-            for first, last in _periods(items, tokens, start, stop):
+            backward = is_backward(items[start])
+            for first, last in _periods(items, tokens, start, stop, backward=backward):
                 if last - first > 1 and _size(items[first:last]) >= SHORTEST_CALL:
                     alike[tuple(tokens[first:last])].append((first, last, name))
         made: list[Placed] = []
@@ -177,6 +212,7 @@ def _with_calls(items: list[Any], outputs: Sequence[Any], known: dict[Any, int])
             continue
         made.sort(key=lambda pair: pair[1][0])
         _nest([family for family, _ in made])
+        _complete(items, made, itertools.chain.from_iterable(alike.values()), known)
         if others := _apart(items, made, outputs):
             made = sorted(others, key=lambda pair: pair[1][0])
             for family, _ in made:
@@ -190,7 +226,7 @@ def _with_calls(items: list[Any], outputs: Sequence[Any], known: dict[Any, int])
         items = _replaced(items, made, outputs)
         for item in items:
             if isinstance(item, Step) and id(item) not in chains:
-                first_of = item.family.runs[item.index][0]
+                first_of = _present(item.family.runs[item.index])[0]
                 chains[id(item)] = chains["step", id(first_of)]
     return items
 
@@ -215,7 +251,7 @@ def _apart(items: list[Any], made: Sequence[Placed], outputs: Sequence[Any]) -> 
         for numbers in by_outputs.values():
             if len(numbers) > 1:
                 runs = [family.runs[number] for number in numbers]
-                own = Family(family.name, runs, _inputs(runs))
+                own = Family(family.name, runs, _inputs(runs), optional=family.optional)
                 divided.append((own, [places[number] for number in numbers]))
     return divided if len(divided) != len(made) or any(
         one is not other for (one, _), (other, _) in zip(divided, made, strict=True)
@@ -280,11 +316,12 @@ def _name_of(qualified: str, backward: bool) -> str:
 
 
 def _periods(
-    items: Sequence[Any], tokens: Sequence[int], start: int, stop: int
+    items: Sequence[Any], tokens: Sequence[int], start: int, stop: int, *, backward: bool
 ) -> Iterator[tuple[int, int]]:
     """A run that is repeats of a shorter one, as these: a call in a loop, time after time.
 
-    The first or last ones may differ, which are one run then: the first layer of a network has no derivative by its input.
+    The first or last ones may differ, which are one run then: the first layer of a network has no derivative by its input, so that
+    what goes `backward` begins with a whole one.
     """
     size = stop - start
     for period in range(1, size // 2 + 1):
@@ -294,7 +331,8 @@ def _periods(
         while last + period < stop and tokens[last] == tokens[last + period]:
             last += 1
         enough = max(period, size // 2 - period)
-        if stop - first >= enough and _size(items[stop - period : stop]) >= SHORTEST_CALL:
+        from_end = stop - first >= enough and not (backward and last - start >= enough)
+        if from_end and _size(items[stop - period : stop]) >= SHORTEST_CALL:
             count = (stop - first) // period + 1
             begin = stop - count * period
             if begin > start:
@@ -316,14 +354,153 @@ def _agreeing(
     """Runs that look the same as families: of those with the same flow of values inside, if there are several."""
     by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     for first, last in places:
-        by_flow[_flow(items[first:last])].append((first, last))
+        by_flow[flow_of(items[first:last])].append((first, last))
     for own in by_flow.values():
         if len(own) > 1:
             runs = [list(items[first:last]) for first, last in own]
             yield Family(name, runs, _inputs(runs)), own
 
 
-def _flow(run: Sequence[Any]) -> Hashable:
+def _present(run: Sequence[Any]) -> list[Any]:
+    return [item for item in run if not isinstance(item, Missing)]
+
+
+def _complete(
+    items: Sequence[Any],
+    made: Sequence[Placed],
+    segments: Iterable[tuple[int, int, str]],
+    known: dict[Any, int],
+) -> None:
+    """Adds to families the runs that lack some of their equations: what they would compute, nothing reads."""
+    taken = {place for _, places in made for place in places}
+    left = [segment for segment in segments if segment[:2] not in taken]
+    for family, places in made:
+        for first, last, name in left:
+            if name != family.name or (first, last) in taken:
+                continue
+            run = _completed(family, items[first:last], made, known)
+            if run is not None:
+                taken.add((first, last))
+                places.append((first, last))
+                family.runs.append(run)
+                family.inputs = _inputs(family.runs)
+
+
+def _completed(
+    family: Family, segment: Sequence[Any], made: Sequence[Placed], known: dict[Any, int]
+) -> list[Any] | None:
+    """Equations as a run of a family, with others that it lacks; None where they are none."""
+    full, flow = family.runs[0], flow_of(family.runs[0])
+    own = {id(var) for item in segment for var in item.outvars}
+    held: dict[tuple[int, int], int] = {}
+    """The variables that results of the full run correspond to."""
+    sums: dict[tuple[int, int], int] = {}
+    optional: set[int] = set()
+    run: list[Any] = []
+    for place, item in enumerate(full):
+        at = len(_present(run))
+        other = segment[at] if at < len(segment) else None
+        if other is not None and _corresponds(item, other, flow[place], held, own, known):
+            run.append(other)
+            held.update({(place, i): id(var) for i, var in enumerate(other.outvars)})
+            optional |= {sums[source] for source in flow[place] if source in sums}
+            continue
+        run.append(Missing(list(item.invars), list(map(_like, item.outvars))))
+        inside = [source for source in flow[place] if source is not None]
+        if item.primitive.name == "add_any" and len(inside) == 1 and inside[0] in held:
+            held[place, 0] = held[inside[0]]  # nothing is added to it
+            sums[place, 0] = place
+    if len(_present(run)) < len(segment) or 2 * len(segment) < len(full):
+        return None
+    partner = _partner_of(family, segment)
+    for place, item in enumerate(run):
+        if not isinstance(item, Missing):
+            continue
+        for slot, source in enumerate(flow[place]):
+            if source is not None or is_literal(item.invars[slot]):
+                continue
+            value = NOTHING if place in optional else _value_of(family, run, place, slot, partner)
+            if value is None:
+                return None
+            item.invars[slot] = value
+    if partner is not None:
+        family.partners.append(partner)
+    elif family.inside is not None:
+        return None
+    family.optional |= optional
+    return run
+
+
+def _like(var: Any) -> Any:
+    """Something else of the same type that nothing reads."""
+    return Returned("_") if isinstance(var, Returned) else new_variable(var.aval)
+
+
+def _corresponds(
+    item: Any,
+    other: Any,
+    flow: Sequence[tuple[int, int] | None],
+    held: Mapping[tuple[int, int], int],
+    own: set[int],
+    known: dict[Any, int],
+) -> bool:
+    """Whether an item is that of a full run, and reads the same."""
+    if token_of(item, known) != token_of(other, known):
+        return False
+    return all(
+        held.get(source) == id(atom) if source is not None else id(atom) not in own
+        for source, atom in zip(flow, other.invars, strict=True)
+    )
+
+
+def _partner_of(family: Family, segment: Sequence[Any]) -> int | None:
+    """The run of the helper around that a run reads from."""
+    if family.inside is None:
+        return None
+    where = {
+        id(var): number
+        for number, run in enumerate(family.inside.runs)
+        for item in run
+        for var in item.outvars
+    }
+    read = {
+        id(atom): where[id(atom)] for item in segment for atom in item.invars if id(atom) in where
+    }
+    number = _run_read(family.inside, read)
+    return None if number in family.partners else number
+
+
+def _value_of(
+    family: Family, run: Sequence[Any], place: int, slot: int, partner: int | None
+) -> Any:
+    """What a run would read at a place: as the others do. None where that does not follow from them."""
+    row = [other[place].invars[slot] for other in family.runs]
+    if all(var is row[0] for var in row):
+        return row[0]
+    for there, item in enumerate(run):
+        for index, atom in enumerate(item.invars if not isinstance(item, Missing) else ()):
+            if all(
+                other[there].invars[index] is var
+                for other, var in zip(family.runs, row, strict=True)
+            ):
+                return atom
+    if partner is None or family.inside is None:
+        return None
+    outer = family.inside
+    for outer_row in outer.inputs:
+        if all(outer_row[n] is var for n, var in zip(family.partners, row, strict=True)):
+            return outer_row[partner]
+    for there, item in enumerate(outer.runs[0]):
+        for result in range(len(item.outvars)):
+            if all(
+                outer.variable(n, (there, result)) is var
+                for n, var in zip(family.partners, row, strict=True)
+            ):
+                return outer.variable(partner, (there, result))
+    return None
+
+
+def flow_of(run: Sequence[Any]) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
     """Which operands are made inside, and where."""
     made = {
         id(var): (place, result)
@@ -376,16 +553,28 @@ def _partners(
     places: list[set[tuple[int, int]]] = []
     partners: list[int] = []
     for number in range(len(family.runs)):
-        sources = [made.get(id(row[number])) for row in family.inputs]
-        read_from = [source for source in sources if source and source[0] is partner]
-        runs = {source[1] for source in read_from}
-        if len(runs) != 1:
+        sources = {
+            id(row[number]): source
+            for row in family.inputs
+            if (source := made.get(id(row[number]))) is not None and source[0] is partner
+        }
+        own = _run_read(partner, {key: source[1] for key, source in sources.items()})
+        if own is None:
             return None
-        partners.append(runs.pop())
-        places.append({source[2] for source in read_from})
+        partners.append(own)
+        places.append({source[2] for source in sources.values() if source[1] == own})
     if len(set(partners)) < len(partners) or any(each != places[0] for each in places):
         return None
     return partners if len(places[0]) >= _LEAST_READ else None
+
+
+def _run_read(family: Family, read: Mapping[int, int]) -> int | None:
+    """The run of a family that all values are of, which are given by their ids and runs, or that reads them itself."""
+    for number in set(read.values()):
+        taken = {id(row[number]) for row in family.inputs}
+        if all(run == number or key in taken for key, run in read.items()):
+            return number
+    return None
 
 
 def _replaced(
@@ -430,11 +619,27 @@ def _step(family: Family, number: int) -> Step:
         invars.insert(0, family.inside.handles[which, family.partners[number]])
     members = [inner for item in run for inner in _members(item)]
     effects = frozenset(effect for item in run for effect in item.effects)
-    step = Step(CALL, family, number, invars, outvars, members, effects, run[0].source_info)
+    source = _present(run)[0].source_info
+    step = Step(CALL, family, number, invars, outvars, members, effects, source)
     if family.inside is not None:
         results = len(family.outputs) - family.handed_on
         step.bases = ("ct",) * family.handed_on + ("grad",) * results
     return step
+
+
+def optional_sum(equation: Any, nothing: int) -> Step:
+    """A sum one of whose operands may be nothing, by its number."""
+    return Step(
+        ADDED,
+        equation,
+        nothing,
+        list(equation.invars),
+        list(equation.outvars),
+        [equation],
+        frozenset(),
+        equation.source_info,
+        bases=("added",),
+    )
 
 
 def _size(items: Sequence[Any]) -> int:
@@ -443,6 +648,8 @@ def _size(items: Sequence[Any]) -> int:
 
 
 def _members(item: Any) -> list[Any]:
+    if isinstance(item, Missing):
+        return []
     return item.members if isinstance(item, Step) else [item]
 
 
@@ -530,10 +737,75 @@ def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
 # Iterations of unrolled loops
 
 
+def _with_iterations(
+    items: list[Any],
+    outputs: Sequence[Any],
+    known: dict[Any, int],
+    chains: Mapping[Any, list[Caller]],
+) -> list[Any]:
+    """The items with calls of helpers in place of iterations that another loop goes back over, as the backward pass over layers does.
+
+    Others stay as they are, to be written as loops.
+    """
+    tokens = np.array([token_of(item, known) for item in items], np.int64)
+    weights = np.array([len(_members(item)) for item in items])
+    made: list[Placed] = []
+    taken: list[range] = []
+    for _, start, period, length in _tandem_runs(tokens, weights):
+        region = range(start, start + period + length)
+        begin = _first_of_iteration(items, chains, start, period)
+        count = (region.stop - begin) // period
+        overlaps = any(region.start < own.stop and own.start < region.stop for own in taken)
+        if overlaps or count < 2 or weights[begin : begin + period].sum() < _SHORTEST_ITERATION:
+            continue
+        taken.append(region)
+        name = "step_backward" if is_backward(items[begin]) else "step"
+        places = [(begin + k * period, begin + (k + 1) * period) for k in range(count)]
+        made.extend(_agreeing(items, places, name))
+    made.sort(key=lambda pair: pair[1][0])
+    _nest([family for family, _ in made])
+    made = [pair for pair in made if pair[0].inside is not None or pair[0].returned]
+    for family, places in made:
+        after = places[-1][1]
+        size = len(family.runs[0])
+        free = min([place[0] for _, own in made for place in own if place[0] >= after],
+                   default=len(items))  # fmt: skip
+        for last in range(min(after + size, free), after + size // 2, -1):
+            count = len(family.runs)
+            _complete(items, [(family, places)], [(after, last, family.name)], known)
+            if len(family.runs) > count:
+                break
+    if not made or _apart(items, made, outputs):
+        return items
+    return _replaced(items, made, outputs)
+
+
+_SHORTEST_ITERATION = 2 * SHORTEST_CALL
+"""Equations of an iteration that is worth a helper function."""
+
+
+def _first_of_iteration(
+    items: Sequence[Any], chains: Mapping[Any, list[Caller]], start: int, period: int
+) -> int:
+    """Where an iteration begins: where the lines of the loop's function start again, backward or forward."""
+    own = [chains[id(item)] for item in items[start : start + period]]
+    depth = 0
+    for callers_at in zip(*own, strict=False):
+        if any(caller[:2] != callers_at[0][:2] for caller in callers_at):
+            break
+        depth += 1
+    if not depth:
+        return start
+    numbers = [chain[depth - 1][2][0] for chain in own]
+    sign = 1 if is_backward(items[start]) else -1
+    jumps = [sign * (after - numbers[at - 1]) for at, after in enumerate(numbers)]
+    return start + jumps.index(max(jumps))
+
+
 def _with_loops(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
     """The items with loops in place of tandem repeats, those that spare most first."""
     while True:
-        tokens = np.array([_token(item, known, exact=False) for item in items], np.int64)
+        tokens = np.array([token_of(item, known, exact=False) for item in items], np.int64)
         readers = _readers(items, outputs)
         weights = np.array([len(_members(item)) for item in items])
         for first, period, count in _tandems(tokens, weights):
@@ -554,6 +826,18 @@ _MOST_TRIED = 24
 
 def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
     """Where equal runs follow one another: start, length and count, with every phase that there is; the best first."""
+    made: list[tuple[int, int, int]] = []
+    for _, start, period, length in _tandem_runs(tokens, weights):
+        count = length // period + 1
+        slack = length + period - count * period
+        made.extend((start + phase, period, count) for phase in range(slack + 1))
+        if count > 2:
+            made.extend((start + phase, period, count - 1) for phase in range(slack + 1, period))
+    return made
+
+
+def _tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
+    """The same by what they spare: that, where they start, how long one run is, and how long what follows the first one."""
     found: list[tuple[int, int, int, int]] = []
     size = len(tokens)
     total = np.concatenate([[0], np.cumsum(weights)])
@@ -571,14 +855,7 @@ def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
             if saved >= LEAST_SAVED:
                 found.append((saved, int(start), period, length))
     found.sort(key=lambda one: (-one[0], one[2]))
-    made: list[tuple[int, int, int]] = []
-    for _, start, period, length in found[:_MOST_TRIED]:
-        count = length // period + 1
-        slack = length + period - count * period
-        made.extend((start + phase, period, count) for phase in range(slack + 1))
-        if count > 2:
-            made.extend((start + phase, period, count - 1) for phase in range(slack + 1, period))
-    return made
+    return found[:_MOST_TRIED]
 
 
 def _loop(
@@ -684,7 +961,7 @@ def _loop_step(loop: Loop) -> Step:
 # What equations look like
 
 
-def _token(item: Any, known: dict[Any, int], exact: bool) -> int:
+def token_of(item: Any, known: dict[Any, int], *, exact: bool = True) -> int:
     """A number that items have in common which differ in nothing but what they read; literals count where it is to be `exact`."""
     if isinstance(item, Step):
         return known.setdefault(("step", item.kind, id(item.family)), len(known))

@@ -65,7 +65,7 @@ _HARMLESS = frozenset({"at"})
 def inlined(body: Sequence[Statement], indent: str = "") -> list[Statement]:
     """The statements of a module or function, and of the functions in it, with values moved to where they are used."""
     inside = _without_readings([_within(statement, indent) for statement in body])
-    inside = _returned_together(_returned_whole(_passed_whole(inside)))
+    inside = _read_alone(_returned_together(_returned_whole(_passed_whole(inside))))
     counts = Counter(_names(inside))
     done: list[Statement] = []
     for statement in inside:
@@ -154,6 +154,36 @@ def _without_readings(body: Sequence[Statement]) -> list[Statement]:
         if not (isinstance(s, Assign) and isinstance(s.targets, str) and s.targets in short)
     ]
     return replaced(kept, leaf)
+
+
+def _read_alone(body: Sequence[Statement]) -> list[Statement]:
+    """Without names for the parts of a tuple that nothing reads: `first, *_ = carry`."""
+    counts = Counter(_names(body))
+    kept: list[Statement] = []
+    for statement in body:
+        if (
+            isinstance(statement, Assign)
+            and isinstance(statement.targets, Sequence_)
+            and isinstance(statement.value, Atom)
+            and not statement.equations
+            and all(isinstance(item, Atom) for item in statement.targets.items)
+        ):
+            items: list[Any] = [
+                item if isinstance(item, Atom) and counts[item.text] else _UNREAD
+                for item in statement.targets.items
+            ]
+            last = max((i for i, item in enumerate(items) if item != _UNREAD), default=-1)
+            if last < 0:
+                continue
+            if len(items) - last > 2:
+                items[last + 1 :] = [Star(_UNREAD)]
+            bracket = statement.targets.bracket
+            statement = dataclasses.replace(statement, targets=Sequence_(bracket, tuple(items)))
+        kept.append(statement)
+    return kept
+
+
+_UNREAD = Atom("_")
 
 
 def _passed_whole(body: Sequence[Statement]) -> list[Statement]:

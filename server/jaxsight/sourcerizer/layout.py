@@ -6,6 +6,7 @@ one line if they fit and else one per line with a trailing comma, items of a col
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from jaxsight.sourcerizer.exprs import (
@@ -29,6 +30,12 @@ from jaxsight.sourcerizer.exprs import (
 
 WIDTH = 88
 """Columns of a line, as Black and ruff have it by default."""
+
+WIDEST = 100
+"""Columns of a line with a remark for `ruff format`, at most."""
+
+FEWEST_FILLED = 6
+"""Names that do not stand on lines of their own where they do not fit on one."""
 
 STEP = "    "
 
@@ -182,8 +189,24 @@ def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
         case Lambda(parameters, body):
             head = f"lambda {', '.join(parameters)}: " if parameters else "lambda: "
             return broken(body, indent, before + head, after)
+        case Atom(text) if len(pieces := _pieces(text, WIDTH - len(inner))) > 1:
+            rows = [f"{inner}{piece}" for piece in pieces]
+            return [f"{indent}{before}(", *rows, f"{indent}){after}"]
         case _:
             return [line]
+
+
+def _pieces(text: str, width: int) -> list[str]:
+    """A string as literals that stand beside each other, parted after spaces; anything else as it is."""
+    quote = text[:1]
+    if quote not in ("'", '"') or text[1:2] == quote or text[-1] != quote:
+        return [text]
+    rows = [""]
+    for word in re.split(r"(?<= )", text[1:-1]):
+        if rows[-1] and len(rows[-1]) + len(word) + 2 > width:
+            rows.append("")
+        rows[-1] += word
+    return [f"{quote}{row}{quote}" for row in rows]
 
 
 def _arguments(items: tuple[Item, ...], indent: str) -> list[str]:
@@ -198,7 +221,49 @@ def _one_per_line(items: Iterable[Item], indent: str) -> list[str]:
             return [*broken(body, indent, "", ""), *after]
         case items:
             pass
+    if len(items) >= FEWEST_FILLED and all(map(_is_short, items)):
+        return filled(map(flat, items), indent)
     return [line for item in items for line in broken(item, indent, "", ",")]
+
+
+class Filled(str):
+    """A line with as many names as fit, which `ruff format` would put on lines of their own."""
+
+    __slots__ = ("alone",)
+    alone: list[str]
+    """These lines."""
+
+
+def filled(names: Iterable[str], indent: str) -> list[str]:
+    """Names with commas, as many on each line as fit."""
+    rows: list[list[str]] = []
+    for name in names:
+        if rows and len(indent) + sum(len(other) + 2 for other in (*rows[-1], name)) - 1 <= WIDTH:
+            rows[-1].append(name)
+        else:
+            rows.append([name])
+    made = []
+    for row in rows:
+        line = Filled(f"{indent}{', '.join(row)},")
+        line.alone = [f"{indent}{name}," for name in row]
+        made.append(line)
+    return list(made)
+
+
+def kept(rows: list[str]) -> list[str]:
+    """The lines of a statement, with a remark for `ruff format` if it would change them."""
+    if not any(isinstance(row, Filled) for row in rows):
+        return rows
+    last = f"{rows[-1]}  # fmt: skip"
+    if len(last) <= WIDEST:
+        return [*rows[:-1], last]
+    return [line for row in rows for line in (row.alone if isinstance(row, Filled) else [row])]
+
+
+def _is_short(item: Item) -> bool:
+    """Whether it is a name or a number."""
+    inside = item.value if isinstance(item, Star) else item
+    return isinstance(inside, Atom) and len(inside.text) <= WIDTH // 2
 
 
 def assign(targets: str | Sequence_, value: Expr, indent: str) -> list[str]:
@@ -314,8 +379,7 @@ def definition(name: str, parameters: tuple[str, ...], indent: str) -> list[str]
     together = inner + ", ".join(parameters)
     if len(together) <= WIDTH and not parameters[-1].startswith("*,"):
         return [f"{indent}def {name}(", together, f"{indent}):"]
-    return [
-        f"{indent}def {name}(",
-        *(f"{inner}{parameter}," for parameter in parameters),
-        f"{indent}):",
-    ]
+    rows = [f"{inner}{parameter}," for parameter in parameters]
+    if len(parameters) >= FEWEST_FILLED:
+        rows = filled(parameters, inner)
+    return [f"{indent}def {name}(", *rows, f"{indent}):"]

@@ -16,6 +16,7 @@ from jaxsight.sourcerizer.layout import (
     broken_always,
     definition,
     flat,
+    kept,
     returned,
 )
 
@@ -116,7 +117,7 @@ def lines(
             yield from [Line("")] * gap
         match statement:
             case Assign(targets, value, equations, quoted):
-                made = assign(targets, value, indent)
+                made = kept(assign(targets, value, indent))
                 comment = _visible(quoted)
                 if comment and len(made) == 1 and len(made[0]) + len(comment) + 4 <= WIDTH:
                     made[0] += f"  # {comment}"
@@ -124,34 +125,37 @@ def lines(
                     yield Line(f"{indent}# {comment}")
                 yield from (Line(text, equations) for text in made)
             case Effect(value, equations):
-                yield from (Line(text, equations) for text in broken(value, indent, "", ""))
+                made = kept(broken(value, indent, "", ""))
+                yield from (Line(text, equations) for text in made)
             case Return(value, equations):
-                yield from (Line(text, equations) for text in returned(value, indent))
+                made = kept(returned(value, indent))
+                yield from (Line(text, equations) for text in made)
             case Remark(text):
                 for line in text.splitlines():
                     yield Line(f"{indent}# {_visible(line)}".rstrip())
             case Raw(given):
                 yield from (Line(f"{indent}{line}".rstrip()) for line in given)
             case With(context, inside):
-                yield from (Line(text) for text in broken(context, indent, "with ", ":"))
+                yield from map(Line, kept(broken(context, indent, "with ", ":")))
                 if isinstance(inside[0], Function):
                     yield Line("")
                 yield from lines(inside, indent + STEP)
             case For(target, values, inside):
+                heading: list[str] = []
                 named = target if isinstance(target, str) else flat(target)[1:-1]
                 if isinstance(target, str) or len(f"{indent}for {named} in zip(") <= WIDTH:
                     opening = f"for {named} in "
                 else:
-                    *rows, last = broken_always(target, indent)
-                    rows[0] = f"{indent}for ("
-                    yield from map(Line, rows)
+                    *heading, last = broken_always(target, indent)
+                    heading[0] = f"{indent}for ("
                     opening = f"{last.strip()} in "
-                yield from (Line(text) for text in broken(values, indent, opening, ":"))
+                heading += broken(values, indent, opening, ":")
+                yield from map(Line, kept(heading))
                 yield from lines(inside, indent + STEP)
             case Function(name, parameters, inside, decorators, docstring):
                 for decorator in decorators:
-                    yield from (Line(text) for text in broken(decorator, indent, "@", ""))
-                yield from (Line(text) for text in definition(name, parameters, indent))
+                    yield from map(Line, kept(broken(decorator, indent, "@", "")))
+                yield from map(Line, kept(definition(name, parameters, indent)))
                 if docstring:
                     yield from _docstring(docstring, indent + STEP)
                     if inside and isinstance(inside[0], Function):

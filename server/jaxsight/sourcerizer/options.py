@@ -29,6 +29,9 @@ class Options:
     fold: bool = True
     """Whether equal runs of equations become helper functions and loops, in the pretty style."""
 
+    share: bool = True
+    """Whether what a long text repeats at several places becomes functions, where it is folded."""
+
     @property
     def orders(self) -> int:
         """Orders of derivatives that rules are written for, and compared."""

@@ -60,7 +60,7 @@ from jaxsight.sourcerizer.exprs import (
     tuple_,
     uses_python,
 )
-from jaxsight.sourcerizer.folding import Returned, folded
+from jaxsight.sourcerizer.folding import NOTHING, Returned, folded
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import (
     Assign,
@@ -85,6 +85,7 @@ from jaxsight.sourcerizer.names import (
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.paths import Path
 from jaxsight.sourcerizer.prover import Claim, Prover
+from jaxsight.sourcerizer.repeats import Listed, Repeat, Repeats, listed, with_repeats
 from jaxsight.sourcerizer.rules.bound import by_name, by_package, by_primitive
 from jaxsight.sourcerizer.view import LAX, PRETTY, View
 from jaxsight.sourcerizer.windows import Found, Window, candidates, found, program_key
@@ -223,6 +224,14 @@ class Writer:
     """The user's names, by the variable."""
     known: dict[Any, int] = field(default_factory=dict)
     """Numbers of equations that look the same."""
+    programs: list[Listed] = field(default_factory=list)
+    """What was written, as long as it is not known what of it repeats."""
+    listing: Listed | None = None
+    """The one of them that is being written."""
+    repeats: Repeats | None = None
+    """What becomes functions because it stands at several places."""
+    repeating: list[Repeat] = field(default_factory=list)
+    """Those of these functions that are being written."""
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
 
     @contextmanager
@@ -395,7 +404,7 @@ class Writer:
         cut = self._cut
         stand_in = f"{STAND_IN}{len(self._building)}__"
         self._building.append(stand_in)
-        start = len(self.functions)
+        start, first = len(self.functions), len(self.programs)
         around, self.inside = self.inside, []  # the top of the module does not see them
         try:
             statements = build(stand_in)
@@ -415,6 +424,8 @@ class Writer:
                     self.names.keep(statement.name)
             self.functions[start:] = made
             self._texts[text] = name
+        else:
+            del self.programs[first:]
         self._shared[key] = (keep, name, self._rules if self._cut > cut else 0)
         return Atom(name)
 
@@ -646,6 +657,8 @@ class Scope:
                 self.alias(var, atom)
 
     def read(self, var: Any) -> Expr:
+        if var is NOTHING:
+            return NONE
         owner, expr = self._environment.read(var)
         if owner is not self and isinstance(expr, Atom):
             scope: Scope | None = self
@@ -747,8 +760,9 @@ class Scope:
             for index, names in self.writer.user_names(equations, kept).items():
                 pairs = zip(kept[index].outvars, names, strict=False)
                 given.update((id(var), name) for var, name in pairs)
+        around = self.writer.listing
         if self.writer.options.folds:
-            kept = folded(kept, outputs, self.writer.known)
+            kept = self._repeated(folded(kept, outputs, self.writer.known), outputs)
         uses: dict[int, int] = {}
         for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
             if not is_literal(atom):
@@ -764,6 +778,8 @@ class Scope:
         position = 0
         while position < len(kept):
             equation = kept[position]
+            if self.writer.listing is not None:
+                self.writer.listing.at = position
             if (window := windows.get(position)) is not None:
                 group: Sequence[Any] = window.window.equations
                 position += len(group)
@@ -783,6 +799,28 @@ class Scope:
             start = len(self.body)
             self._group(group, called.get(position - 1), uses)
             self._place(start, group[-1])
+        self.writer.listing = around
+
+    def _repeated(self, items: list[Any], outputs: Sequence[Any]) -> list[Any]:
+        """The items with calls of what stands at several places; takes note of them where that is not known yet."""
+        writer = self.writer
+        if writer.repeats is not None:
+            return with_repeats(items, writer.repeats, writer.repeating)
+        made = listed(items, outputs, self._read_everywhere)
+        made.around = (writer.listing, writer.listing.at) if writer.listing else None
+        writer.programs.append(made)
+        writer.listing = made
+        return items
+
+    def _read_everywhere(self, var: Any) -> Expr | None:
+        """The expression of a variable that is a number, or has one name in all of the module."""
+        try:
+            _, expr = self._environment.read(var)
+        except KeyError:
+            return None
+        if isinstance(expr, Atom) and is_identifier(expr.text):
+            return expr if expr.text in self.writer.names.module else None
+        return expr
 
     def _place(self, start: int, equation: Any) -> None:
         """Under what the equation was made under, if that is unusual."""

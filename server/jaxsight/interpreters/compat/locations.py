@@ -1,10 +1,11 @@
 """Where equations were made. Holds for JAX 0.8 to 0.12.
 
-Private API used: `source_info_util.user_frames`.
+Private API used: `source_info_util.user_frames`, `JaxprEqn.source_info.traceback`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,19 @@ def callers(equation: Any) -> list[Caller]:
         )
         for frame in source_info_util.user_frames(equation.source_info.traceback)
     ][::-1]
+
+
+def maker(equation: Any) -> str:
+    """The qualified name of the function that made an equation: the user's, or one of JAX's solvers."""
+    traceback = equation.source_info.traceback
+    for frame in traceback.frames if traceback is not None else ():
+        if not _CORE.search(frame.file_name):
+            return str(frame.function_name)
+    return ""
+
+
+_CORE = re.compile(r"[/\\]jax[/\\](?!experimental[/\\]|_src[/\\]scipy[/\\])")
+"""Files of JAX's own, without those that are written as users write."""
 
 
 def scope(equation: Any) -> str:

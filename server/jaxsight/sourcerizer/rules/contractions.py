@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import jax
+
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Binary, Expr, call
 from jaxsight.sourcerizer.spelling import value
@@ -37,10 +39,19 @@ def _letters(numbers: Any, ranks: Sequence[int]) -> tuple[str, str, str]:
 def _options(params: dict[str, Any]) -> Iterator[dict[str, Expr]]:
     named: dict[str, Expr] = {}
     if params.get("precision") is not None:
-        named["precision"] = spelling.value(params["precision"])
+        named["precision"] = precision(params["precision"])
     yield named
     if params.get("preferred_element_type") is not None:
         yield named | {"preferred_element_type": spelling.dtype(params["preferred_element_type"])}
+
+
+def precision(given: Any) -> Expr:
+    """By its name, where both operands have the same."""
+    match given:
+        case (jax.lax.Precision() as one, other) if one is other:
+            return spelling.text(one.name.lower())
+        case _:
+            return spelling.value(given)
 
 
 def _einsum(
@@ -74,6 +85,11 @@ def product(view: View) -> Iterator[Expr]:
             if len(left_summed) == 0:
                 yield call("jnp.tensordot", x, y, axes=Atom("0"), **named)
     yield from _einsum(view.params, x, y, ranks, None)
+    for named in _options(view.params):
+        if ranks == [2, 2]:
+            yield call("lax.dot", x, y, **named)
+        dimensions = spelling.value(view.params["dimension_numbers"])
+        yield call("lax.dot_general", x, y, dimensions, **named)
 
 
 @PRETTY("conv_general_dilated")

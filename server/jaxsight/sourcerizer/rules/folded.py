@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.sourcerizer import folding
+from jaxsight.sourcerizer import folding, repeats
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.exprs import (
     Atom,
@@ -45,6 +45,7 @@ from jaxsight.sourcerizer.paths import (
     shared_end,
     walk,
 )
+from jaxsight.sourcerizer.repeats import Repeat
 from jaxsight.sourcerizer.writer import (
     STRUCTURES,
     WRITTEN,
@@ -175,11 +176,31 @@ def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Param
     return Function(name, tuple(named), _body(inner, family, family.runs[0]))
 
 
+@STRUCTURES(folding.ADDED)
+def added(scope: Scope, step: folding.Step) -> Proved:
+    """A sum in a helper that may be called with `None` for what is to be added."""
+    equation = step.family
+    first, second = (flat(scope.operand(atom)) for atom in equation.invars)
+    nothing, other = (first, second) if step.index == 0 else (second, first)
+    return Proved(Atom(f"{other} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
+
+
+def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
+    """The first run of a family, with sums that others do not have as such."""
+    own = {id(var) for item in run for var in item.outvars}
+    return [
+        folding.optional_sum(item, 0 if id(item.invars[1]) in own else 1)
+        if place in family.optional
+        else item
+        for place, item in enumerate(run)
+    ]
+
+
 def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
     """The statements of a helper, with those of the helpers that it returns."""
     outputs = [run[place].outvars[result] for place, result in family.outputs]
     needed = [var for nested in family.returned for var in _reads(nested)]
-    inner.equations(run, [*outputs, *needed], named=False)
+    inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
     results = [inner.operand(var) for var in outputs]
     for nested in family.returned:
         own = inner.names.fresh(nested.name)
@@ -204,6 +225,28 @@ def _reads(nested: Family) -> list[Any]:
 
 def _base_of(var: Any) -> str:
     return "function" if isinstance(var, Returned) else "ct"
+
+
+@STRUCTURES(repeats.SHARED)
+def shared_call(scope: Scope, step: folding.Step) -> Proved:
+    repeat: Repeat = step.family
+    writer = scope.writer
+    bases = [_named(scope, atom) for atom in step.invars]
+
+    def build(name: str) -> list[Statement]:
+        inner = writer.scope()
+        for var, expr in repeats.fixed_values(step).values():
+            inner.write(var, expr)
+        parameters = inner.parameters(step.invars, bases)
+        writer.repeating.append(repeat)
+        inner.equations(step.members, step.outvars, named=False)
+        writer.repeating.pop()
+        results = [inner.operand(var) for var in step.outvars]
+        return [Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])]
+
+    function = writer.shared(("repeat", id(repeat)), repeat, repeat.name, build)
+    operands = [scope.operand(atom) for atom in step.invars]
+    return Proved(call(function, *operands), nested_results(len(step.outvars)))
 
 
 @STRUCTURES(folding.LOOP)

@@ -1,0 +1,354 @@
+"""Runs of equations that a program has several times, wherever they stand: in loops, in branches, in rules of derivatives.
+
+A first text tells which programs there are; what they repeat becomes a function of the module, and the text is written again with calls of it. As in `folding`, no
+equation moves, and the whole text is compared with the program at the end.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat.locations import maker
+from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
+from jaxsight.sourcerizer.exprs import Atom, Expr, is_identifier
+from jaxsight.sourcerizer.folding import Step, flow_of, token_of
+from jaxsight.sourcerizer.names import identifier
+
+SHARED = "call of a shared function"
+
+SHORTEST = 12
+"""Equations that are worth a function."""
+
+_LEAST_SAVED = 10
+"""Lines that a function spares, at least, taking an equation for a line."""
+
+_MOST = 40
+"""Functions that are made of repeats."""
+
+Place = tuple[int, int]
+"""An equation of a run, and one of its operands or results."""
+
+
+@dataclass(eq=False, slots=True)
+class Listed:
+    """Equations and steps of a program that was written, with what they read that has one name in all of the module."""
+
+    items: Sequence[Any]
+    outputs: Sequence[Any]
+    known: dict[int, Expr]
+    around: tuple[Listed, int] | None = None
+    """The program that it was written for, and the item there."""
+    at: int = 0
+    """The item that is being written."""
+
+
+@dataclass(eq=False, slots=True)
+class Repeat:
+    """A run that stands at several places."""
+
+    name: str
+    tokens: tuple[int, ...]
+    flow: Hashable
+    inputs: tuple[Place, ...]
+    """Where what is read from outside is read first."""
+    fixed: tuple[tuple[Place, Expr], ...]
+    """What is read that is the same everywhere."""
+    outputs: tuple[Place, ...]
+    """What is read outside of one of the runs."""
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Those of a module, by the look of their first equation."""
+
+    by_first: dict[int, list[Repeat]] = field(default_factory=lambda: defaultdict(list))
+    known: dict[Any, int] = field(default_factory=dict)
+    """Numbers of equations that look the same."""
+
+
+def listed(items: Sequence[Any], outputs: Sequence[Any], read: Any) -> Listed:
+    """A program before it is written.
+
+    Args:
+        read: gives the expression of a variable that is known already, or none.
+    """
+    made = {id(var) for item in items for var in item.outvars}
+    outside = {
+        id(atom): atom
+        for item in items
+        for atom in item.invars
+        if not is_literal(atom) and id(atom) not in made
+    }
+    known: dict[int, Expr] = {}
+    for key, atom in outside.items():
+        expr = read(atom)
+        if expr is not None:
+            known[key] = expr
+    return Listed(list(items), list(outputs), known)
+
+
+def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
+    """What programs repeat, those that spare most first."""
+    tokens: list[int] = []
+    where: list[tuple[Listed, int]] = []
+    weights: list[int] = [0]
+    alone = itertools.count(-1, -1)
+    begins: list[int] = []
+    for program in programs:
+        begins.append(len(tokens))
+        for at, item in enumerate(program.items):
+            token = _token(item, known)
+            tokens.append(next(alone) if token is None else token)
+            where.append((program, at))
+            weights.append(_weight(item))
+        tokens.append(next(alone))  # no run goes on into the next program
+        where.append((program, len(program.items)))
+        weights.append(0)
+    numbers = np.array(tokens, np.int64)
+    total = np.cumsum(weights)
+    found = Repeats(known=known)
+    for _ in range(_MOST):
+        made = _best(numbers, where, total)
+        if made is None:
+            break
+        repeat, starts = made
+        found.by_first[repeat.tokens[0]].append(repeat)
+        size = len(repeat.tokens)
+        gone = [range(start, start + size) for start in starts]
+        again = {
+            (id(program), at) for start in starts[1:] for program, at in where[start : start + size]
+        }
+        for program, begin in zip(programs, begins, strict=True):
+            if _is_within(program, again):
+                gone.append(range(begin, begin + len(program.items)))
+        for places in gone:
+            numbers[places.start : places.stop] = list(itertools.islice(alone, len(places)))
+    return found
+
+
+def _is_within(program: Listed, items: set[tuple[int, int]]) -> bool:
+    """Whether a program was written for one of these items, or for what was."""
+    around = program.around
+    while around is not None:
+        if (id(around[0]), around[1]) in items:
+            return True
+        around = around[0].around
+    return False
+
+
+def _weight(item: Any) -> int:
+    """Equations that an item is written with."""
+    if isinstance(item, Step):
+        return 1
+    name = item.primitive.name
+    if name in ("jit", "pjit", "custom_jvp_call", "custom_vjp_call"):
+        return 1  # functions of the module that are written once in any case
+    inner = (part for given in item.params.values()
+             for part in (given if isinstance(given, (tuple, list)) else (given,)))  # fmt: skip
+    return 1 + sum(sum(map(_weight, opened(part).jaxpr.eqns)) for part in inner if is_jaxpr(part))
+
+
+def _token(item: Any, known: dict[Any, int]) -> int | None:
+    """What items have in common that look the same; None for those that are never moved."""
+    return None if isinstance(item, Step) or item.effects else token_of(item, known)
+
+
+def _best(
+    numbers: Any, where: Sequence[tuple[Listed, int]], total: Any
+) -> tuple[Repeat, list[int]] | None:
+    """The repeat that spares most, and where it stands; `total` counts equations up to each place."""
+    candidates = sorted(_candidates(numbers, total), key=lambda one: -one[0])
+    for estimate, length, starts in candidates[:_MOST]:
+        if estimate < _LEAST_SAVED:
+            break
+        by_flow: dict[Any, list[int]] = defaultdict(list)
+        for start in sorted(starts):
+            program, at = where[start]
+            flow = flow_of(program.items[at : at + length])
+            if not by_flow[flow] or start >= by_flow[flow][-1] + length:
+                by_flow[flow].append(start)
+        best: tuple[int, Repeat, list[int]] | None = None
+        for flow, own in by_flow.items():
+            if len(own) < 2:
+                continue
+            runs = [(*where[start], length) for start in own]
+            repeat = _repeat(runs, tuple(map(int, numbers[own[0] : own[0] + length])), flow)
+            if repeat is None:
+                continue
+            arguments = len(repeat.inputs) + len(repeat.outputs)
+            weight = int(total[own[0] + length] - total[own[0]])
+            saved = (len(own) - 1) * weight - len(own) * (1 + arguments // 6) - 4
+            if saved >= _LEAST_SAVED and (best is None or saved > best[0]):
+                best = saved, repeat, own
+        if best is not None:
+            return best[1], best[2]
+    return None
+
+
+def _candidates(numbers: Any, total: Any) -> Iterator[tuple[int, int, list[int]]]:
+    """Substrings that stand at several places: what they would spare at most, their lengths, and where they start."""
+    order, common = _suffixes(numbers)
+    stack: list[tuple[int, int]] = []
+    for index in range(len(common) + 1):
+        shared = int(common[index]) if index < len(common) else 0
+        begin = index
+        while stack and stack[-1][1] > shared:
+            begin, length = stack.pop()
+            weight = int(total[order[begin] + length] - total[order[begin]])
+            if weight >= SHORTEST:
+                starts = [int(at) for at in order[begin : index + 1]]
+                yield (len(starts) - 1) * weight, length, starts
+        if shared and (not stack or stack[-1][1] < shared):
+            stack.append((begin, shared))
+
+
+def _suffixes(numbers: Any) -> tuple[Any, list[int]]:
+    """The suffixes in order, and how many tokens each has in common with the next one."""
+    size = len(numbers)
+    rank = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    width = 1
+    while True:
+        second = np.full(size, -1, np.int64)
+        second[: size - width] = rank[width:]
+        order = np.lexsort((second, rank))
+        differs = (np.diff(rank[order]) != 0) | (np.diff(second[order]) != 0)
+        sorted_rank = np.concatenate([[0], np.cumsum(differs)])
+        rank = np.empty(size, np.int64)
+        rank[order] = sorted_rank
+        if int(sorted_rank[-1]) == size - 1 or width >= size:
+            break
+        width *= 2
+    common = [0] * (size - 1)
+    tokens = numbers.tolist()
+    height = 0
+    for at in range(size):
+        place = int(rank[at])
+        if place == size - 1:
+            height = 0
+            continue
+        other = int(order[place + 1])
+        while (
+            at + height < size
+            and other + height < size
+            and tokens[at + height] == tokens[other + height]
+        ):
+            height += 1
+        common[place] = height
+        height = max(height - 1, 0)
+    return order, common
+
+
+def _repeat(
+    runs: Sequence[tuple[Listed, int, int]], tokens: tuple[int, ...], flow: Any
+) -> Repeat | None:
+    """Runs as a function; None where they read numbers that are not the same."""
+    items = [program.items[at : at + length] for program, at, length in runs]
+    inputs: dict[Hashable, Place] = {}
+    fixed: dict[Hashable, tuple[Place, Expr]] = {}
+    for place, item in enumerate(items[0]):
+        for slot, atom in enumerate(item.invars):
+            if is_literal(atom) or flow[place][slot] is not None:
+                continue
+            row = [run[place].invars[slot] for run in items]
+            key = tuple(map(id, row))
+            exprs = [
+                program.known.get(id(var)) for (program, _, _), var in zip(runs, row, strict=True)
+            ]
+            if exprs[0] is not None and all(expr == exprs[0] for expr in exprs):
+                fixed.setdefault(key, ((place, slot), exprs[0]))
+            elif any(expr is not None and not _is_name(expr) for expr in exprs):
+                return None
+            else:
+                inputs.setdefault(key, (place, slot))
+    outputs: dict[Place, None] = {}
+    for (program, at, length), run in zip(runs, items, strict=True):
+        for read in _read_outside(program, at, length, run):
+            outputs[read] = None
+    if not outputs:
+        return None
+    return Repeat(
+        _name(items[0]),
+        tokens,
+        flow,
+        tuple(inputs.values()),
+        tuple(fixed.values()),
+        tuple(sorted(outputs)),
+    )
+
+
+def _is_name(expr: Expr) -> bool:
+    return isinstance(expr, Atom) and is_identifier(expr.text)
+
+
+def _read_outside(program: Listed, at: int, length: int, run: Sequence[Any]) -> Iterator[Place]:
+    made = {
+        id(var): (place, result)
+        for place, item in enumerate(run)
+        for result, var in enumerate(item.outvars)
+    }
+    others = [*program.items[:at], *program.items[at + length :]]
+    for atom in (*program.outputs, *(atom for item in others for atom in item.invars)):
+        if not is_literal(atom) and id(atom) in made:
+            yield made[id(atom)]
+
+
+def _name(run: Sequence[Any]) -> str:
+    """What the function is called: as the one that made most of the equations, if that made many."""
+    counts = Counter(maker(item).rpartition(".")[2] for item in run)
+    for name, count in counts.most_common():
+        if name.isidentifier() and count * _LEAST_MADE >= len(run):
+            return identifier(name, "shared")
+    return "shared"
+
+
+_LEAST_MADE = 3
+"""One of so many equations must be made by the function that gives its name."""
+
+
+def with_repeats(items: Sequence[Any], repeats: Repeats, around: Sequence[Repeat]) -> list[Any]:
+    """The items with steps in place of repeats.
+
+    Args:
+        around: those that are being written.
+    """
+    tokens = [_token(item, repeats.known) for item in items]
+    done: list[Any] = []
+    position = 0
+    while position < len(items):
+        for repeat in repeats.by_first.get(tokens[position], ()):  # type: ignore[arg-type]
+            stop = position + len(repeat.tokens)
+            if (
+                repeat not in around
+                and tuple(tokens[position:stop]) == repeat.tokens
+                and flow_of(items[position:stop]) == repeat.flow
+            ):
+                done.append(_step(repeat, items[position:stop]))
+                position = stop
+                break
+        else:
+            done.append(items[position])
+            position += 1
+    return done
+
+
+def _step(repeat: Repeat, run: Sequence[Any]) -> Step:
+    invars = [run[place].invars[slot] for place, slot in repeat.inputs]
+    outvars = [run[place].outvars[result] for place, result in repeat.outputs]
+    source = run[0].source_info
+    return Step(SHARED, repeat, 0, invars, outvars, list(run), frozenset(), source)
+
+
+def fixed_values(step: Step) -> Mapping[int, tuple[Any, Expr]]:
+    """What the first run reads that is the same everywhere, by the variable's id."""
+    repeat: Repeat = step.family
+    found = {}
+    for (place, slot), expr in repeat.fixed:
+        var = step.members[place].invars[slot]
+        found[id(var)] = var, expr
+    return found
