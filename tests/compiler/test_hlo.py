@@ -545,3 +545,13 @@ ENTRY %main () -> (f32[8], f32[8]) {{
 """
     (kernel,) = read(text, platform="cuda").kernels
     assert kernel.what == what
+
+
+@pytest.mark.parametrize(
+    ("platform", "what"),
+    [("cpu", "host callback"), ("cuda", "host callback (copies to the host)")],
+)
+def test_a_callback_on_a_cpu_copies_nothing(platform: str, what: str) -> None:
+    text = SELECTED.replace("__gpu$TopK", "xla_ffi_python_cpu_callback")
+    (kernel,) = read(text, platform=platform).kernels[:1]
+    assert kernel.what == what

@@ -96,7 +96,7 @@ async def kernels(session: Session, path: str, function: str) -> Kernels:
 async def test_the_headline_and_the_list_name_a_callback(session: Session, path: str) -> None:
     noisy = await kernels(session, path, "noisy")
     assert " · 1 host callback · temp " in words.headline(noisy.compiled, noisy.target)
-    assert "host callback (copies to the host)" in words.table(noisy)
+    assert "| host callback |" in words.table(noisy)
     record = words.record(noisy, "noisy")
     assert record["callback_count"] == 1
 

@@ -89,6 +89,7 @@ _ROUTINES = (
     ("trsm", "triangular solve"),
 )
 
+HOST_CALLBACK = "host callback"
 _CALLBACKS = re.compile(r"callback|xla_ffi_python|infeed|outfeed", re.IGNORECASE)
 _HOST = "is_host_transfer=true"
 _FUSION = {
@@ -319,7 +320,7 @@ def _custom_call(instruction: Instruction) -> Kind:
             word = "triton" if "Triton" in words else "library"
             return Kind(word, _with_routine(words, target), hero)
     if _CALLBACKS.search(target):
-        return Kind("callback", "host callback (copies to the host)", "callback")
+        return Kind("callback", HOST_CALLBACK, "callback")
     name = target.removeprefix("__gpu$").removeprefix("__cpu$").removesuffix("_ffi")
     return Kind("custom call", f"custom call {name}".rstrip(), "custom-call")
 

@@ -10,7 +10,7 @@ from jaxsight.compiler.graph import Constant, Graph, Kernel, Loop, Temporary, Va
 from jaxsight.compiler.hlo.barriers import reasons
 from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
-from jaxsight.compiler.hlo.kinds import TRIVIAL, Fused, kind
+from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, Fused, kind
 from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.walk import Unit, walk
@@ -59,7 +59,7 @@ def read(
         Kernel(
             name=unit.instruction.name,
             kind=kinds[index].word,
-            what=kinds[index].what,
+            what=_what(kinds[index].what, platform),
             ends_because=why[index][0],
             equations=equations[index],
             ends_at=ends[index],
@@ -189,6 +189,12 @@ def _outputs(instruction: Instruction) -> tuple[Value, ...]:
             return arrays(elements[1])
         case _:
             return values[:-1] if _workspace(instruction) else values
+
+
+def _what(words: str, platform: str) -> str:
+    """What a kernel is, for people: a CPU calls back without a copy."""
+    copies = words == HOST_CALLBACK and platform != "cpu"
+    return f"{words} (copies to the host)" if copies else words
 
 
 def _runs(unit: Unit, loops: Sequence[Loop]) -> int:
