@@ -281,9 +281,12 @@ class Imports:
             self._edited.update(loaded.versions)
         self._effects.pop(name, None)
         module = sys.modules.pop(name, None)
-        # Folders without `__init__.py` ask the package around them where they are.
+        # Folders without `__init__.py` ask the package around them where they are. The running file
+        # has no `__file__` either before it begins.
+        running = self._running.module if self._running is not None else None
         for below in [each for each in sys.modules if each.startswith(f"{name}.")]:
-            if vars(sys.modules[below]).get("__file__") is None:
+            module_below = sys.modules[below]
+            if module_below is not running and vars(module_below).get("__file__") is None:
                 del sys.modules[below]
         parent, _, last = name.rpartition(".")
         names = vars(sys.modules[parent]) if parent in sys.modules else {}
