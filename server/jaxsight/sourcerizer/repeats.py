@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,8 @@ class Repeat:
     """What is read that is the same everywhere."""
     outputs: tuple[Place, ...]
     """What is read outside of one of the runs."""
+    again: tuple[tuple[Place, Place], ...]
+    """Where else what is read from outside is read, and where it is read first."""
 
 
 @dataclass(slots=True)
@@ -72,7 +74,9 @@ class Repeats:
     """Numbers of equations that look the same."""
 
 
-def listed(items: Sequence[Any], outputs: Sequence[Any], read: Any) -> Listed:
+def listed(
+    items: Sequence[Any], outputs: Sequence[Any], read: Callable[[Any], Expr | None]
+) -> Listed:
     """A program before it is written.
 
     Args:
@@ -251,12 +255,15 @@ def _repeat(
     items = [program.items[at : at + length] for program, at, length in runs]
     inputs: dict[Hashable, Place] = {}
     fixed: dict[Hashable, tuple[Place, Expr]] = {}
+    firsts: dict[Hashable, Place] = {}
+    again: list[tuple[Place, Place]] = []
     for place, item in enumerate(items[0]):
         for slot, atom in enumerate(item.invars):
             if is_literal(atom) or flow[place][slot] is not None:
                 continue
             row = [run[place].invars[slot] for run in items]
             key = tuple(map(id, row))
+            again.append(((place, slot), firsts.setdefault(key, (place, slot))))
             exprs = [
                 program.known.get(id(var)) for (program, _, _), var in zip(runs, row, strict=True)
             ]
@@ -267,8 +274,8 @@ def _repeat(
             else:
                 inputs.setdefault(key, (place, slot))
     outputs: dict[Place, None] = {}
-    for (program, at, length), run in zip(runs, items, strict=True):
-        for read in _read_outside(program, at, length, run):
+    for program, at, length in runs:
+        for read in _read_outside(program.items, program.outputs, at, length):
             outputs[read] = None
     if not outputs:
         return None
@@ -279,6 +286,7 @@ def _repeat(
         tuple(inputs.values()),
         tuple(fixed.values()),
         tuple(sorted(outputs)),
+        tuple(pair for pair in again if pair[0] != pair[1]),
     )
 
 
@@ -286,14 +294,16 @@ def _is_name(expr: Expr) -> bool:
     return isinstance(expr, Atom) and is_identifier(expr.text)
 
 
-def _read_outside(program: Listed, at: int, length: int, run: Sequence[Any]) -> Iterator[Place]:
+def _read_outside(
+    items: Sequence[Any], outputs: Sequence[Any], at: int, length: int
+) -> Iterator[Place]:
+    """The results of a run that other items read, or that are results of the program."""
     made = {
         id(var): (place, result)
-        for place, item in enumerate(run)
+        for place, item in enumerate(items[at : at + length])
         for result, var in enumerate(item.outvars)
     }
-    others = [*program.items[:at], *program.items[at + length :]]
-    for atom in (*program.outputs, *(atom for item in others for atom in item.invars)):
+    for atom in (*outputs, *(atom for item in items[at + length :] for atom in item.invars)):
         if not is_literal(atom) and id(atom) in made:
             yield made[id(atom)]
 
@@ -311,11 +321,19 @@ _LEAST_MADE = 3
 """One of so many equations must be made by the function that gives its name."""
 
 
-def with_repeats(items: Sequence[Any], repeats: Repeats, around: Sequence[Repeat]) -> list[Any]:
+def with_repeats(
+    items: Sequence[Any],
+    outputs: Sequence[Any],
+    repeats: Repeats,
+    around: Sequence[Repeat],
+    read: Callable[[Any], Expr | None],
+) -> list[Any]:
     """The items with steps in place of repeats.
 
     Args:
-        around: those that are being written.
+        outputs: the results of the program.
+        around: the repeats that are being written.
+        read: gives the expression of a variable that has one in all of the module.
     """
     tokens = [_token(item, repeats.known) for item in items]
     done: list[Any] = []
@@ -327,6 +345,9 @@ def with_repeats(items: Sequence[Any], repeats: Repeats, around: Sequence[Repeat
                 repeat not in around
                 and tuple(tokens[position:stop]) == repeat.tokens
                 and flow_of(items[position:stop]) == repeat.flow
+                and _reads_so(repeat, items[position:stop], read)
+                and set(_read_outside(items, outputs, position, stop - position))
+                <= set(repeat.outputs)
             ):
                 done.append(_step(repeat, items[position:stop]))
                 position = stop
@@ -335,6 +356,19 @@ def with_repeats(items: Sequence[Any], repeats: Repeats, around: Sequence[Repeat
             done.append(items[position])
             position += 1
     return done
+
+
+def _reads_so(repeat: Repeat, run: Sequence[Any], read: Callable[[Any], Expr | None]) -> bool:
+    """Whether a run reads the same where the repeat does, and what is read everywhere."""
+
+    def var(place: Place) -> Any:
+        return run[place[0]].invars[place[1]]
+
+    if any(var(one) is not var(first) for one, first in repeat.again):
+        return False
+    if any(read(var(place)) != expr for place, expr in repeat.fixed):
+        return False
+    return all((expr := read(var(place))) is None or _is_name(expr) for place in repeat.inputs)
 
 
 def _step(repeat: Repeat, run: Sequence[Any]) -> Step:

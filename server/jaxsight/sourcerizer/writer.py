@@ -805,7 +805,9 @@ class Scope:
         """The items with calls of what stands at several places; takes note of them where that is not known yet."""
         writer = self.writer
         if writer.repeats is not None:
-            return with_repeats(items, writer.repeats, writer.repeating)
+            return with_repeats(
+                items, outputs, writer.repeats, writer.repeating, self._read_everywhere
+            )
         made = listed(items, outputs, self._read_everywhere)
         made.around = (writer.listing, writer.listing.at) if writer.listing else None
         writer.programs.append(made)
