@@ -39,7 +39,7 @@ from jaxsight.interpreters.compat.staging import (
 )
 from jaxsight.interpreters.same import Comparison, live, needed_by, value_token
 from jaxsight.sourcerizer import constants as arrays
-from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer import remembered, spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.contexts import contexts
@@ -456,8 +456,14 @@ class Writer:
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved:
         """The best expression that is proved to be an equation. Raises `Unsourceable`."""
-        made = self._prove(view_of, claim, self._sources())
-        made = Proved(made.expr, made.results, bound=".bind(" in flat(made.expr))
+        made: Proved | None
+        known = remembered.key_of(self.options.style, self.prover.axes, key)
+        made = remembered.proved(known)
+        if made is None:
+            made = self._prove(view_of, claim, self._sources())
+            text = flat(made.expr)
+            made = Proved(made.expr, made.results, bound=".bind(" in text)
+            remembered.keep(known, made, text)
         if key is not None:
             self._spelled[key] = made
         return made
