@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from tests.sourcerizer import gate
-from tests.sourcerizer.libraries import FUNCTIONS, GAPS, Time
+from tests.sourcerizer.libraries import FUNCTIONS, Time
 
 SETTINGS = [("pretty", False), ("lax", False), ("pretty", True), ("lax", True)]
 
@@ -35,7 +35,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                 marks=[] if function.time is Time.LITTLE else pytest.mark.slow,
             )
             for name, function in FUNCTIONS.items()
-            if name not in GAPS
             for style, x64 in settings_of(name, every)
         ],
     )

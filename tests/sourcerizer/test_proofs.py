@@ -200,3 +200,17 @@ def test_function_that_is_another_one_when_it_is_traced_again_is_refused() -> No
     turn = itertools.cycle([jnp.sin, jnp.cos])
     with pytest.raises(Unsourceable, match="not the same program: gradient 0 has other values"):
         sourcerize(lambda x: next(turn)(x), name="f")(X)
+
+
+@pytest.mark.parametrize("style", ["lax", "pretty"])
+def test_what_was_proved_before_is_written_alike_with_its_imports(style: Style) -> None:
+    import jax.extend.random
+
+    def drawn_bits(key: Any, x: Any) -> Any:
+        drawn = jax.extend.random.threefry_prng_impl.random_bits(key, 32, (3,))
+        return drawn, jax.lax.cumsum(x, axis=1), x[:, jnp.array([0, 2])]
+
+    key, x = jnp.zeros(2, jnp.uint32), jnp.ones((2, 3), jnp.float32)
+    first, second = (sourcerize(drawn_bits, style=style, run=False)(key, x) for _ in range(2))
+    assert first == second
+    assert "jax.extend.random" in first

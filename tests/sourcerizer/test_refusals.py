@@ -170,7 +170,7 @@ def test_rules_that_differ_in_one_pattern_alone_are_not_the_same() -> None:
     assert same_jaxpr(made(2.0), made(3.0)) is not None
 
 
-def test_function_whose_rule_asks_for_many_symbolic_zeros_is_passed_in() -> None:
+def test_many_patterns_of_zeros_leave_the_rule_to_the_caller_and_the_function_in_the_text() -> None:
     @jax.custom_jvp
     def f(*xs: Any) -> Any:
         return sum(xs)
@@ -181,15 +181,18 @@ def test_function_whose_rule_asks_for_many_symbolic_zeros_is_passed_in() -> None
         return f(x, x, x, x, x)
 
     source = sourcerize(five)(X)
-    assert set(source.passed) == {"f"}
+    assert set(source.passed) == {"f_rules"}
+    assert "@f_rules\n    def f(" in source
     assert "which of 5 tangents are zero" in " ".join(source.split())
     namespace: dict[str, Any] = {}
     exec(source, namespace)
     made = functools.partial(namespace["five"], **source.passed)
     assert same_jaxpr(jax.make_jaxpr(five)(X), jax.make_jaxpr(made)(X)) is None
+    tangent = jax.jvp(made, (X,), (X,))[1]
+    np.testing.assert_array_equal(tangent, X)
 
 
-def test_function_whose_vjp_rules_ask_for_symbolic_zeros_is_passed_in() -> None:
+def test_vjp_rules_for_symbolic_zeros_are_left_to_the_caller_and_the_function_is_written() -> None:
     @jax.custom_vjp
     def f(x: Any, y: Any) -> Any:
         return x * y
@@ -203,13 +206,49 @@ def test_function_whose_vjp_rules_ask_for_symbolic_zeros_is_passed_in() -> None:
         return f(x, x + 1).sum()
 
     source = sourcerize(loss)(X)
-    assert set(source.passed) == {"f"}
-    assert "ask for symbolic zeros" in source
+    assert set(source.passed) == {"f_rules"}
+    assert "@f_rules\n    def f(" in source
+    assert "ask for symbolic zeros" in " ".join(source.split())
     namespace: dict[str, Any] = {}
     exec(source, namespace)
     made = functools.partial(namespace["loss"], **source.passed)
     assert same_jaxpr(jax.make_jaxpr(loss)(X), jax.make_jaxpr(made)(X)) is None
     np.testing.assert_array_equal(jax.grad(loss)(X), jax.grad(made)(X))
+
+
+def test_function_that_captures_a_value_is_written_with_rules_of_the_caller(
+    round_trip: RoundTrip,
+) -> None:
+    def scaled(x: Any, scale: Any) -> Any:
+        factor = scale * 2
+
+        @jax.custom_vjp
+        def f(y: Any, z: Any) -> Any:
+            return y * z * factor
+
+        def forward(y: Any, z: Any) -> Any:
+            return y.value + z.value, (z.value,)
+
+        f.defvjp(forward, lambda kept, ct: (ct * kept[0], None), symbolic_zeros=True)
+        return (f(x + 1, x) + f(x, x)).sum()
+
+    scale = np.float32(3)
+    written = round_trip(scaled, X, scale, run=False)
+    given = {placeholder.name: placeholder.value for placeholder in written.placeholders}
+    assert {name.rstrip("_1") for name in given} == {"f_rules"}
+    made = functools.partial(load(written), **given)
+    np.testing.assert_array_equal(jax.grad(made)(X, scale), jax.grad(scaled)(X, scale))
+
+
+STRUCTURED = jax.extend.core.Primitive("structured")
+STRUCTURED.def_abstract_eval(lambda aval, *, tree: aval)
+
+
+def test_structure_of_standard_containers_is_written(round_trip: RoundTrip) -> None:
+    tree = jax.tree.structure(({"a": 0}, [1, None]))
+    written = round_trip(lambda x: STRUCTURED.bind(x, tree=tree), X, run=False)
+    assert 'tree=jax.tree.structure(({"a": 0}, [0, None]))' in written.text
+    assert not written.placeholders
 
 
 doubled = jax.jit(lambda x: jax.lax.sin(x) * 2)

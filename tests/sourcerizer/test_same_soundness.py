@@ -87,6 +87,24 @@ def test_modules_of_equinox_are_compared_by_their_fields() -> None:
     assert compared(bound(Item(None, "a")), bound(Item(1, "a")), X) is not None
 
 
+def test_modules_of_equinox_without_fields_are_the_same_whenever_a_tree_is_rebuilt() -> None:
+    """`diffrax` marks stages that are not used by such a module, which `while_loop` rebuilds."""
+    equinox = pytest.importorskip("equinox")
+
+    class Unused(equinox.Module):
+        pass
+
+    class Other(equinox.Module):
+        pass
+
+    def bound(mark: Any) -> Function:
+        return lambda x: OWN.bind(x, marks=(mark,))
+
+    assert compared(bound(Unused()), bound(Unused()), X) is None
+    assert compared(bound(Unused()), bound(Other()), X) is not None
+    assert compared(bound(object()), bound(object()), X) is not None
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

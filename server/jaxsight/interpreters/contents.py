@@ -85,7 +85,7 @@ def _attributes(value: Any) -> tuple[Any, ...] | None:
         return None
     slots = [name for base in cls.__mro__ for name in _slots(base)]
     held = dict(getattr(value, "__dict__", {}))
-    if not slots and not held:
+    if not slots and not held and not any(map(_is_equinox_module, cls.__mro__)):
         return None  # a mark, that is known by its identity
     return (held, *(getattr(value, name, _NOTHING) for name in slots))
 

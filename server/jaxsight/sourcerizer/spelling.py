@@ -475,6 +475,8 @@ def value(given: Any) -> Expr:
             return dict_((value(key), value(part)) for key, part in given.items())
         case jax.extend.core.Primitive():
             return Atom(primitive(given))
+        case jax.tree_util.PyTreeDef():
+            return _structure(given)
         case jax.Device():
             return Atom(
                 f'jax.devices("{given.platform}")[{jax.devices(given.platform).index(given)}]'
@@ -518,6 +520,15 @@ def value(given: Any) -> Expr:
             return function(given)
         case _:
             return _object(given)
+
+
+def _structure(given: jax.tree_util.PyTreeDef) -> Expr:
+    """The structure of a tree of zeros, whose containers have a spelling."""
+    try:
+        tree = jax.tree.unflatten(given, [0] * given.num_leaves)
+    except Exception as error:  # a container of someone else's, which wants other leaves
+        raise Unwritable(given) from error
+    return call("jax.tree.structure", value(tree))
 
 
 def _memory_kind(given: Any) -> dict[str, Expr]:

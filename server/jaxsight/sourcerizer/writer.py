@@ -25,6 +25,7 @@ import numpy as np
 from jaxsight.interpreters.base import Environment, Rules
 from jaxsight.interpreters.compat import parameters as read
 from jaxsight.interpreters.compat.equations import call as as_it_was
+from jaxsight.interpreters.compat.equations import ruled
 from jaxsight.interpreters.compat.locations import scope as scope_of
 from jaxsight.interpreters.compat.staging import (
     Program,
@@ -38,7 +39,7 @@ from jaxsight.interpreters.compat.staging import (
 )
 from jaxsight.interpreters.same import Comparison, live, needed_by, value_token
 from jaxsight.sourcerizer import constants as arrays
-from jaxsight.sourcerizer import spelling
+from jaxsight.sourcerizer import remembered, spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.contexts import contexts
@@ -378,10 +379,19 @@ class Writer:
 
     def function_of(self, equation: Any) -> Callable[..., Any]:
         """A function that does what an equation does; of equal equations the same."""
-        key = _key(equation) or id(equation)
+        key = equation_key(equation)
         if key not in self._functions:
             self._functions[key] = functools.partial(as_it_was, equation)
         return self._functions[key]
+
+    def rules_of(self, equation: Any, base: str, why: str) -> Expr:
+        """A decorator, which the caller passes in, that gives a function the rules of an equation's."""
+        key = ("rules", equation_key(equation))
+        if key not in self._functions:
+            self._functions[key] = functools.partial(ruled, equation)
+        where = f" at {at}" if (at := place(equation)) else ""
+        said = f"gives `{base}` the derivative rules that it has{where} ({why})"
+        return self.placeholder(self._functions[key], f"{base}_rules", said)
 
     def structure(self, tree: Any, why: str) -> Expr:
         """A name for the structure of a result that no text can build; equal ones have one name."""
@@ -457,8 +467,14 @@ class Writer:
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved:
         """The best expression that is proved to be an equation. Raises `Unsourceable`."""
-        made = self._prove(view_of, claim, self._sources())
-        made = Proved(made.expr, made.results, bound=".bind(" in flat(made.expr))
+        made: Proved | None
+        known = remembered.key_of(self.options.style, self.prover.axes, key)
+        made = remembered.proved(known)
+        if made is None:
+            made = self._prove(view_of, claim, self._sources())
+            text = flat(made.expr)
+            made = Proved(made.expr, made.results, bound=".bind(" in text)
+            remembered.keep(known, made, text)
         if key is not None:
             self._spelled[key] = made
         return made
@@ -1025,6 +1041,11 @@ class _Binder:
     aval: Any
 
 
+def equation_key(equation: Any) -> Any:
+    """What equal equations have in common; another for each that cannot be told."""
+    return _key(equation) or id(equation)
+
+
 def _key(equation: Any) -> Any:
     """What decides how an equation is spelled; None where that cannot be hashed."""
     primitive, params = equation.primitive, equation.params
@@ -1154,6 +1175,7 @@ __all__ = [
     "Unsourceable",
     "Writer",
     "argument_bases",
+    "equation_key",
     "nested_results",
     "opened",
     "passed_as",

@@ -7,7 +7,8 @@ Private API used: `Primitive.get_bind_params` (up to 0.11 it gives functions and
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +85,29 @@ def call(equation: Any, *values: Any) -> Any:
     """What an equation gives: one value, or a tuple of several."""
     results = bind(equation, values)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def ruled(equation: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with the derivative rules of the function that an equation calls.
+
+    What that function captures it takes as its first arguments, and captures it again.
+    """
+    count = equation.params["num_consts"]
+
+    def differentiated(*values: Any) -> Any:
+        whole = functools.partial(function, *values[:count])
+        program = jax.make_jaxpr(whole)(*values[count:])
+        params = equation.params | {"call_jaxpr": program, "num_consts": 0}
+        if count and "out_trees" in params:
+            params["out_trees"] = functools.partial(_without, count, params["out_trees"])
+        return call(equation.replace(params=params), *values[count:])
+
+    return differentiated
+
+
+def _without(count: int, out_trees: Callable[[], Sequence[Any]]) -> tuple[Any, ...]:
+    """Trees of a rule whose residuals that are inputs (the third, if JAX forwards them) are known by
+    their places, without captured values: JAX adds these when it binds the call."""
+    out_tree, residuals, *forwarded = out_trees()
+    places = [[None if place is None else place - count for place in each] for each in forwarded]
+    return (out_tree, residuals, *places)

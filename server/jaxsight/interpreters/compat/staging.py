@@ -1,7 +1,7 @@
 """Tracing small functions on abstract values, and jaxprs of whichever class. Holds for JAX 0.8 to 0.12.
 
 Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `api_util.debug_info`, `core.eval_jaxpr`,
-`DynamicJaxprTracer.val`, `JaxprEqn.ctx.manager`, `core.Literal`, `core.DropVar`, `core.extend_axis_env_nd`. From 0.11 on `ClosedJaxpr` is
+`DynamicJaxprTracer.val`, `JaxprEqn.ctx.manager`, `core.Literal`, `core.DropVar`, `core.extend_axis_env_nd`, `config.trace_context`. From 0.11 on `ClosedJaxpr` is
 merged into `Jaxpr`, which then has `consts`; `Program` is either.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import api_util, core
+from jax._src import api_util, config, core
 from jax._src import linear_util as lu
 from jax._src.interpreters import partial_eval as pe
 
@@ -51,6 +51,8 @@ def is_closed(value: Any) -> bool:
 
 def opened(value: Any) -> Program:
     """The program behind a jaxpr that is a parameter of an equation or a result of `jax.make_jaxpr`."""
+    if isinstance(value, Program):
+        return value
     if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
         return Program(value.jaxpr, tuple(value.consts))
     return Program(value, tuple(getattr(value, "consts", ()) or ()))
@@ -129,6 +131,11 @@ def stage(function: Callable[..., Any], avals: Sequence[Any]) -> Staged:
     (tree,) = trees
     results = jax.tree.unflatten(tree, range(tree.num_leaves))
     return Staged(closed(jaxpr, consts), results)
+
+
+def trace_settings() -> Any:
+    """Settings that decide what a function is traced to, such as 64-bit types; hashable."""
+    return config.trace_context()
 
 
 def evaluate(program: Program, *args: Any) -> list[Any]:

@@ -29,6 +29,7 @@ from jaxsight.sourcerizer.writer import (
     Scope,
     Unsourceable,
     argument_bases,
+    equation_key,
     nested_results,
     passed_as,
     sequence,
@@ -258,7 +259,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     base = _named(program, "function")
     if params["symbolic_zeros"] and (count := read.jvp_inputs(params)) > read.MOST_PATTERNS:
         why = f"its rule asks which of {count} tangents are zero, and more than {read.MOST_PATTERNS} have too many patterns"
-        return scope.passed_in(equation, why, base)
+        return _with_rules_passed_in(scope, equation, why)
 
     def build(home: Scope, name: str) -> list[Statement]:
         function = _function(home, name, program, equation.invars[:captured])
@@ -305,6 +306,23 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
         return Function(f"{name}_jvp", ("primals", "tangents"), body)
 
     return _custom(scope, equation, program, captured, base, build)
+
+
+def _with_rules_passed_in(scope: Scope, equation: Any, why: str) -> Proved:
+    """The call of a function that is written, with rules that no text can hold."""
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    base = _named(program, "function")
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+
+    def build(name: str) -> list[Statement]:
+        function = closed_function(scope, name, program, passed_as(operands))
+        function.decorators.append(scope.writer.rules_of(equation, base, why))
+        return [function]
+
+    key = ("ruled", equation_key(equation))
+    function = scope.writer.shared(key, equation, base, build)
+    return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
 
 def _refusal(name: str, why: read.Refused) -> Statement:
@@ -375,7 +393,7 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
     captured = params["num_consts"]
     if params["symbolic_zeros"]:
         why = "its rules ask for symbolic zeros, which are written for custom_jvp alone"
-        return scope.passed_in(equation, why, _named(program, "function"))
+        return _with_rules_passed_in(scope, equation, why)
     base = _named(program, "function")
     count = len(equation.outvars)
 
