@@ -171,6 +171,22 @@ async def test_examples_of_pages_are_fixed_for_a_target(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+async def test_a_loop_that_takes_many_times_as_long_on_a_gpu_is_no_fix() -> None:
+    session = Session()
+    settings = {"python": sys.executable, "target": "cuda:h100", "select": ["JX209"], **QUIET}
+    session.configure([str(ROOT)], settings)
+    (text,) = [case.before for case in CASES if case.code == "JX209"]  # 4 launches; a loop has 597
+    path = str(ROOT / "launches.py")
+    session.open(path, text)
+    codes = {finding.code for finding in await session.findings(path, kernels=True)}
+    offered = await session.fixes(path)
+    await session.aclose()
+    assert codes == {"JX209"}
+    assert offered == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 @pytest.mark.skipif(jax.__version_info__[:2] != (0, 12), reason="the figures are of JAX 0.12")
 async def test_a_sum_over_a_tiny_axis_is_written_out_for_a_gpu() -> None:
     session = Session()

@@ -89,10 +89,10 @@ def more(before: Figures, after: Figures) -> bool:
     return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
-def slower(before: Figures, after: Figures) -> bool:
-    """Whether it is estimated to take longer on the target."""
+def slower(before: Figures, after: Figures, times: float = _COUNTS) -> bool:
+    """Whether it is estimated to take more than so many times as long on the target."""
     was, now = before.time, after.time
-    return was is not None and now is not None and now > was * _COUNTS
+    return was is not None and now is not None and now > was * times
 
 
 LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"

@@ -50,6 +50,8 @@ _TRADES: Mapping[str, frozenset[str]] = {
 }
 """By code the figures of the target that a fix may make worse, for what it makes better: its title has
 both. A fix that makes any other figure worse is none."""
+_LONGEST_TRADE = 2.0
+"""Times as long as before that a program may take for what its fix makes better."""
 _NOT_COMPARED = "it could not be compared"
 _SETS = 4
 """Example sets of a function with which a change is tried, at most."""
@@ -266,7 +268,8 @@ class Verifying:
             )
         else:
             helps = second.findings < first.findings
-        if effects.worse(first.figures, second.figures) - _TRADES.get(code, frozenset()):
+        worse = effects.worse(first.figures, second.figures) - _TRADES.get(code, frozenset())
+        if worse or effects.slower(first.figures, second.figures, _LONGEST_TRADE):
             helps = False
         if not helps:
             return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
