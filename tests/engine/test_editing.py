@@ -471,3 +471,19 @@ async def test_an_edit_during_a_hover_ends_it(editing: Session, file: str) -> No
     editing.change(file, shorter)
     assert await asyncio.wait_for(hovering, 120) is None
     editing.close(file)
+
+
+async def test_code_that_asks_for_its_file_sees_the_text_in_the_editor(
+    editing: Session, file: str, tmp_path: Path
+) -> None:
+    asks = "return x * len(inspect.getsource(sys.modules[__name__]))"
+    saved = SOURCE.replace("y = helper(x)\n    return y + y", asks)
+    saved = saved.replace(
+        "import jax.numpy as jnp", "import inspect\nimport sys\n\nimport jax.numpy as jnp"
+    )
+    (tmp_path / "edited.py").write_text(saved)
+    editing.open(file, saved)
+    for text in (saved, saved + "\n\nLAST = 1\n", saved.replace("WIDTH = 3\n", "WIDTH = 3\n\n")):
+        editing.change(file, text)
+        shown = await editing.show(file, "f")
+        assert f"mul a {len(text)}.0:f32[]" in shown.text

@@ -232,7 +232,7 @@ class Project:
             return Died(0, "", death)
         if waiting:
             self._owner.used(self)
-        self._owner.give_overlays(tracers, question.path)
+        self._owner.give_overlays(tracers, "" if question.slice.sees_lines else question.path)
         request = question.request(tracers.next_id(), sourcerize)
         priority = Priority.PERSON if waiting else Priority.DOCUMENT
         progress = _LongWork(self._owner.events, question)
@@ -527,7 +527,9 @@ class Projects:
         return project.root in self._used
 
     def give_overlays(self, tracers: Tracers, running: str) -> None:
-        """Tell a tracer the open files' texts, but for the one that it is about to run a slice of."""
+        """Tell a tracer the open files' texts, but for the one that it is about to run a slice of:
+        few functions ask for the lines of their file.
+        """
         for path, document in self.documents.items():
             tracers.overlay(path, None if path == running else document.text)
 

@@ -45,6 +45,8 @@ class Slice:
     broken: tuple[ModuleChunk, ...] = ()
     unknown: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+    sees_lines: bool = False
+    """Whether its code may ask for the lines of the file, or where in them it stands."""
 
 
 def slice_for(
@@ -147,6 +149,7 @@ class Plan:
             broken=tuple(module.chunks[index] for index in self.broken),
             unknown=self.unknown,
             caveats=tuple(caveats),
+            sees_lines=self._sees_lines,
         )
 
     def _keys(self, module: Module) -> list[str]:

@@ -33,7 +33,7 @@ _INTROSPECTS = re.compile(
 )
 """What reaches names of the module without writing them."""
 _SEES_LINES = re.compile(
-    r"co_firstlineno|\bco_lines\b|\bco_positions\b|\blineno\b|\b(?:f|tb)_lineno|getsourcelines|findsource"
+    r"co_firstlineno|\bco_lines\b|\bco_positions\b|\blineno\b|\b(?:f|tb)_lineno|getsource|findsource"
     r"|getframeinfo|getouterframes|getinnerframes|\binspect\.(?:stack|trace)\b|\bfindCaller"
     r"|\b(?:extract|walk)_(?:stack|tb)|\bformat_(?:stack|tb|exc|exception)\b|\bTracebackException"
 )

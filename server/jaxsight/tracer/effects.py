@@ -237,11 +237,18 @@ class Decimals:
 
 
 class Logging:
-    """What is logged at all, and where: the root logger's settings and those of the module."""
+    """What is logged at all, and where: the settings of the loggers, and those of the module."""
 
     def read(self) -> Values:
         root = logging.root
+        loggers = {
+            logger: settings
+            for logger in root.manager.loggerDict.values()
+            if isinstance(logger, logging.Logger)
+            and (settings := _settings(logger)) != _UNSET_LOGGER
+        }
         return {
+            **loggers,
             "level": root.level,
             "handlers": _items(root.handlers),
             "filters": _items(root.filters),
@@ -250,9 +257,15 @@ class Logging:
             "last": logging.lastResort,
         }
 
-    def write(self, name: str, value: object) -> None:
+    def write(self, name: Any, value: object) -> None:
         root = logging.root
         match name, value:
+            case logging.Logger() as logger, _:
+                settings = value if isinstance(value, tuple) else _UNSET_LOGGER
+                level, logger.handlers[:], logger.filters[:], logger.propagate, off = settings
+                logger.disabled = off
+                if level != logger.level:
+                    logger.setLevel(level)
             case "level", int():
                 root.setLevel(value)
             case "handlers", tuple():
@@ -272,6 +285,14 @@ class Logging:
 
     def counts(self, before: object, after: object) -> bool:
         return True
+
+
+def _settings(logger: logging.Logger) -> tuple[object, ...]:
+    handlers, filters = _items(logger.handlers), _items(logger.filters)
+    return logger.level, handlers, filters, logger.propagate, logger.disabled
+
+
+_UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
 
 
 class Draws:

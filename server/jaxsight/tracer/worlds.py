@@ -168,8 +168,10 @@ class World:
         if not acted <= {chunk.key for chunk in request.chunks}:
             return True  # what it did is to be undone
         last = max((i for i, c in enumerate(request.chunks) if c.acts), default=-1)
+        # What has only moved would be made anew, and lose what was done to it.
+        texts = {record.chunk.text for record in self._records.values()}
         return bool(acted) and any(
-            chunk.acts or (chunk.executes and index < last)
+            chunk.acts or (index < last and (chunk.executes or chunk.text in texts))
             for index, chunk in enumerate(request.chunks)
             if chunk.key not in executed
         )
@@ -476,6 +478,20 @@ def _warnings(into: list[Warned]) -> Iterator[None]:
             warnings.showwarning = before
 
 
+@contextlib.contextmanager
+def _unsaved_lines(file: str, text: str | None) -> Iterator[None]:
+    """Give the editor's text to who asks for the lines of a file, and not what is on disk."""
+    if text is None:
+        yield
+        return
+    # Without a time, Python does not compare it with the file (`linecache.checkcache`).
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    try:
+        yield
+    finally:
+        linecache.cache.pop(file, None)
+
+
 class Worlds:
     """The worlds of the files traced last, one of which runs at a time."""
 
@@ -500,7 +516,10 @@ class Worlds:
         sys.argv[:] = [request.file]
         if Path(request.root).is_dir():
             os.chdir(request.root)
-        with self._imports.running(world.module, request.file, folders):
+        with (
+            self._imports.running(world.module, request.file, folders),
+            _unsaved_lines(request.file, self._imports.texts.unsaved(request.file)),
+        ):
             try:
                 yield world
             finally:
