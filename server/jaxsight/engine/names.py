@@ -51,6 +51,7 @@ def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
         if symbol.is_referenced() and (name in bound or not symbol.is_assigned()):
             now.add(name)
     now |= _augmented(tree.body)
+    global_counts = _augmented_inside(tree) if "global" in text else frozenset()
     stack = [(child, False) for child in table.get_children()]
     while stack:
         scope, deferred = stack.pop()
@@ -61,7 +62,8 @@ def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
         elif scope.get_name() not in _COMPREHENSIONS:
             deferred = True
         for symbol in scope.get_symbols():
-            if symbol.is_referenced() and symbol.is_global():
+            read = symbol.is_referenced() or symbol.get_name() in global_counts
+            if read and symbol.is_global():
                 (later if deferred else now).add(symbol.get_name())
         stack.extend((child, deferred) for child in scope.get_children())
     unsettled = now & bound
@@ -86,6 +88,15 @@ def _augmented(body: Sequence[ast.stmt]) -> set[str]:
                 for block in blocks_of(statement):
                     stack.extend(block)
     return names
+
+
+def _augmented_inside(tree: ast.Module) -> frozenset[str]:
+    """As `_augmented`, in functions too: of those, `global` names are the module's."""
+    return frozenset(
+        node.target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    )
 
 
 def _reads_before_binding(body: Sequence[ast.stmt]) -> bool:

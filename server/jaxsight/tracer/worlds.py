@@ -76,6 +76,8 @@ class Executed:
     """Whether it raised: what needs it by name raises that too."""
     caveat: str = ""
     """Why it did not run to its end, as far as that is worth saying."""
+    acted_before: int = 0
+    """How many chunks above it act."""
     missing: str = ""
     """The module or file whose absence made it fail: once that is there it runs again."""
     uses: set[Identity] = field(default_factory=set)
@@ -142,6 +144,7 @@ class World:
     def _execute(self, request: Trace, imports: Imports) -> None:
         token: tuple[int, ...] = ()
         occurrences: Counter[str] = Counter()
+        acted_before = 0
         for chunk in request.chunks:
             identity = (chunk.key, occurrences[chunk.key], token)
             occurrences[chunk.key] += 1
@@ -152,6 +155,8 @@ class World:
                 self._redo(record, imports)
             self._records[identity] = record
             self._records.move_to_end(identity)
+            record.acted_before = acted_before
+            acted_before += chunk.acts
             if record.effects is not None:
                 token = (*token, record.effects.serial)
 
@@ -168,13 +173,20 @@ class World:
         if not acted <= {chunk.key for chunk in request.chunks}:
             return True  # what it did is to be undone
         last = max((i for i, c in enumerate(request.chunks) if c.acts), default=-1)
-        # What has only moved would be made anew, and lose what was done to it.
-        texts = {record.chunk.text for record in self._records.values()}
-        return bool(acted) and any(
-            chunk.acts or (index < last and (chunk.executes or chunk.text in texts))
-            for index, chunk in enumerate(request.chunks)
-            if chunk.key not in executed
-        )
+        if not acted:
+            return False
+        # What has moved past a chunk that acts would be made anew, and lose what that did to it.
+        behind = {record.chunk.text: record.acted_before for record in self._records.values()}
+        acted_before = 0
+        for index, chunk in enumerate(request.chunks):
+            if chunk.key not in executed and (
+                chunk.acts
+                or (chunk.executes and index < last)
+                or behind.get(chunk.text, acted_before) != acted_before
+            ):
+                return True
+            acted_before += chunk.acts
+        return False
 
     def _start_over(self, imports: Imports) -> None:
         """Forget all that was executed, and what it made of the project's other modules."""
