@@ -66,20 +66,6 @@ def belongs_to_us(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def secure(folder: Path) -> bool:
-    """Make a folder for the user alone, where it is missing; whether it is one now.
-
-    A folder of the user's that others may read is closed to them. One that others may write in is not used: what
-    is in it may be theirs.
-    """
-    try:
-        _secure(folder)
-    except OSError as error:
-        log.warning("%s is not used: %s", folder, _reason(error))
-        return False
-    return True
-
-
 def load(path: Path, kind: str, limit: int) -> bytes | None:
     """Return what `store` kept under a path, if nobody else can have changed it.
 

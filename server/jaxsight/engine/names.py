@@ -51,7 +51,7 @@ def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
         if symbol.is_referenced() and (name in bound or not symbol.is_assigned()):
             now.add(name)
     now |= _augmented(tree.body)
-    global_counts = _augmented_inside(tree) if "global" in text else frozenset()
+    augmented = _augmented_inside(tree) if "global" in text else frozenset()
     stack = [(child, False) for child in table.get_children()]
     while stack:
         scope, deferred = stack.pop()
@@ -62,7 +62,7 @@ def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
         elif scope.get_name() not in _COMPREHENSIONS:
             deferred = True
         for symbol in scope.get_symbols():
-            read = symbol.is_referenced() or symbol.get_name() in global_counts
+            read = symbol.is_referenced() or symbol.get_name() in augmented
             if read and symbol.is_global():
                 (later if deferred else now).add(symbol.get_name())
         stack.extend((child, deferred) for child in scope.get_children())

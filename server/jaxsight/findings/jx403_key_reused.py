@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.findings.explained import Explained, explained, is_a, quoted
 from jaxsight.findings.noticed import Noticed
@@ -44,12 +43,6 @@ def explain(failure: Failure, expression: str) -> Explained | None:
         "Split it first: `key, subkey = jax.random.split(key)`.",
         failure,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
-    step: Step
-    key: Token
 
 
 def find(reading: Reading) -> Iterator[Noticed]:

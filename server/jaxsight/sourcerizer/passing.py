@@ -7,9 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from jaxsight.sourcerizer.module import Function, Remark, Statement, lines, roots
 
-_WIDEST = 84
-"""Columns of a line of a docstring, which stands in a function."""
-
 
 def split(
     functions: Sequence[Statement], passed: Iterable[str]

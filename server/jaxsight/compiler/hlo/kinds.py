@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from jaxsight.compiler.hlo.shapes import arrays, elements
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.compiler.hlo.text import Instruction, Module
 
 TRIVIAL = frozenset(
     {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape"}
@@ -138,7 +138,6 @@ class Fused:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._known: dict[str, list[Instruction]] = {}
-        self._home: dict[int, Computation] = {}
 
     def inside(self, instruction: Instruction) -> list[Instruction]:
         """All instructions that run in one launch; the instruction itself when it holds none."""
@@ -187,10 +186,6 @@ class Fused:
             instruction = before
         return self.root(instruction)
 
-    def computation_of(self, instruction: Instruction) -> Computation:
-        """Where one of those that `inside` gave stands."""
-        return self._home[id(instruction)]
-
     @staticmethod
     def _names(instruction: Instruction) -> tuple[str, ...]:
         opcode = instruction.opcode
@@ -221,7 +216,6 @@ class Fused:
                     found += self._of(inner)
             else:
                 found.append(instruction)
-                self._home[id(instruction)] = computation
         return found
 
 

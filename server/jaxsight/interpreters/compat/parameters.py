@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import jax
-from jax._src import core, sharding_impls, util
 from jax._src import linear_util as lu
+from jax._src import sharding_impls, util
 from jax._src.interpreters import ad as _ad
 from jax.custom_derivatives import SymbolicZero
 
@@ -375,10 +375,6 @@ def _vjp_rules(
 def _has_logs(answered: Any) -> bool:
     """From 0.12 on a backward rule answers cotangents and logs."""
     return isinstance(answered, tuple) and len(answered) == 2 and isinstance(answered[0], list)
-
-
-def is_abstract(value: Any) -> bool:
-    return isinstance(value, core.AbstractValue)
 
 
 def is_key(aval: Any) -> bool:

@@ -44,11 +44,6 @@ def is_jaxpr(value: Any) -> bool:
     return isinstance(value, core.Jaxpr) or (_CLOSED is not None and isinstance(value, _CLOSED))
 
 
-def is_closed(value: Any) -> bool:
-    """Whether a parameter holds the kind of jaxpr that `jax.make_jaxpr` returns."""
-    return _MERGED or (_CLOSED is not None and isinstance(value, _CLOSED))
-
-
 def opened(value: Any) -> Program:
     """The program behind a jaxpr that is a parameter of an equation or a result of `jax.make_jaxpr`."""
     if isinstance(value, Program):
