@@ -68,7 +68,7 @@ bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-
 
 .PHONY: docs
 docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
-	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
+	PYTHONPATH=server NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
 
 .PHONY: vsix
 vsix: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Package the extension for VS Code, with the server in it

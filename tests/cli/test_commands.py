@@ -403,7 +403,7 @@ def test_check_reports_settings_and_syntax_as_well(project: Path) -> None:
 def test_a_code_that_does_not_exist_is_refused(project: Path) -> None:
     done = jaxsight("check", "--select", "JX7", cwd=project)
     assert done.returncode == 2
-    assert 'no code begins with "JX7"' in done.stderr
+    assert 'unknown rule "JX7"' in done.stderr
 
 
 def test_colours_are_for_terminals_only(project: Path) -> None:

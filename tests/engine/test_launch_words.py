@@ -10,7 +10,7 @@ import pytest
 from jaxsight.compiler.graph import Branch, Graph, Kernel, Loop, Work
 from jaxsight.compiler.targets import parse
 from jaxsight.engine.kernels import iterations, launches, undecided
-from jaxsight.findings import jx210_tiny_launches
+from jaxsight.rules.jx210_tiny_launches import rule as jx210_tiny_launches
 
 
 def kernel(name: str, times: int, least: int, *, branch: int = -1, loop: int = -1) -> Kernel:

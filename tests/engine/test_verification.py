@@ -113,7 +113,7 @@ async def test_a_difference_is_at_the_statement_that_makes_it(cause: int) -> Non
     [one] = verified.findings
     assert (one.code, one.severity, at(one)) == ("JX912", Severity.ERROR, cause)
     assert verified.functions == 0
-    assert one.message.splitlines() == [
+    assert list(one.lines) == [
         "`f` was traced without this statement, which changes it",
         "help: mark it `# jaxsight: always` to run it",
         (
@@ -132,10 +132,10 @@ async def test_a_statement_may_need_those_above_that_were_left_out_too() -> None
 
     [one] = (await verify(Importer(program))).findings
     assert at(one) == 6
-    assert one.message.splitlines()[1] == "help: mark it `# jaxsight: always` to run it"
+    assert list(one.lines)[1] == "help: mark it `# jaxsight: always` to run it"
     [one] = (await verify(Importer(program), sliced(caveats=(2, 6)))).findings
     assert at(one) == 6
-    assert one.message.splitlines()[1] == (
+    assert list(one.lines)[1] == (
         "help: mark it, and the statements above that it needs, `# jaxsight: always`"
     )
 
@@ -154,9 +154,7 @@ async def test_a_difference_that_no_statement_makes_is_at_the_function() -> None
 
     [one] = (await verify(Importer(program))).findings
     assert at(one) == 11
-    assert one.message.splitlines()[0] == (
-        "`f` traces to a different program when the module is imported"
-    )
+    assert one.message == ("`f` traces to a different program when the module is imported")
 
 
 async def test_a_difference_that_a_caveat_names_is_a_warning() -> None:
@@ -169,7 +167,7 @@ async def test_a_statement_that_was_stopped_is_named_by_its_caveat() -> None:
     """The slice has it: run to its end, it gives the program of the import."""
     [one] = (await verify(Importer(lambda lines: THERE), sliced(caveats=(3,)))).findings
     assert (one.severity, at(one)) == (Severity.WARNING, 3)
-    assert one.message.splitlines()[0] == (
+    assert one.message == (
         "`f` was traced without running this statement in full, which changes it"
     )
 
@@ -178,9 +176,7 @@ async def test_a_function_that_can_be_traced_only_when_imported_differs() -> Non
     importer = Importer(lambda lines: THERE if 8 in lines else None)
     [one] = (await verify(importer, sliced(program=None))).findings
     assert (one.code, at(one)) == ("JX912", 8)
-    assert one.message.splitlines()[-1] == (
-        "note: its trace fails, but not when the module is imported"
-    )
+    assert list(one.lines)[-1] == ("note: its trace fails, but not when the module is imported")
 
 
 async def test_what_differs_between_imports_is_not_verified() -> None:
@@ -196,7 +192,7 @@ async def test_an_array_with_other_values_is_a_difference() -> None:
     there = here.replace("01", "02")
     importer = Importer(lambda lines: there if 4 in lines else here)
     [one] = (await verify(importer, sliced(program=here))).findings
-    assert one.message.splitlines()[-1] == "note: an array that it captures has other values"
+    assert list(one.lines)[-1] == "note: an array that it captures has other values"
 
 
 @pytest.mark.parametrize(
@@ -321,9 +317,7 @@ async def test_what_never_runs_is_found_to_matter(session: Session, tmp_path: Pa
     verified = await real(session, tmp_path, REAL.replace("5.0\n", "5.0  # jaxsight: never\n"))
     [one] = verified.findings
     assert (one.code, one.severity, at(one)) == ("JX912", Severity.WARNING, 9)
-    assert one.message.splitlines()[0] == (
-        "`other` was traced without this statement, which changes it"
-    )
+    assert one.message == ("`other` was traced without this statement, which changes it")
     assert verified.functions == 1
 
 

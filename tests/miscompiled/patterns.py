@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 
-from jaxsight.findings import jx413_miscompiled
-from jaxsight.findings.reading import Reading
+from jaxsight.rules.jx413_miscompiled import rule as jx413_miscompiled
+from jaxsight.rules.reading import Reading
 from jaxsight.tracer import outlined, protocol
 from jaxsight.tracer.protocol import Runtime
 

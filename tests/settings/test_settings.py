@@ -131,18 +131,18 @@ timeouts = 5
            ^ error: expected a table, got 5""",
         """\
 ignore = ["JX401", "JX7", 4]
-                   ^^^^^ error: no code begins with "JX7"
-                          ^ error: expected a code or its beginning, got 4""",
+                   ^^^^^ error: unknown rule "JX7"
+                          ^ error: expected a rule or a prefix of its code, got 4""",
         """\
 ignore = "JX401"
-         ^^^^^^^ error: expected a list of codes such as ["JX4"], got "JX401\"""",
+         ^^^^^^^ error: expected a list of rules such as ["JX4"], got "JX401\"""",
         """\
 sizes = { B = 4, D = "wide", E = -1 }
                      ^^^^^^ error: expected a whole number above 0, got "wide"
                                  ^^ error: expected a whole number above 0, got -1""",
         """\
 per-file-ignores = { "a.py" = ["JX4O1"] }
-                               ^^^^^^^ error: no code begins with "JX4O1"; did you mean `JX401`?""",
+                               ^^^^^^^ error: unknown rule "JX4O1"; did you mean `JX401`?""",
         """\
 trace.server = "verbose"
 ^^^^^^^^^^^^ warning: `trace.server` is read in the editor's settings only""",

@@ -12,10 +12,10 @@ from pathlib import Path
 from jaxsight import reading
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.reports import Reported
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import finding_of
 from jaxsight.engine.text import Position, Range
-from jaxsight.findings.catalogue import CODES, selected
-from jaxsight.findings.recompilation import Recompiled, find, read
+from jaxsight.rules.recompilation import Recompiled, find, read
+from jaxsight.rules.selection import selected
 
 PLUGIN = Path(__file__).parents[1] / "recompiling"
 _NO_TESTS = 5
@@ -67,7 +67,5 @@ def _reported(one: Recompiled) -> Reported:
     text = lines[one.line - 1] if one.line <= len(lines) else ""
     start = len(text) - len(text.lstrip())
     place = Range(Position(one.line - 1, start), Position(one.line - 1, len(text.rstrip())))
-    code = CODES[one.code]
-    return Reported(
-        one.file, source, Finding(code.code, Severity(code.severity), place, one.message, code.url)
-    )
+    found = finding_of(one.code, place, one.message, help=one.help)
+    return Reported(one.file, source, found)

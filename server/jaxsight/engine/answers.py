@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from jaxsight.engine.text import Edit, Range
+from jaxsight.rules import RULES
 
 
 class Severity(Enum):
@@ -53,15 +54,44 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a diagnostic reports. `url` is the page of the code (or JAX's own page on the error)."""
+    """What a rule reports."""
 
     code: str
     severity: Severity
     range: Range
     message: str
+    """What is wrong: one clause, without a full stop."""
     url: str = ""
+    """The rule's page, or JAX's own page on the error."""
     related: tuple[Place, ...] = ()
     stale: bool = False
+    help: str = ""
+    """What to do."""
+    notes: tuple[str, ...] = ()
+    """Facts that explain it."""
+    data: object = field(default=None, compare=False)
+    """Figures and names for the rule's fix, in a class of the rule's own."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The message, the help and the notes, for clients that show plain text."""
+        helps = (f"help: {self.help}",) if self.help else ()
+        return (self.message, *helps, *(f"note: {note}" for note in self.notes))
+
+
+def finding_of(
+    code: str,
+    range: Range,
+    message: str,
+    *,
+    severity: Severity | None = None,
+    help: str = "",
+    notes: tuple[str, ...] = (),
+) -> Finding:
+    """Return a finding of a rule, with the rule's severity unless another one is given."""
+    rule = RULES[code]
+    severity = severity or Severity(rule.severity)
+    return Finding(code, severity, range, message, rule.url, help=help, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import CPU, Target, UnknownTarget, names, parse
 from jaxsight.engine import kernels as words
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, Severity, finding_of
 from jaxsight.engine.compiling import Result
-from jaxsight.engine.examples.expect import METRICS, Expect
+from jaxsight.engine.examples.expect import METRICS, Condition, Expect
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
-from jaxsight.findings import jx501_contract
-from jaxsight.findings.catalogue import CODES
+from jaxsight.rules.jx501_broken_contract.rule import RULE
+
+_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "<=": operator.le,
+    "<": operator.lt,
+    "==": operator.eq,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
 
 
 def target_of(expect: Expect, default: Target) -> Target:
@@ -42,7 +50,7 @@ def wrong_target(view: View, expect: Expect, error: UnknownTarget) -> Finding:
 def untraced(view: View, expect: Expect) -> Finding:
     """Report a contract of an example set that the function cannot be traced with."""
     message = f"cannot check the contract: `{view.subject.name}` fails with these example inputs"
-    return _finding(view, expect, jx501_contract.CODE, message, Severity.WARNING)
+    return _finding(view, expect, RULE.code, message, Severity.WARNING)
 
 
 def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
@@ -51,7 +59,7 @@ def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
         yield _finding(
             view,
             expect,
-            jx501_contract.CODE,
+            RULE.code,
             f"cannot check the contract: {result.outcome.message}",
             Severity.WARNING,
         )
@@ -66,14 +74,8 @@ def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
     on = result.target.short
     graph = compiled.graph
     upper = ("launches",) if graph.launches_at_least < graph.launch_count else ()
-    for condition, message in jx501_contract.broken(expect, figures, on, _worded, upper):
-        yield Finding(
-            jx501_contract.CODE,
-            Severity.ERROR,
-            _place(view, condition.range),
-            message,
-            CODES[jx501_contract.CODE].url,
-        )
+    for condition, message in _broken(expect, figures, on, _worded, upper):
+        yield finding_of(RULE.code, _place(view, condition.range), message)
 
 
 def _worded(metric: str, value: int) -> str:
@@ -83,7 +85,7 @@ def _worded(metric: str, value: int) -> str:
 def _finding(
     view: View, expect: Expect, code: str, message: str, severity: Severity = Severity.ERROR
 ) -> Finding:
-    return Finding(code, severity, _place(view, expect.range), message, CODES[code].url)
+    return finding_of(code, _place(view, expect.range), message, severity=severity)
 
 
 def _place(view: View, range: Range) -> Range:
@@ -91,3 +93,31 @@ def _place(view: View, range: Range) -> Range:
     if view.subject.examples.source == "project":
         return view.name_range
     return range.shifted(view.subject.chunk.first_line)
+
+
+def _broken(
+    expect: Expect,
+    figures: Mapping[str, int],
+    target: str,
+    worded: Callable[[str, int], str],
+    upper: Collection[str] = (),
+) -> Iterator[tuple[Condition, str]]:
+    """Yield the conditions that do not hold, each with its message.
+
+    Args:
+        figures: by metric (`kernels`, `launches`, and `temp` and `folded` in bytes); -1 for unknown ones.
+        target: the short name of the target that they are of.
+        worded: a figure of a metric for people.
+        upper: the metrics whose figure is the upper end of a range.
+    """
+    for condition in expect.conditions:
+        figure = figures[condition.metric]
+        limit = (
+            f"{condition.metric} {condition.comparison} {worded(condition.metric, condition.value)}"
+        )
+        if figure < 0:
+            yield condition, f"expected {limit} on {target}, but {condition.metric} is not known"
+        elif not _COMPARISONS[condition.comparison](figure, condition.value):
+            got = worded(condition.metric, figure)
+            up_to = "up to " if condition.metric in upper else ""
+            yield condition, f"expected {limit} on {target}, got {up_to}{got}"

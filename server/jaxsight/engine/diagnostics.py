@@ -8,22 +8,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, Severity, finding_of
 from jaxsight.engine.documents import Subject
 from jaxsight.engine.module import Module
 from jaxsight.engine.settings import Settings
 from jaxsight.engine.text import Position, Range, lines_of
 from jaxsight.engine.views import View
-from jaxsight.findings.catalogue import CODES, ignored, selected
-from jaxsight.findings.registry import OF_KERNELS
+from jaxsight.rules import RULES, rule_of
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.selection import ignored, selected
 
 UNUSED = "JX910"
 
-_ON_REQUEST = frozenset({"JX306", "JX912", "JX913"})
-"""Found by options of `jaxsight check` alone: a comment that ignores one is not unused where none is found."""
-
-_OF_LINES = frozenset({"JX101", "JX102", "JX104", "JX209", "JX408", *OF_KERNELS})
-"""Codes about the program as a whole: of one line they are told once."""
 _NAMED = 3
 """Functions that a note names."""
 
@@ -71,7 +67,8 @@ def one_a_line(
     """
     groups: dict[object, list[tuple[View, Finding]]] = defaultdict(list)
     for view, finding in found:
-        place = finding.range.start.line if finding.code in _OF_LINES else finding.range
+        once = RULES[finding.code].once_a_line
+        place = finding.range.start.line if once else finding.range
         groups[finding.code, place].append((view, finding))
     return [_merged(group) for group in groups.values()]
 
@@ -88,7 +85,7 @@ def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
     if more > 0:
         names = [*names[:_NAMED], f"{more} more"]
     callers = f"{', '.join(names[:-1])} and {names[-1]}"
-    return view, replace(finding, message=f"{finding.message}\nnote: traced from {callers}")
+    return view, replace(finding, notes=(*finding.notes, f"traced from {callers}"))
 
 
 def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
@@ -96,7 +93,7 @@ def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
     in_file = settings.ignored_in(file)
     return tuple(
         code
-        for code in CODES
+        for code in RULES
         if selected(code, settings.select, settings.ignore) and not ignored(code, in_file)
     )
 
@@ -111,9 +108,7 @@ def _problems(subjects: Iterable[Subject]) -> Iterable[Finding]:
                 if subject.examples.source == "project"
                 else problem.range.shifted(subject.chunk.first_line)
             )
-            yield Finding(
-                problem.code, problem.severity, range, problem.message, CODES[problem.code].url
-            )
+            yield finding_of(problem.code, range, problem.message, severity=problem.severity)
 
 
 def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -> Iterable[Finding]:
@@ -127,12 +122,18 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
             or line[: found.start()].count("'") % 2
         ):
             continue
-        named = [code.strip() for code in (found.group(1) or "").split(",") if code.strip()]
+        named = _named(found.group(1) or "")
         here = [code for at, code in lines if at == number]
         if named:
-            looked_for = set(codes) - _ON_REQUEST
-            idle = [code for code in named if code in looked_for and code not in here]
-            unknown = [code for code in named if code not in CODES]
+            idle = [
+                text
+                for text, rule in named.items()
+                if rule is not None
+                and rule.code in codes
+                and not rule.on_request
+                and rule.code not in here
+            ]
+            unknown = [text for text, rule in named.items() if rule is None]
             if not idle and not unknown:
                 continue
             what = ", ".join(f"`{code}`" for code in (*idle, *unknown))
@@ -142,7 +143,7 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
         else:
             message = "Nothing is reported on this line: the comment leaves nothing out."
         range = Range(Position(number, found.start()), Position(number, found.end()))
-        yield Finding(UNUSED, Severity(CODES[UNUSED].severity), range, message, CODES[UNUSED].url)
+        yield finding_of(UNUSED, range, message)
 
 
 def _ignored(module: Module, finding: Finding) -> bool:
@@ -151,5 +152,12 @@ def _ignored(module: Module, finding: Finding) -> bool:
     found = _IGNORED.search(module.line(finding.range.start.line))
     if found is None:
         return False
-    codes = found.group(1)
-    return codes is None or finding.code in {code.strip() for code in codes.split(",")}
+    named = found.group(1)
+    if named is None:
+        return True
+    return any(rule is not None and rule.code == finding.code for rule in _named(named).values())
+
+
+def _named(text: str) -> dict[str, Rule | None]:
+    """Return the rules that a comment names, by code or name; `None` for what is no rule's."""
+    return {word: rule_of(word) for each in text.split(",") if (word := each.strip())}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
-from jaxsight.engine.answers import Finding, Place, Severity
+from jaxsight.engine.answers import Finding, Place, Severity, finding_of
 from jaxsight.engine.markdown import prose
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
-from jaxsight.findings.catalogue import CODES
-from jaxsight.findings.trace_error import explain
+from jaxsight.rules.errors import explain
+from jaxsight.rules.noticed import Noticed
 from jaxsight.tracer.protocol import Failed, Failure, Frame, Traced
 from jaxsight.workers.outcomes import Died
 
@@ -21,14 +22,8 @@ def findings(view: View) -> Iterator[Finding]:
         case Traced():
             return
         case Died() as died:
-            yield Finding(
-                "JX400",
-                _severity(view),
-                view.name_range,
-                died.message,
-                CODES["JX400"].url,
-                stale=view.stale,
-            )
+            crash = finding_of("JX400", view.name_range, died.message, severity=_severity(view))
+            yield replace(crash, stale=view.stale)
         case Failed(failure=failure):
             yield _finding(failure, view)
 
@@ -96,9 +91,9 @@ _NO_CUDNN = "cuDNN is not detected"
 """What `jax.nn.dot_product_attention(…, implementation="cudnn")` raises (`jax/_src/cudnn`, `check_cudnn_version`): it asks
 the process that traces for cuDNN, which only an installation for GPUs has."""
 
-_NEEDS_CUDNN = (
-    "cuDNN attention is traced only where cuDNN is installed, on a machine with the GPU\n"
-    'help: trace it here with `implementation="xla"`'
+_NEEDS_CUDNN = Noticed(
+    "cuDNN attention is traced only where cuDNN is installed, on a machine with the GPU",
+    help='trace it here with `implementation="xla"`',
 )
 
 
@@ -126,7 +121,7 @@ def _finding(failure: Failure, view: View) -> Finding:
     module = view.module
     expression = module.slice_text(range) if here and failure.stage != "inputs" else ""
     line = module.line(range.start.line) if expression else ""
-    said = explain(failure, expression, line)
+    rule, noticed = explain(failure, expression, line)
     related = [
         Place(path, place, f"called from here, in {frame.function}") for frame, place in here[:-1]
     ]
@@ -145,14 +140,19 @@ def _finding(failure: Failure, view: View) -> Finding:
             )
         )
     absent = _needs_device(failure)
+    if absent:
+        noticed = _NEEDS_CUDNN
     return Finding(
-        said.code,
+        rule.code,
         Severity.INFORMATION if absent else _severity(view),
         range,
-        _NEEDS_CUDNN if absent else view.words(said.message),
-        said.url,
+        view.words(noticed.message),
+        noticed.url or rule.url,
         tuple(related),
         view.stale,
+        view.words(noticed.help),
+        tuple(map(view.words, noticed.notes)),
+        noticed.data,
     )
 
 

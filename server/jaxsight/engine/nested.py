@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, finding_of
 from jaxsight.engine.documents import Subject
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
-from jaxsight.findings.catalogue import CODES
 from jaxsight.tracer.protocol import Traced
 
 CODE = "JX911"
@@ -38,9 +37,8 @@ def findings(subjects: Sequence[Subject], views: Sequence[View]) -> Iterator[Fin
             why = f"`{outer}` never calls `{inner}`; trace a function that calls it"
         else:
             why = f"`{inner}` is nested; add example inputs to `{outer}`"
-        severity = Severity(CODES[CODE].severity)
         message = f"these example inputs are not used: {why}"
-        yield Finding(CODE, severity, _heading(subject), message, CODES[CODE].url)
+        yield finding_of(CODE, _heading(subject), message)
 
 
 def _is_traced(view: View) -> bool:

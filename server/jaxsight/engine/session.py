@@ -70,9 +70,9 @@ from jaxsight.engine.trust.words import shown_path
 from jaxsight.engine.uncompiled import Uncompiled
 from jaxsight.engine.verification import Sliced, Verification, Verified
 from jaxsight.engine.views import Answer, View
-from jaxsight.findings import jx413_miscompiled
-from jaxsight.findings.catalogue import ignored
-from jaxsight.findings.registry import OF_KERNELS
+from jaxsight.rules import RULES
+from jaxsight.rules.jx413_miscompiled import rule as miscompiled
+from jaxsight.rules.selection import ignored
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Observation, Outlined, Sourcerize, Traced
 from jaxsight.workers.compilers import Compilers, Trouble
@@ -560,9 +560,9 @@ class Session:
             view, lambda: list(noticing.of_program(view, outlined, codes))
         )
         wrong = self._fixing.verifying.miscompiled(view.answer.question)
-        if wrong is not None and jx413_miscompiled.CODE in codes:
+        if wrong is not None and miscompiled.RULE.code in codes:
             found += noticing.of_running(view, wrong, found)
-        if not compiled or view.stale or not OF_KERNELS.keys() & set(codes):
+        if not compiled or view.stale or not any(RULES[code].in_kernels for code in codes):
             return found
         targets = self._targets(view.answer.question.path)
         if targets[0].host:

@@ -12,14 +12,13 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, Severity, finding_of
 from jaxsight.engine.inert import clause
 from jaxsight.engine.module import Module, ModuleChunk
 from jaxsight.engine.questions import Question
 from jaxsight.engine.shift import common_prefix
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
-from jaxsight.findings.catalogue import CODES
 from jaxsight.tracer.protocol import CONSTANT, Failed, Failure, Import, Imported, Made
 from jaxsight.workers.importing import line_of
 from jaxsight.workers.outcomes import Death, Died, Reason, signal_name, size
@@ -114,17 +113,18 @@ class Verification:
         caveats = here.view.caveats
         if cause is None:
             range = here.view.name_range
-            lines = [f"{name} traces to a different program when the module is imported"]
+            message = f"{name} traces to a different program when the module is imported"
+            help = ""
         else:
             range = self._line_range(cause.first_line)
             cut_short = self._module.number_of(cause) in self._kept(here)
             how = "running this statement in full" if cut_short else "this statement"
             help = await self._remedy(number, cause, _program(there))
-            lines = [f"{name} was traced without {how}, which changes it", f"help: {help}"]
-        lines.append(f"note: {_contrast(here.program, there)}")
+            message = f"{name} was traced without {how}, which changes it"
+        notes = (_contrast(here.program, there),)
         # What the answer names is no silent error.
         severity = Severity.WARNING if caveats else Severity.ERROR
-        return _finding(DIFFERS, severity, range, "\n".join(lines))
+        return finding_of(DIFFERS, range, message, severity=severity, help=help, notes=notes)
 
     async def _cause(self, number: int, wanted: str | None) -> ModuleChunk | None:
         """The statement that gives the wanted program when it is added to the slice and to what was left out above it."""
@@ -200,7 +200,7 @@ class Verification:
     def _random(self, number: int) -> Finding:
         view = self._functions[number].view
         message = f"`{view.subject.name}` differs from one import of the module to the next"
-        return _finding(UNVERIFIED, Severity.INFORMATION, view.name_range, message)
+        return finding_of(UNVERIFIED, view.name_range, message)
 
     def _not_imported(self, reply: Failed | Died) -> Finding:
         """The finding about an import that gave no module, at the line that it was at."""
@@ -215,7 +215,7 @@ class Verification:
             what = _ended(reply.death)
         own = self._functions[0].view.name_range
         range = own if line is None else self._line_range(line - 1)
-        return _finding(UNVERIFIED, Severity.INFORMATION, range, f"importing the module {what}")
+        return finding_of(UNVERIFIED, range, f"importing the module {what}")
 
     def _is_own(self, file: str) -> bool:
         return os.path.realpath(file) == os.path.realpath(self._request.file)
@@ -224,10 +224,6 @@ class Verification:
         text = self._module.line(line)
         indent = len(text) - len(text.lstrip())
         return Range(Position(line, indent), Position(line, max(len(text.rstrip()), indent)))
-
-
-def _finding(code: str, severity: Severity, range: Range, message: str) -> Finding:
-    return Finding(code, severity, range, message, CODES[code].url)
 
 
 def _made(reply: Imported | Failed | Died, number: int) -> Made | None:

@@ -130,7 +130,7 @@ def diagnostic(
         related = [_related(server, place, elsewhere) for place in finding.related]
     return types.Diagnostic(
         range=view.to_range(finding.range),
-        message=visible(finding.message) + (_STALE if finding.stale else ""),
+        message=_words(finding),
         severity=SEVERITIES[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(href=finding.url)
@@ -139,6 +139,13 @@ def diagnostic(
         source=SOURCE,
         related_information=related,
     )
+
+
+def _words(finding: Finding) -> str:
+    """Return the message, then help and notes, a paragraph each."""
+    message, *details = finding.lines
+    stale = _STALE if finding.stale else ""
+    return visible("\n".join((message + stale, *details)))
 
 
 def _related(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from jaxsight import __version__
 from jaxsight.cli.reports import Incomplete, Refused, Reported
 from jaxsight.cli.reports.text import short_path
 from jaxsight.engine import caveats
-from jaxsight.engine.answers import Caveat, Severity
+from jaxsight.engine.answers import Caveat, Finding, Severity
 from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.inert import visible
 from jaxsight.engine.text import Position
 from jaxsight.engine.uncompiled import Uncompiled
-from jaxsight.findings.catalogue import CODES
+from jaxsight.rules import RULES
 
 GITHUB_COMMANDS = {
     Severity.ERROR: "error",
@@ -67,6 +68,9 @@ def _object(one: Reported) -> dict[str, Any]:
     return {
         "code": finding.code,
         "message": finding.message,
+        "help": finding.help or None,
+        "notes": list(finding.notes),
+        "data": _figures(finding.data),
         "filename": one.path,
         "location": _location(finding.range.start),
         "end_location": _location(finding.range.end),
@@ -75,6 +79,24 @@ def _object(one: Reported) -> dict[str, Any]:
         "severity": finding.severity.value,
         **caveats.record(one.caveats),
     }
+
+
+def _words(finding: Finding) -> str:
+    """Return the message with its help and notes, a line each."""
+    return "\n".join(finding.lines)
+
+
+def _figures(data: object) -> dict[str, Any] | None:
+    """Return what a finding carries for its fix, as far as JSON can hold it."""
+    if data is None or not is_dataclass(data) or isinstance(data, type):
+        return None
+    return {name: value for name, value in asdict(data).items() if _is_plain(value)}
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float)
 
 
 def _fix(fix: Fix) -> dict[str, Any]:
@@ -168,7 +190,7 @@ def _command(one: Reported) -> str:
         "endColumn": finding.range.end.column + 1,
     }
     written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(finding.message)}"
+    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(_words(finding))}"
 
 
 def _data(text: str) -> str:
@@ -187,13 +209,13 @@ def as_sarif(
     """One SARIF run, with the rules that it speaks of. What answers leave out and functions that were not compiled are notifications of the tool, no results."""
     rules = [
         {
-            "id": code.code,
-            "name": code.name,
-            "shortDescription": {"text": code.summary},
-            "helpUri": code.url,
+            "id": rule.code,
+            "name": rule.name,
+            "shortDescription": {"text": rule.summary},
+            "helpUri": rule.url,
         }
-        for code in CODES.values()
-        if any(one.finding.code == code.code for one in reported)
+        for rule in RULES.values()
+        if any(one.finding.code == rule.code for one in reported)
     ]
     driver = {"name": "jaxsight", "version": __version__, "rules": rules}
     run: dict[str, Any] = {
@@ -242,6 +264,6 @@ def _result(one: Reported) -> dict[str, Any]:
     return {
         "ruleId": one.finding.code,
         "level": SARIF_LEVELS[one.finding.severity],
-        "message": {"text": _unlinked(one.finding.message)},
+        "message": {"text": _unlinked(_words(one.finding))},
         "locations": [{"physicalLocation": physical}],
     }

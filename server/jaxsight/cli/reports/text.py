@@ -30,7 +30,7 @@ def report(reported: Reported) -> Text:
     lines = LINE_END.split(reported.source)
     number = str(finding.range.start.line + 1)
     edge = " " * len(number)
-    first, *rest = finding.message.splitlines() or [""]
+    first, *rest = "\n".join(finding.lines).splitlines() or [""]
     parts: list[Part] = [
         (f"{finding.severity.value}[{finding.code}]", style),
         (f": {first}\n", "bold"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -23,33 +23,19 @@ from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate, applied
 from jaxsight.engine.fixes.effects import Figures
 from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.engine.fixes.remedy import Proof
 from jaxsight.engine.fixes.workshop import Workshop
 from jaxsight.engine.module import Module
 from jaxsight.engine.questions import Question, ask
 from jaxsight.engine.text import Edit
 from jaxsight.engine.views import Answer, View
-from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
+from jaxsight.rules import RULES
 from jaxsight.tracer.protocol import Compared, Miscompiled, Traced
 from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
 
 _KEPT = 512
-_COMPILED = frozenset({"JX101", "JX102", "JX104", "JX209", *OF_KERNELS})
-"""Codes that tell of what a compiler makes, or of how long it takes."""
-_LAUNCHES = frozenset(OF_KERNELS) - {"JX103"}
-"""Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
-_TRADES: Mapping[str, frozenset[str]] = {
-    # Fewer kernels, for larger temporaries.
-    "JX203": frozenset({effects.STORED}),
-    "JX207": frozenset({effects.STORED}),
-    # Less memory at once, for kernels that take turns.
-    "JX206": frozenset({effects.LAUNCHED, effects.MOVED, effects.TIME}),
-    # Less to trace and to compile, for a loop that launches its kernels in each iteration.
-    "JX209": frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME}),
-}
-"""By code the figures of the target that a fix may make worse, for what it makes better: its title has
-both. A fix that makes any other figure worse is none."""
 _LONGEST_TRADE = 2.0
 """Times as long as before that a program may take for what its fix makes better."""
 _NOT_COMPARED = "it could not be compared"
@@ -197,7 +183,7 @@ class Verifying:
         asked = Asked.of(view, finding)
         if asked is None:
             return
-        for candidate in islice(FIXES[finding.code](asked), _TRIED):
+        for candidate in islice(FIXES[finding.code].propose(asked), _TRIED):
             question = await self._asked(workshop, view, candidate.edits)
             if question is not None:
                 yield candidate, question
@@ -252,23 +238,24 @@ class Verifying:
             return _Verdict(compared.message, hopeless=True)
         if candidate.same and not compared.same:
             return _Verdict(compared.words)
-        if code not in _COMPILED:
+        remedy = FIXES[code]
+        if not remedy.compiled:
             target = None
         first = await self._looked_at(workshop, before, code, target)
         second = await self._looked_at(workshop, after, code, target)
         if first is None or second is None:
             return _Verdict("it could not be compiled", untold=True)
-        timed = code in _COMPILED - _LAUNCHES
+        timed = remedy.compiled and remedy.proof is Proof.GONE
         words = list(effects.words(first.figures, second.figures, timed=timed))
-        if code == "JX206":
-            helps = effects.smaller(first.figures, second.figures)
-        elif code in _LAUNCHES:
-            helps = second.findings <= first.findings and effects.fewer(
-                first.figures, second.figures
-            )
-        else:
-            helps = second.findings < first.findings
-        worse = effects.worse(first.figures, second.figures) - _TRADES.get(code, frozenset())
+        match remedy.proof:
+            case Proof.SMALLER:
+                helps = effects.smaller(first.figures, second.figures)
+            case Proof.FEWER:
+                fewer = effects.fewer(first.figures, second.figures)
+                helps = second.findings <= first.findings and fewer
+            case Proof.GONE:
+                helps = second.findings < first.findings
+        worse = effects.worse(first.figures, second.figures) - remedy.trades
         if worse or effects.slower(first.figures, second.figures, _LONGEST_TRADE):
             helps = False
         if not helps:
@@ -306,11 +293,11 @@ class Verifying:
         compiled = result.outcome if result is not None else None
         if not isinstance(compiled, Compiled):
             compiled = None
-        if code in OF_KERNELS:
+        if RULES[code].in_kernels is not None:
             if result is None or compiled is None:
                 return None
             found = list(noticing.of_kernels(view, outlined, result, [code]))
-        elif code in OF_PROGRAMS:
+        elif RULES[code].in_program is not None:
             found = list(noticing.of_program(view, outlined, [code]))
         else:
             found = [each for each in _of_text(question.module) if each.code == code]

@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 
 from jaxsight.compiler.targets import UnknownTarget
 from jaxsight.compiler.targets import parse as parse_target
-from jaxsight.findings.catalogue import CODES
+from jaxsight.rules import NAMES, RULES
+from jaxsight.rules.selection import is_selector
 
 T = TypeVar("T")
 
@@ -193,7 +194,7 @@ CODE_LENGTH = len("JX401")
 
 def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
     if not isinstance(value, list | tuple):
-        complain((), f'expected a list of codes such as ["JX4"], got {shown(value)}')
+        complain((), f'expected a list of rules such as ["JX4"], got {shown(value)}')
         return None
     if len(value) > MOST_CODES:
         complain((), f"expected at most {MOST_CODES} codes, got {len(value)}")
@@ -201,19 +202,19 @@ def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
     kept = []
     for index, item in enumerate(value):
         if not isinstance(item, str):
-            complain((index,), f"expected a code or its beginning, got {shown(item)}")
-        elif item != "ALL" and not any(code.startswith(item) for code in CODES):
+            complain((index,), f"expected a rule or a prefix of its code, got {shown(item)}")
+        elif not is_selector(item):
             meant = item.upper().replace("O", "0").replace("I", "1").replace("L", "1")
-            known = [meant] if meant in CODES else list(CODES)
+            known = [meant] if meant in RULES else [*RULES, *NAMES]
             hint = nearest(item, known) if len(item) >= CODE_LENGTH else ""
-            complain((index,), f"no code begins with {shown(item)}{hint}")
+            complain((index,), f"unknown rule {shown(item)}{hint}")
         else:
             kept.append(item)
     return tuple(kept)
 
 
 CODE_LIST: Kind[tuple[str, ...]] = Kind(
-    "a list of codes or their beginnings",
+    "a list of rules or prefixes of their codes",
     {"type": "array", "items": {"type": "string"}},
     _read_codes,
 )

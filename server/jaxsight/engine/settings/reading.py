@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight import reading
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, Severity, finding_of
 from jaxsight.engine.settings.kinds import Path as Keys
 from jaxsight.engine.settings.kinds import nearest, shortened, shown
 from jaxsight.engine.settings.schema import SCHEMA, Settings, camel
 from jaxsight.engine.settings.toml_places import TomlPlace, places
 from jaxsight.engine.text import Position, Range
-from jaxsight.findings.catalogue import CODES
 
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"
@@ -198,7 +197,7 @@ def _at(line: int, column: int) -> Range:
 
 
 def _finding(range: Range, message: str, severity: Severity = Severity.ERROR) -> Finding:
-    return Finding(CODE, severity, range, message, CODES[CODE].url)
+    return finding_of(CODE, range, message, severity=severity)
 
 
 _TOKEN = re.compile(

@@ -1,0 +1,92 @@
+"""JX205: what is cheap to compute from little is written to memory for several kernels, and read by each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.compiler.graph import Kernel
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import ELEMENTWISE, MIB, SHAPED, Reading, is_known, size
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import Step
+
+RULE = Rule(
+    "JX205",
+    "stored-subexpression",
+    "A cheap intermediate is stored for several kernels.",
+    severity="hint",
+)
+LARGE = MIB // 2
+_CHEAP = (ELEMENTWISE | SHAPED | {"iota", "concatenate"}) - {"div", "rem"}
+_IN_PLACE = ("scatter", "dynamic_update_slice")
+"""Updates of a buffer, which has to be there."""
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Each temporary that is made of little by elementwise operations, and that a later kernel reads though it could make it."""
+    if reading.compiled is None:
+        return
+    graph, flow = reading.compiled.graph, reading.flow
+    told: set[str] = set()
+    for temporary in graph.temporaries:
+        if temporary.value.bytes < LARGE or not 0 <= temporary.producer < len(graph.kernels):
+            continue
+        kernel = graph.kernels[temporary.producer]
+        consumers = [graph.kernels[index] for index in set(temporary.consumers)]
+        if any(
+            reader.loops != kernel.loops
+            or reader.kind != "fusion"
+            or reader.ends_because == "sort"
+            or _updates(reading, reader)
+            for reader in consumers
+        ):
+            continue
+        made = [
+            step
+            for path in kernel.equations
+            if (step := flow.steps.get(path)) is not None
+            and step.primitive in _CHEAP
+            and not any(path in each.equations for each in consumers)
+            and flow.value(step.results[0]).text == temporary.value.text
+        ]
+        if not made or not _is_cheap(reading, made[-1]):
+            continue
+        at = _written(reading, made[-1]).path
+        if at in told:
+            continue
+        told.add(at)
+        kernels = ", ".join(str(index + 1) for index in sorted(set(temporary.consumers))[:4])
+        yield Noticed(
+            f"{reading.quoted(at)} is stored ({temporary.value.text}, {size(temporary.value.bytes)}) by kernel "
+            f"{temporary.producer + 1} for kernel {kernels}, though next to nothing has to be read to compute it: written out again "
+            "behind `jax.lax.optimization_barrier` of what it is made of, it is computed where it is needed.",
+            at,
+        )
+
+
+def _updates(reading: Reading, kernel: Kernel) -> bool:
+    """Whether a kernel updates something in place."""
+    steps = (reading.flow.steps.get(path) for path in kernel.equations)
+    return any(step is not None and step.primitive.startswith(_IN_PLACE) for step in steps)
+
+
+def _written(reading: Reading, step: Step) -> Step:
+    """Where a value was written: a conversion stands for what is converted."""
+    while step.primitive == "convert_element_type":
+        before = reading.flow.made_by(step.operands[0])
+        if before is None:
+            break
+        step = before
+    return step
+
+
+def _is_cheap(reading: Reading, step: Step) -> bool:
+    """Whether a value is made of counters and small values by a few elementwise operations."""
+    flow = reading.flow
+    number = step.results[0]
+    sources = flow.sources(number, lambda each: each.primitive in _CHEAP, most=60)
+    large = flow.value(number).bytes
+    return sources is not None and all(
+        is_known(flow.values[each]) or flow.values[each].bytes * 16 <= large for each in sources
+    )

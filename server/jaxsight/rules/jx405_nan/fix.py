@@ -1,0 +1,86 @@
+"""JX405: a `where` that hides an unsafe operand: the operand is made safe too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxsight.engine.fixes.asked import Asked, Candidate, same
+from jaxsight.engine.fixes.remedy import Remedy
+
+_SAFE = ("1.0", "0.5", "1")
+"""What stands where the condition does not hold: one of them is in the domain of every unsafe function."""
+
+
+def candidates(asked: Asked) -> Iterator[Candidate]:
+    """`where(ok, f(x), 0)` as `where(ok, f(where(ok, x, 1)), 0)`, with a name for the inner one where there is room for a statement."""
+    for call in asked.find(ast.Call):
+        assert isinstance(call, ast.Call)
+        if asked.called(call.func) not in ("jax.numpy.where", "jax.lax.select") or call.keywords:
+            continue
+        if len(call.args) != 3:
+            continue
+        condition, *cases = call.args
+        for case in (0, 1):
+            for compared in _compared(asked, _named(asked, condition)):
+                uses = [node for node in ast.walk(cases[case]) if same(node, compared)]
+                if uses:
+                    yield from _guarded(asked, call, compared, uses, case)
+        return
+
+
+def _named(asked: Asked, condition: ast.expr) -> ast.expr:
+    """What a condition that is a name was assigned, where it was assigned once."""
+    function = asked.function(condition)
+    if not isinstance(condition, ast.Name) or function is None:
+        return condition
+    values = [
+        node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id == condition.id
+    ]
+    return values[0] if len(values) == 1 else condition
+
+
+def _compared(asked: Asked, condition: ast.expr) -> Iterator[ast.expr]:
+    """What a condition is about: the sides of comparisons, and the names in them but those of modules."""
+    told: set[str] = set()
+    modules = set(asked.imports.values())
+    for node in ast.walk(condition):
+        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        for side in (
+            *sides,
+            *([node] if isinstance(node, ast.Name) and node.id not in modules else []),
+        ):
+            if not isinstance(side, ast.Constant) and ast.dump(side) not in told:
+                told.add(ast.dump(side))
+                yield side
+
+
+def _guarded(
+    asked: Asked, call: ast.Call, compared: ast.expr, uses: list[ast.AST], case: int
+) -> Iterator[Candidate]:
+    condition, value = asked.text(call.args[0]), asked.text(compared)
+    statement = asked.statement(call)
+    title = f"Make `{value}` safe where the condition does not hold"
+    for safe in _SAFE:
+        pair = f"{value}, {safe}" if case == 0 else f"{safe}, {value}"
+        # `lax.select` wants arrays of one shape, so a number is chosen by `where`.
+        where = f"{asked.jnp}.where" if asked.jnp else asked.text(call.func)
+        guarded = f"{where}({condition}, {pair})"
+        if statement is None:
+            name = guarded
+            edits = []
+        else:
+            name = asked.fresh("safe")
+            edits = [asked.before(statement, f"{name} = {guarded}")]
+        edits += [asked.replace(use, name) for use in uses if isinstance(use, ast.expr)]
+        yield Candidate(title, tuple(edits))
+
+
+REMEDY = Remedy(
+    "a second `where` that makes the operand safe",
+    candidates,
+)
