@@ -17,6 +17,8 @@ import tokenize
 from io import BytesIO
 from pathlib import Path
 
+from jaxsight import units
+
 SMALL = 64 * 1024
 """Bytes of the largest `.python-version`, marker or record of ours."""
 SETTINGS = 256 * 1024
@@ -170,5 +172,4 @@ def _read(path: str | os.PathLike[str], descriptor: int, limit: int) -> bytes:
 
 
 def _too_large(path: str | os.PathLike[str], limit: int) -> UnreadableError:
-    size = f"{limit // 1024**2} MiB" if limit >= 1024**2 else f"{limit // 1024} KiB"
-    return UnreadableError(path, f"it is larger than {size}")
+    return UnreadableError(path, f"it is larger than {units.size(limit)}")

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxsight import units
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.notes import print_notes
 from jaxsight.cli.printing import Printer, Table, cells, document, print_json, styled
@@ -18,7 +19,7 @@ from jaxsight.compiler.roofline import estimate, total
 from jaxsight.engine import kernels as words
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.inert import one_line
-from jaxsight.engine.kernels import LEAST, Kernels
+from jaxsight.engine.kernels import Kernels
 from jaxsight.tracer.protocol import Traced
 from jaxsight.workers.compilers import Trouble
 
@@ -189,9 +190,9 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
             str(index + 1),
             "  " * len(kernel.loops) + kernel.what,
             str(kernel.launches),
-            words.short_size(kernel.bytes_in),
-            words.short_size(kernel.bytes_out),
-            words.short_time(seconds) if seconds is not None and kernel.launches else "",
+            units.size(kernel.bytes_in),
+            units.size(kernel.bytes_out),
+            units.time(seconds) if seconds is not None and kernel.launches else "",
             kernels.reason(kernel),
             _lines(kernels, kernel),
         )
@@ -215,11 +216,11 @@ def _total(kernels: Kernels) -> str:
     estimated = total(kernels.graph, kernels.target)
     if estimated is None:
         return ""
-    if estimated.is_lower_bound and estimated.seconds < LEAST:
+    if estimated.is_lower_bound and estimated.seconds < units.SHORTEST:
         return ""  # next to nothing of it is known
     if not estimated.is_lower_bound:
-        about = "≈ " if estimated.seconds >= LEAST else ""
-        return f"total {about}{words.short_time(estimated.seconds)}"
+        about = "≈ " if estimated.seconds >= units.SHORTEST else ""
+        return f"total {about}{units.time(estimated.seconds)}"
     unknown = [
         str(index + 1)
         for index, kernel in enumerate(kernels.graph.kernels)
@@ -231,7 +232,7 @@ def _total(kernels: Kernels) -> str:
     reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
     if not kernels.graph.launches_known:
         reasons.append("no iteration of loops of unknown length")
-    return f"total ≥ {words.short_time(estimated.seconds)} ({'; '.join(reasons)})"
+    return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"
 
 
 def _lines(kernels: Kernels, kernel: Kernel) -> str:

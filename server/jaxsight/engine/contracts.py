@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from jaxsight import units
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import CPU, Target, UnknownTarget, names, parse
 from jaxsight.engine import kernels as words
@@ -79,7 +80,7 @@ def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
 
 
 def _worded(metric: str, value: int) -> str:
-    return words.short_size(value) if METRICS[metric] == "bytes" else str(value)
+    return units.size(value) if METRICS[metric] == "bytes" else str(value)
 
 
 def _finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
+from jaxsight import units
 from jaxsight.engine import caveats, stale, trees
 from jaxsight.engine.answers import Hover
 from jaxsight.engine.documents import Subject
@@ -149,7 +150,7 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
     total = sum(size for _, size in traced.constants)
     if total:
         count = len(traced.constants)
-        facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {byte_size(total)}")
+        facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {units.size(total)}")
     facts.append(f"traced with {_set_words(subject, view)}")
     return " · ".join(facts)
 
@@ -194,16 +195,6 @@ def _notes(values: Iterable[Seen]) -> Iterable[str]:
 def surroundings(seen: Seen) -> str:
     """What a value lives in, outermost first, `scan body › grad`; calls of jitted functions go without saying."""
     return " › ".join(place for place in seen.inside if place != "jit")
-
-
-def byte_size(count: int) -> str:
-    """`512 B`, `4.0 KiB`, `1.5 MiB`…"""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
 
 
 def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:

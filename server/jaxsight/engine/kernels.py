@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxsight import units
 from jaxsight.compiler.donation import Donation, donations
 from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.protocol import Compiled
@@ -16,7 +17,6 @@ from jaxsight.compiler.targets import CPU, Target
 from jaxsight.engine import caveats, stale
 from jaxsight.engine.answers import Hint, Linked, Shown
 from jaxsight.engine.compiling import Result
-from jaxsight.engine.hover import byte_size
 from jaxsight.engine.markdown import escaped, prose
 from jaxsight.engine.places import Places
 from jaxsight.engine.text import Position, Range, lines_of
@@ -146,7 +146,7 @@ def headline(compiled: Compiled, target: Target) -> str:
     if graph.callback_count:
         parts.append(count(graph.callback_count, "host callback"))
     if compiled.memory.temporaries >= 0:
-        parts.append(f"temp {short_size(compiled.memory.temporaries)}")
+        parts.append(f"temp {units.size(compiled.memory.temporaries)}")
     return " · ".join([*parts, target.short])
 
 
@@ -213,7 +213,7 @@ def _each(kernels: Kernels, index: int) -> str:
     if len(known) < len(times):
         return f", {figure} each"
     time = sum(known) / graph.iterations(index)
-    return f", {figure}, {'≈ ' if time >= LEAST else ''}{short_time(time)} each"
+    return f", {figure}, {'≈ ' if time >= units.SHORTEST else ''}{units.time(time)} each"
 
 
 def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
@@ -307,7 +307,7 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 
 def _sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
-    flow = f"{byte_size(kernel.bytes_in)} in, {byte_size(kernel.bytes_out)} out"
+    flow = f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out"
     times = f", launched {kernel.launches} times" if kernel.launches > 1 else ""
     if kernel.launches == 0:
         times = ", never launched as the number of iterations is known"
@@ -405,7 +405,7 @@ def target_rows(results: Sequence[Result]) -> str:
                 graph = compiled.graph
                 rows.append(
                     f"| {escaped(result.target.name)} | {graph.kernel_count} | {launch_figure(graph)} | "
-                    f"{short_size(compiled.memory.temporaries)} | {how(compiled)} |"
+                    f"{units.size(compiled.memory.temporaries)} | {how(compiled)} |"
                 )
             case Trouble(message=message):
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(message)}")
@@ -424,10 +424,10 @@ def memory_lines(kernels: Kernels) -> list[str]:
     lines = []
     if size := sum(constant.value.bytes for constant in graph.constants):
         of_it = folded(kernels.compiled)
-        parts = f", {short_size(of_it)} of them folded" if of_it else ""
-        lines.append(f"constants: {short_size(size)} {_where(kernels.target)}{parts}")
+        parts = f", {units.size(of_it)} of them folded" if of_it else ""
+        lines.append(f"constants: {units.size(size)} {_where(kernels.target)}{parts}")
     if most := max((kernel.workspace for kernel in graph.kernels), default=0):
-        lines.append(f"workspace: up to {short_size(most)} for a library call, in the temporaries")
+        lines.append(f"workspace: up to {units.size(most)} for a library call, in the temporaries")
     return [*lines, *map(str, kernels.donations)]
 
 
@@ -444,8 +444,8 @@ def table(kernels: Kernels) -> str:
     for index, kernel in enumerate(shown):
         what = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()
         rows.append(
-            f"| {index + 1} | {escaped(what)} | {kernel.launches} | {short_size(kernel.bytes_in)} | "
-            f"{short_size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
+            f"| {index + 1} | {escaped(what)} | {kernel.launches} | {units.size(kernel.bytes_in)} | "
+            f"{units.size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
         )
     more = kernels.graph.kernel_count - len(shown)
     end = [f"and {more} more"] if more else []
@@ -538,8 +538,8 @@ def change(before: Compiled, after: Compiled) -> str:
     pairs = [
         ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
         ("launches", launch_figure(before.graph), launch_figure(after.graph)),
-        ("temp", short_size(before.memory.temporaries), short_size(after.memory.temporaries)),
-        ("folded", short_size(folded(before)), short_size(folded(after))),
+        ("temp", units.size(before.memory.temporaries), units.size(after.memory.temporaries)),
+        ("folded", units.size(folded(before)), units.size(folded(after))),
     ]
     parts = [f"{what} {was} → {now}" for what, was, now in pairs if was != now]
     return " · ".join(parts) if parts else _SAME
@@ -603,24 +603,3 @@ def _hlo(kernels: Kernels, title: str) -> Shown:
 def count(number: int, one: str, many: str = "") -> str:
     """`1 kernel`, `2 kernels`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def short_size(size: int) -> str:
-    """`512 KiB`, `1.5 MiB`, `513 B`; `?` for what nobody knows."""
-    if size < 0:
-        return "?"
-    words = byte_size(size)
-    return words.replace(".0 ", " ")
-
-
-LEAST = 5e-8
-"""Seconds from which a time has a figure of its own."""
-
-
-def short_time(seconds: float) -> str:
-    """`3.6 µs`, `1.25 ms`."""
-    if seconds < LEAST:
-        return "< 0.1 µs"
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.1f} µs"
-    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -12,6 +12,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from jaxsight import units
 from jaxsight.engine.answers import Finding, Severity, finding_of
 from jaxsight.engine.inert import clause
 from jaxsight.engine.module import Module, ModuleChunk
@@ -21,7 +22,7 @@ from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
 from jaxsight.tracer.protocol import CONSTANT, Failed, Failure, Import, Imported, Made
 from jaxsight.workers.importing import line_of
-from jaxsight.workers.outcomes import Death, Died, Reason, signal_name, size
+from jaxsight.workers.outcomes import Death, Died, Reason, signal_name
 
 DIFFERS = "JX912"
 UNVERIFIED = "JX913"
@@ -244,7 +245,7 @@ def _ended(death: Death) -> str:
         case Reason.TIMEOUT:
             return f"took longer than {death.limit:g} s"
         case Reason.MEMORY:
-            return f"used {size(death.used)} of memory, limit {size(death.limit)}"
+            return f"used {units.size(death.used)} of memory, limit {units.size(death.limit)}"
         case Reason.PROCESSES:
             return f"started {death.used:g} processes, limit {death.limit:g}"
         case Reason.CRASHED:

@@ -19,8 +19,6 @@ from jaxsight.tracer.places import Span
 from jaxsight.tracer.program import CONSTANT, LITERAL, Body, Program, Step, Value
 from jaxsight.tracer.protocol import Fold, Runtime, Warned
 
-KIB, MIB = 1024, 1024 * 1024
-
 _THROUGH = frozenset(
     {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 )  # fmt: skip
@@ -216,15 +214,6 @@ def numbers(step: Step, name: str) -> tuple[int, ...]:
 def elements(value: Value) -> int:
     """How many elements an array has."""
     return math.prod(value.shape)
-
-
-def size(count: float) -> str:
-    """Bytes for people: `4.0 MiB`."""
-    if count >= 1024 * MIB:
-        return f"{count / (1024 * MIB):.1f} GiB"
-    if count >= MIB:
-        return f"{count / MIB:.1f} MiB"
-    return f"{count / KIB:.1f} KiB" if count >= KIB else f"{count:.0f} bytes"
 
 
 def is_known(value: Value) -> bool:

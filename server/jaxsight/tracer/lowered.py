@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypedDict, TypeVar
 
+from jaxsight import units
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import options, protocol, shown
 from jaxsight.tracer.compat import jaxprs, lowering
@@ -112,7 +113,7 @@ def stablehlo(request: protocol.Show, traced: Any) -> protocol.Shown:
 def _refuse_large(traced: Any) -> None:
     captured = sum(_bytes(constant) for constant in _constants(traced.jaxpr))
     if captured > LARGEST:
-        size = f"{captured / 2**20:.0f} MiB"
+        size = units.size(captured)
         raise refusal(
             "lower",
             f"it captures {size} of constants, which would be compiled into the program: make them arguments",

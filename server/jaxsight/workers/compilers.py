@@ -15,13 +15,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from jaxsight import units
 from jaxsight.compiler.environments import Environment, compiler_variables, variables
 from jaxsight.compiler.protocol import Compile, Compiled, NotCompiled
 from jaxsight.compiler.targets import CPU, Target
 from jaxsight.workers import remote
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import Death, Reason, signal_name, size
+from jaxsight.workers.outcomes import Death, Reason, signal_name
 from jaxsight.workers.process import CompilerProcess, TracerProcess
 from jaxsight.workers.wire import WireError
 
@@ -262,7 +263,7 @@ def _words(target: Target, death: Death) -> str:
         case Reason.TIMEOUT:
             return f"{what} took longer than {death.limit:g} s (setting `timeouts.compile`)."
         case Reason.MEMORY:
-            return f"{what} used {size(death.used)} of memory, limit {size(death.limit)} (setting `memoryLimit`)."
+            return f"{what} used {units.size(death.used)} of memory, limit {units.size(death.limit)} (setting `memoryLimit`)."
         case Reason.CRASHED:
             return f"{what} crashed the compiler twice ({signal_name(death.signal)})."
         case Reason.STOPPED:

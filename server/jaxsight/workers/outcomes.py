@@ -6,6 +6,7 @@ import signal as signals
 from dataclasses import dataclass
 from enum import Enum
 
+from jaxsight import units
 from jaxsight.tracer.protocol import (
     Cancelled,
     Compared,
@@ -16,7 +17,6 @@ from jaxsight.tracer.protocol import (
     Shown,
     Traced,
 )
-from jaxsight.workers.limits import GIB, MIB
 
 SENT_BY_OTHERS = (9, 15)
 """SIGKILL and SIGTERM: a person, or the kernel that ran out of memory."""
@@ -95,8 +95,8 @@ class Died:
                 )
             case Reason.MEMORY:
                 what = (
-                    f"{doing.capitalize()} used {size(death.used)} of memory, "
-                    f"limit {size(death.limit)} (setting `memoryLimit`)"
+                    f"{doing.capitalize()} used {units.size(death.used)} of memory, "
+                    f"limit {units.size(death.limit)} (setting `memoryLimit`)"
                 )
             case Reason.PROCESSES:
                 what = (
@@ -159,8 +159,3 @@ def signal_name(number: int) -> str:
     except ValueError:
         return f"signal {number}"
     return f"{name}, {(signals.strsignal(number) or 'unknown').lower()}"
-
-
-def size(count: float) -> str:
-    """Bytes for people: `4.1 GiB`, `512 MiB`."""
-    return f"{count / GIB:.3g} GiB" if count >= GIB else f"{count / MIB:.3g} MiB"

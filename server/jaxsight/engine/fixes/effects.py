@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight import units
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.roofline import total
 from jaxsight.compiler.targets import parse
-from jaxsight.engine.kernels import short_size, short_time
 from jaxsight.tracer.protocol import Outlined, Traced
 
 _SHARE = 0.8
@@ -126,13 +126,13 @@ def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
         stored, moved = zip(before.memory, after.memory, strict=True)
         told = _grown(*stored) or _grown(*reversed(stored))
         if told:
-            yield f"temp {short_size(stored[0])} → {short_size(stored[1])}"
+            yield f"temp {units.size(stored[0])} → {units.size(stored[1])}"
         elif _grown(*moved) or _grown(*reversed(moved)):
-            yield f"memory traffic {short_size(moved[0])} → {short_size(moved[1])}"
+            yield f"memory traffic {units.size(moved[0])} → {units.size(moved[1])}"
         if slower(before, after):
-            yield f"≈ time {short_time(before.time or 0)} → {short_time(after.time or 0)}"
+            yield f"≈ time {units.time(before.time or 0)} → {units.time(after.time or 0)}"
     if before.constants != after.constants:
-        yield f"constants {short_size(before.constants)} → {short_size(after.constants)}"
+        yield f"constants {units.size(before.constants)} → {units.size(after.constants)}"
     if before.folding >= _LONG and after.folding < before.folding * _SHARE:
         yield f"folding {_seconds(before.folding)} → {_seconds(after.folding)}"
     if after.equations < before.equations * _SHARE:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import MIB, Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import CONSTANT, Step, Value
+from jaxsight.units import MIB, size
 
 RULE = Rule(
     "JX101",

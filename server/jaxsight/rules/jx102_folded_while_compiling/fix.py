@@ -16,7 +16,7 @@ from jaxsight.rules.jx101_captured_constant import fix as jx101
 
 _PASSES = "xla_disable_hlo_passes"
 _OPTION = f'{{"{_PASSES}": "constant_folding"}}'
-_SIZE = re.compile(r"[\d.]+ (?P<unit>bytes|[KMG]iB)")
+_SIZE = re.compile(r"[\d.]+ (?P<unit>B|[KMG]iB)")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
@@ -30,7 +30,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 def once(asked: Asked) -> Iterator[Candidate]:
     """Compute what is small before the function, when the module is imported."""
     size = _SIZE.search(asked.finding.message)
-    if size is not None and size["unit"] not in ("bytes", "KiB"):
+    if size is not None and size["unit"] not in ("B", "KiB"):
         return
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)

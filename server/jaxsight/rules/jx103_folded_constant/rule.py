@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from jaxsight.rules.jx101_captured_constant.rule import captured
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import MIB, Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.units import MIB, size
 
 RULE = Rule(
     "JX103",

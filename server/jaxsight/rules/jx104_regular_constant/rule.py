@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from jaxsight.rules.jx101_captured_constant.rule import LARGE
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, KIB, SHAPED, Flow, Reading, size
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import CONSTANT
+from jaxsight.units import KIB, size
 
 RULE = Rule(
     "JX104",

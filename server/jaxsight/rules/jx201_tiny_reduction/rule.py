@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import KIB, Reading, numbers, size
+from jaxsight.rules.reading import Reading, numbers
 from jaxsight.rules.rule import Rule
+from jaxsight.units import KIB, size
 
 RULE = Rule(
     "JX201",

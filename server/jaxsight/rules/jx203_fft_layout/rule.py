@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import KIB, Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.units import KIB, size
 
 RULE = Rule(
     "JX203",

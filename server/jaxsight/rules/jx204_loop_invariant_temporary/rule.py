@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import (
-    ELEMENTWISE,
-    MIB,
-    SHAPED,
-    Flow,
-    Reading,
-    captured,
-    is_known,
-    size,
-)
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, captured, is_known
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import Step
+from jaxsight.units import MIB, size
 
 RULE = Rule(
     "JX204",

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from jaxsight.compiler.graph import Kernel
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, MIB, SHAPED, Reading, is_known, size
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Reading, is_known
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import Step
+from jaxsight.units import MIB, size
 
 RULE = Rule(
     "JX205",

@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import MIB, Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.units import MIB, size
 
 RULE = Rule(
     "JX206",

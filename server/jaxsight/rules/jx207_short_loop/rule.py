@@ -6,8 +6,9 @@ import ast
 from collections.abc import Collection, Iterator
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.units import size
 
 RULE = Rule(
     "JX207",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import KIB, Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.units import KIB, size
 
 RULE = Rule(
     "JX210",

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.units import size
 
 RULE = Rule(
     "JX407",

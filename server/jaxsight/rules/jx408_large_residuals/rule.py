@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import MIB, Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import INPUT
+from jaxsight.units import MIB, size
 
 RULE = Rule(
     "JX408",

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from jaxsight.rules.exceptions import first_paragraph, jax_page
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, size
+from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.protocol import Failure
+from jaxsight.units import size
 
 RULE = Rule(
     "JX411",
