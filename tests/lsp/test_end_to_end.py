@@ -453,7 +453,7 @@ async def test_kernels_and_barriers_are_shown_where_they_are(tmp_path: Path) -> 
             hints = await client.request("textDocument/inlayHint", asked)
             found = [hint["label"] for hint in hints]
         assert found[0].startswith("▣ 2 kernels · 2 launches · temp 1 MiB · cpu")
-        assert found[1:] == ["⊣ reduction ends kernel 1"]
+        assert found[1:] == ["⊣ reduction"]
         hover = words(await client.request("textDocument/hover", on(uri, 3, 6)))
         assert "| cpu | 2 | 2 | 1 MiB | on the device |" in hover
         hover = words(await client.request("textDocument/hover", on(uri, 9, 24)))

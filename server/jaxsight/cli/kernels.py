@@ -179,7 +179,7 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
         ("in", "right"),
         ("out", "right"),
         ("≈ time", "right"),
-        ("ends because of", "left"),
+        ("fusion boundary", "left"),
         ("lines", "left"),
     ):
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
