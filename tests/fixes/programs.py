@@ -108,7 +108,7 @@ CASES = [
             """
             return x - SORT_OF_SAMPLES
         ''',
-        "Compute it once, as `SORT_OF_SAMPLES` (folding 25 s → 0 s, equations 3 → 1)",
+        "Compute it once, as `SORT_OF_SAMPLES` (equations 3 → 1)",
     ),
     case(
         "JX104",

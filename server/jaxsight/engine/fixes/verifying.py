@@ -5,13 +5,14 @@ Everything is known by content: the same change of the same function is tried on
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.compiler.targets import Target
 from jaxsight.engine import failures, noticing
 from jaxsight.engine.answers import Finding
@@ -28,18 +29,21 @@ from jaxsight.engine.module import Module
 from jaxsight.engine.questions import Question, ask
 from jaxsight.engine.text import Edit
 from jaxsight.engine.views import Answer, View
+from jaxsight.findings import jx102_folded_while_compiling
 from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
-from jaxsight.tracer.protocol import Compared, Miscompiled, Traced
+from jaxsight.tracer.protocol import Compared, Miscompiled, Outlined, Traced
 from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
 
 _KEPT = 512
-_COMPILED = frozenset({"JX101", "JX102", "JX104", "JX209", *OF_KERNELS})
+_COMPILED = frozenset({"JX101", "JX104", "JX209", *OF_KERNELS})
 """Codes that tell of what a compiler makes, or of how long it takes."""
-_LAUNCHES = frozenset(OF_KERNELS) - {"JX103"}
+_LAUNCHES = frozenset(OF_KERNELS) - {"JX102", "JX103"}
 """Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
 _TRADES: Mapping[str, frozenset[str]] = {
+    # Seconds of compiling, for what is computed in each call.
+    "JX102": frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME}),
     # Fewer kernels, for larger temporaries.
     "JX203": frozenset({effects.STORED}),
     "JX207": frozenset({effects.STORED}),
@@ -302,6 +306,9 @@ class Verifying:
         outlined = await workshop.outline(answer)
         if outlined is None or not isinstance(answer.reply, Traced):
             return None
+        folding = None
+        if target is not None and code == noticing.FOLDING:
+            folding = await self._folding(workshop, answer, target, outlined)
         result = await self._result(workshop, answer, target) if target is not None else None
         compiled = result.outcome if result is not None else None
         if not isinstance(compiled, Compiled):
@@ -309,12 +316,22 @@ class Verifying:
         if code in OF_KERNELS:
             if result is None or compiled is None:
                 return None
-            found = list(noticing.of_kernels(view, outlined, result, [code]))
+            found = list(noticing.of_kernels(view, outlined, result, [code], folding))
         elif code in OF_PROGRAMS:
             found = list(noticing.of_program(view, outlined, [code]))
         else:
             found = [each for each in _of_text(question.module) if each.code == code]
-        return _Look(len(found), Figures.of(answer.reply, outlined, compiled))
+        return _Look(len(found), Figures.of(answer.reply, compiled, folding))
+
+    async def _folding(
+        self, workshop: Workshop, answer: Answer, target: Target, outlined: Outlined
+    ) -> Folding | None:
+        interpreter = workshop.project.interpreter
+        if interpreter is None or not jx102_folded_while_compiling.is_candidate(outlined.folds):
+            return None
+        with contextlib.suppress(Gone):
+            return await self.compiling().folding(answer, target, interpreter.path, workshop.lower)
+        return None
 
     async def _result(self, workshop: Workshop, answer: Answer, target: Target) -> Result | None:
         interpreter = workshop.project.interpreter
