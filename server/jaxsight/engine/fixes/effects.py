@@ -93,10 +93,25 @@ def more(before: Figures, after: Figures) -> bool:
     return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
-def slower(before: Figures, after: Figures, times: float = _COUNTS) -> bool:
-    """Whether it is estimated to take more than so many times as long on the target."""
+def slower(before: Figures, after: Figures) -> bool:
+    """Whether it is estimated to take longer on the target."""
     was, now = before.time, after.time
-    return was is not None and now is not None and now > was * times
+    return was is not None and now is not None and now > was * _COUNTS
+
+
+def too_slow(before: Figures, after: Figures, times: float) -> bool:
+    """Whether it may take more than so many times as long on the target.
+
+    Where no time is estimated, as on CPUs, it may where so many times as many kernels are launched, or as many bytes moved:
+    a fix leaves the arithmetic what it was.
+    """
+    if before.compiled is None or after.compiled is None:
+        return False
+    was, now = before.time, after.time
+    if was is not None and now is not None:
+        return now > was * times
+    launched, moved = (before.kernels[1], after.kernels[1]), (before.memory[1], after.memory[1])
+    return any(is_now > had * times for had, is_now in (launched, moved))
 
 
 LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
@@ -131,7 +146,7 @@ def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
         told = _grown(*stored) or _grown(*reversed(stored))
         if told:
             yield f"temp {short_size(stored[0])} → {short_size(stored[1])}"
-        elif _grown(*moved) or _grown(*reversed(moved)):
+        if _grown(*moved) or (not told and _grown(*reversed(moved))):
             yield f"memory traffic {short_size(moved[0])} → {short_size(moved[1])}"
         if slower(before, after):
             yield f"≈ time {short_time(before.time or 0)} → {short_time(after.time or 0)}"

@@ -37,25 +37,32 @@ from jaxsight.workers.outcomes import Died
 log = logging.getLogger(__name__)
 
 _KEPT = 512
-_COMPILED = frozenset({"JX101", "JX104", "JX209", *OF_KERNELS})
-"""Codes that tell of what a compiler makes, or of how long it takes."""
+_TIMED = frozenset({"JX101", "JX102", "JX103", "JX104", "JX209"})
+"""Codes that tell of how long compiling takes, too."""
 _LAUNCHES = frozenset(OF_KERNELS) - {"JX102", "JX103"}
 """Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
+_ANY = frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME})
 _TRADES: Mapping[str, frozenset[str]] = {
     # Seconds of compiling, for what is computed in each call.
-    "JX102": frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME}),
+    "JX102": _ANY,
     # Fewer kernels, for larger temporaries.
     "JX203": frozenset({effects.STORED}),
     "JX207": frozenset({effects.STORED}),
     # Less memory at once, for kernels that take turns.
     "JX206": frozenset({effects.LAUNCHED, effects.MOVED, effects.TIME}),
     # Less to trace and to compile, for a loop that launches its kernels in each iteration.
-    "JX209": frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME}),
+    "JX209": _ANY,
+    # Numbers that are right, for what it takes to compute them.
+    "JX403": _ANY,
+    "JX404": _ANY,
+    "JX405": _ANY,
 }
 """By code the figures of the target that a fix may make worse, for what it makes better: its title has
 both. A fix that makes any other figure worse is none."""
 _LONGEST_TRADE = 2.0
 """Times as long as before that a program may take for what its fix makes better."""
+_UNBOUNDED = frozenset({"JX102", "JX403", "JX404", "JX405"})
+"""Codes whose fixes may take any time: what they mend is an error, or takes seconds by itself."""
 _NOT_COMPARED = "it could not be compared"
 _SETS = 4
 """Example sets of a function with which a change is tried, at most."""
@@ -256,14 +263,11 @@ class Verifying:
             return _Verdict(compared.message, hopeless=True)
         if candidate.same and not compared.same:
             return _Verdict(compared.words)
-        if code not in _COMPILED:
-            target = None
         first = await self._looked_at(workshop, before, code, target)
         second = await self._looked_at(workshop, after, code, target)
         if first is None or second is None:
             return _Verdict("it could not be compiled", untold=True)
-        timed = code in _COMPILED - _LAUNCHES
-        words = list(effects.words(first.figures, second.figures, timed=timed))
+        words = list(effects.words(first.figures, second.figures, timed=code in _TIMED))
         if code == "JX206":
             helps = effects.smaller(first.figures, second.figures)
         elif code in _LAUNCHES:
@@ -273,7 +277,10 @@ class Verifying:
         else:
             helps = second.findings < first.findings
         worse = effects.worse(first.figures, second.figures) - _TRADES.get(code, frozenset())
-        if worse or effects.slower(first.figures, second.figures, _LONGEST_TRADE):
+        is_bounded = code not in _UNBOUNDED
+        if worse or (
+            is_bounded and effects.too_slow(first.figures, second.figures, _LONGEST_TRADE)
+        ):
             helps = False
         if not helps:
             return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
