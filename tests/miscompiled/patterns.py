@@ -146,10 +146,16 @@ PATTERNS = (
     ),
     _pattern("both broadcast", _SUMMED.format(3), (3, 1, 2, 2, 8, 8, 1), (3, 1, 2, 2, 8, 1, 8)),
     _pattern(
-        "both reshaped",
+        "reshaped in two ways",
         "lambda a, b: jnp.sum(jnp.exp(a.reshape(3, 1, 2, 2, 8, 8, 8)) * b[:, None], axis=3)",
         (3, 1, 2, 2, 64, 8),
         (3, 2, 2, 8, 8, 8),
+        issue=40412,
+    ),
+    _pattern(
+        "reshaped in one way",
+        "lambda a, b: jnp.sum(jnp.exp(a[:, None]) * b[:, None], axis=3)",
+        *[(3, 2, 2, 8, 8, 8)] * 2,
     ),
     _pattern("by one number", "lambda a: jnp.sum(a * jnp.full(a.shape, 2.5), axis=3)", _SINGLE),
     _pattern("less than zero", "lambda a, b: jnp.sum(0 - a * b, axis=3)", _SINGLE, _SINGLE),

@@ -262,7 +262,7 @@ def _is_product_with_single_axis(reading: Reading, step: Step) -> bool:
     return (
         shape in shapes
         and all(len(own) == len(shape) for own in shapes)
-        and not all(_is_reshaped(reading, number) for number in product.operands)
+        and not _is_reshaped(reading, product)
         and shape[axis] == 2
         and 1 in shape[:axis]
         and len(shape) - axis > 3
@@ -271,10 +271,19 @@ def _is_product_with_single_axis(reading: Reading, step: Step) -> bool:
     )
 
 
-def _is_reshaped(reading: Reading, number: int) -> bool:
-    """Whether a value has its axes from a reshape, which XLA then does after the product."""
-    makers = reading.flow.above(number, lambda maker: maker.primitive in ELEMENTWISE)
-    return any(maker.primitive in _RESHAPES for maker in makers)
+def _is_reshaped(reading: Reading, product: Step) -> bool:
+    """Whether both operands have their axes from a reshape of one kind, which XLA then does after the product."""
+    one, other = (_before_reshape(reading, number) for number in product.operands)
+    return bool(one) and one == other
+
+
+def _before_reshape(reading: Reading, number: int) -> tuple[int, ...]:
+    """The shape that an operand had before it got its axes; empty where it always had them."""
+    flow = reading.flow
+    for maker in flow.above(number, lambda maker: maker.primitive in ELEMENTWISE):
+        if maker.primitive in _RESHAPES:
+            return flow.value(maker.operands[0]).shape
+    return ()
 
 
 def _extended(shape: tuple[int, ...]) -> int:
