@@ -19,10 +19,10 @@ from jaxsight.findings.registry import OF_KERNELS
 
 UNUSED = "JX910"
 
-_ON_REQUEST = frozenset({"JX306", "JX912", "JX913"})
-"""Found by options of `jaxsight check` alone: a comment that ignores one is not unused where none is found."""
+_NOT_ALWAYS = frozenset({"JX102", "JX306", "JX912", "JX913"})
+"""Measured in seconds, or found by options of `jaxsight check` alone: a comment that ignores one is not unused where none is found."""
 
-_OF_LINES = frozenset({"JX101", "JX102", "JX104", "JX209", "JX408", *OF_KERNELS})
+_OF_LINES = frozenset({"JX101", "JX104", "JX209", "JX408", *OF_KERNELS})
 """Codes about the program as a whole: of one line they are told once."""
 _NAMED = 3
 """Functions that a note names."""
@@ -130,7 +130,7 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
         named = [code.strip() for code in (found.group(1) or "").split(",") if code.strip()]
         here = [code for at, code in lines if at == number]
         if named:
-            looked_for = set(codes) - _ON_REQUEST
+            looked_for = set(codes) - _NOT_ALWAYS
             idle = [code for code in named if code in looked_for and code not in here]
             unknown = [code for code in named if code not in CODES]
             if not idle and not unknown:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
-from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.engine.answers import Finding, Place, Severity
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.definitions import Source
@@ -16,7 +16,11 @@ from jaxsight.engine.pieces import Piece, tree_of
 from jaxsight.engine.places import Places
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
-from jaxsight.findings import jx303_jit_made_again, jx413_miscompiled
+from jaxsight.findings import (
+    jx102_folded_while_compiling,
+    jx303_jit_made_again,
+    jx413_miscompiled,
+)
 from jaxsight.findings.catalogue import CODES
 from jaxsight.findings.noticed import Noticed
 from jaxsight.findings.reading import Reading
@@ -35,6 +39,7 @@ from jaxsight.tracer.protocol import (
 log = logging.getLogger(__name__)
 
 TOO_LARGE = "JX914"
+FOLDING = jx102_folded_while_compiling.CODE
 
 
 def of_program(view: View, outlined: Outlined, codes: Iterable[str]) -> Iterator[Finding]:
@@ -43,11 +48,22 @@ def of_program(view: View, outlined: Outlined, codes: Iterable[str]) -> Iterator
 
 
 def of_kernels(
-    view: View, outlined: Outlined, result: Result, codes: Iterable[str]
+    view: View,
+    outlined: Outlined,
+    result: Result,
+    codes: Iterable[str],
+    folding: Folding | None = None,
 ) -> Iterator[Finding]:
-    """What a target makes of it, of the wanted codes; nothing when it was not compiled."""
-    if isinstance(result.outcome, Compiled):
-        yield from _found(view, outlined, result, [code for code in codes if code in OF_KERNELS])
+    """What a target makes of it, of the wanted codes; nothing when it was not compiled.
+
+    Args:
+        folding: what was measured of constant folding. Of a program that was compiled without it
+            nothing else is found: its kernels are not those that the user's own compile gives.
+    """
+    if not isinstance(result.outcome, Compiled):
+        return
+    known = (FOLDING,) if result.is_unfolded else OF_KERNELS
+    yield from _found(view, outlined, result, [code for code in codes if code in known], folding)
 
 
 def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iterator[Finding]:
@@ -98,7 +114,11 @@ def of_size(module: Module) -> Iterator[Finding]:
 
 
 def _found(
-    view: View, outlined: Outlined, result: Result | None, codes: Iterable[str]
+    view: View,
+    outlined: Outlined,
+    result: Result | None,
+    codes: Iterable[str],
+    folding: Folding | None = None,
 ) -> Iterator[Finding]:
     reply = view.answer.reply
     if not isinstance(reply, Traced):
@@ -108,6 +128,7 @@ def _found(
         name=view.subject.name,
         program=outlined.program,
         folds=outlined.folds,
+        folding=folding,
         runtime=outlined.runtime,
         exact=not view.caveats,
         numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),

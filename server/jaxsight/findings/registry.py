@@ -44,7 +44,6 @@ OF_PROGRAMS: Mapping[str, Find] = {
     module.CODE: module.find
     for module in (
         jx101_captured_constant,
-        jx102_folded_while_compiling,
         jx104_regular_constant,
         jx209_unrolled_loop,
         jx212_batched_cond,
@@ -64,6 +63,7 @@ OF_PROGRAMS: Mapping[str, Find] = {
 OF_KERNELS: Mapping[str, Find] = {
     module.CODE: module.find
     for module in (
+        jx102_folded_while_compiling,
         jx103_folded_constant,
         jx201_tiny_reduction,
         jx202_fusion_barrier,

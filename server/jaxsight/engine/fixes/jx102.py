@@ -48,7 +48,9 @@ def _unfolded(asked: Asked) -> Iterator[Candidate]:
     """The option at the `jax.jit` that decorates the traced function: inner ones take none."""
     for decorator in asked.subject.decorator_list if asked.subject is not None else ():
         if (edits := _with_option(asked, decorator)) is not None:
-            yield Candidate("Do not fold constants while compiling, by `compiler_options`", edits)
+            yield Candidate(
+                "Compute it in each call instead of while compiling, by `compiler_options`", edits
+            )
 
 
 def _with_option(asked: Asked, decorator: ast.expr) -> tuple[Edit, ...] | None:

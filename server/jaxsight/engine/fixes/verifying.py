@@ -5,13 +5,14 @@ Everything is known by content: the same change of the same function is tried on
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.compiler.targets import Target
 from jaxsight.engine import failures, noticing
 from jaxsight.engine.answers import Finding
@@ -28,30 +29,40 @@ from jaxsight.engine.module import Module
 from jaxsight.engine.questions import Question, ask
 from jaxsight.engine.text import Edit
 from jaxsight.engine.views import Answer, View
+from jaxsight.findings import jx102_folded_while_compiling
 from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
-from jaxsight.tracer.protocol import Compared, Miscompiled, Traced
+from jaxsight.tracer.protocol import Compared, Miscompiled, Outlined, Traced
 from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
 
 _KEPT = 512
-_COMPILED = frozenset({"JX101", "JX102", "JX104", "JX209", *OF_KERNELS})
-"""Codes that tell of what a compiler makes, or of how long it takes."""
-_LAUNCHES = frozenset(OF_KERNELS) - {"JX103"}
+_TIMED = frozenset({"JX101", "JX102", "JX103", "JX104", "JX209"})
+"""Codes that tell of how long compiling takes, too."""
+_LAUNCHES = frozenset(OF_KERNELS) - {"JX102", "JX103"}
 """Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
+_ANY = frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME})
 _TRADES: Mapping[str, frozenset[str]] = {
+    # Seconds of compiling, for what is computed in each call.
+    "JX102": _ANY,
     # Fewer kernels, for larger temporaries.
     "JX203": frozenset({effects.STORED}),
     "JX207": frozenset({effects.STORED}),
     # Less memory at once, for kernels that take turns.
     "JX206": frozenset({effects.LAUNCHED, effects.MOVED, effects.TIME}),
     # Less to trace and to compile, for a loop that launches its kernels in each iteration.
-    "JX209": frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME}),
+    "JX209": _ANY,
+    # Numbers that are right, for what it takes to compute them.
+    "JX403": _ANY,
+    "JX404": _ANY,
+    "JX405": _ANY,
 }
 """By code the figures of the target that a fix may make worse, for what it makes better: its title has
 both. A fix that makes any other figure worse is none."""
 _LONGEST_TRADE = 2.0
 """Times as long as before that a program may take for what its fix makes better."""
+_UNBOUNDED = frozenset({"JX102", "JX403", "JX404", "JX405"})
+"""Codes whose fixes may take any time: what they mend is an error, or takes seconds by itself."""
 _NOT_COMPARED = "it could not be compared"
 _SETS = 4
 """Example sets of a function with which a change is tried, at most."""
@@ -252,14 +263,11 @@ class Verifying:
             return _Verdict(compared.message, hopeless=True)
         if candidate.same and not compared.same:
             return _Verdict(compared.words)
-        if code not in _COMPILED:
-            target = None
         first = await self._looked_at(workshop, before, code, target)
         second = await self._looked_at(workshop, after, code, target)
         if first is None or second is None:
             return _Verdict("it could not be compiled", untold=True)
-        timed = code in _COMPILED - _LAUNCHES
-        words = list(effects.words(first.figures, second.figures, timed=timed))
+        words = list(effects.words(first.figures, second.figures, timed=code in _TIMED))
         if code == "JX206":
             helps = effects.smaller(first.figures, second.figures)
         elif code in _LAUNCHES:
@@ -269,7 +277,10 @@ class Verifying:
         else:
             helps = second.findings < first.findings
         worse = effects.worse(first.figures, second.figures) - _TRADES.get(code, frozenset())
-        if worse or effects.slower(first.figures, second.figures, _LONGEST_TRADE):
+        is_bounded = code not in _UNBOUNDED
+        if worse or (
+            is_bounded and effects.too_slow(first.figures, second.figures, _LONGEST_TRADE)
+        ):
             helps = False
         if not helps:
             return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
@@ -302,6 +313,9 @@ class Verifying:
         outlined = await workshop.outline(answer)
         if outlined is None or not isinstance(answer.reply, Traced):
             return None
+        folding = None
+        if target is not None and code == noticing.FOLDING:
+            folding = await self._folding(workshop, answer, target, outlined)
         result = await self._result(workshop, answer, target) if target is not None else None
         compiled = result.outcome if result is not None else None
         if not isinstance(compiled, Compiled):
@@ -309,12 +323,22 @@ class Verifying:
         if code in OF_KERNELS:
             if result is None or compiled is None:
                 return None
-            found = list(noticing.of_kernels(view, outlined, result, [code]))
+            found = list(noticing.of_kernels(view, outlined, result, [code], folding))
         elif code in OF_PROGRAMS:
             found = list(noticing.of_program(view, outlined, [code]))
         else:
             found = [each for each in _of_text(question.module) if each.code == code]
-        return _Look(len(found), Figures.of(answer.reply, outlined, compiled))
+        return _Look(len(found), Figures.of(answer.reply, compiled, folding))
+
+    async def _folding(
+        self, workshop: Workshop, answer: Answer, target: Target, outlined: Outlined
+    ) -> Folding | None:
+        interpreter = workshop.project.interpreter
+        if interpreter is None or not jx102_folded_while_compiling.is_candidate(outlined.folds):
+            return None
+        with contextlib.suppress(Gone):
+            return await self.compiling().folding(answer, target, interpreter.path, workshop.lower)
+        return None
 
     async def _result(self, workshop: Workshop, answer: Answer, target: Target) -> Result | None:
         interpreter = workshop.project.interpreter
