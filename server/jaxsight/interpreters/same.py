@@ -102,7 +102,8 @@ def same_jaxpr(
 
 
 def all_operands(equation: Any) -> Sequence[Any]:
-    return list(equation.invars)
+    operands: Sequence[Any] = equation.invars
+    return operands
 
 
 def live(
@@ -116,6 +117,11 @@ def live(
         read_by: the operands that an equation depends on.
     """
     return _live(program_outputs, equations, read_by)[0]
+
+
+def read_by_live(program_outputs: Iterable[Any], equations: Sequence[Any]) -> set[int]:
+    """The ids of what results and the equations that are `live` read."""
+    return _live(program_outputs, equations, all_operands)[1]
 
 
 def needed_by(program: Program) -> list[Any]:
@@ -133,12 +139,12 @@ def _live(
     read_by: Callable[[Any], Sequence[Any]],
 ) -> tuple[list[Any], set[int]]:
     """What `live` gives, and the ids of all that is read by these equations and by the results."""
-    needed = {id(atom) for atom in program_outputs if not is_literal(atom)}
+    needed = set(map(id, program_outputs))  # literals too, which no equation makes
     kept = []
     for equation in reversed(equations):
-        if equation.effects or any(id(var) in needed for var in equation.outvars):
+        if equation.effects or not needed.isdisjoint(map(id, equation.outvars)):
             kept.append(equation)
-            needed.update(id(atom) for atom in read_by(equation) if not is_literal(atom))
+            needed.update(map(id, read_by(equation)))
     kept.reverse()
     return kept, needed
 

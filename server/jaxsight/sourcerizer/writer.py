@@ -37,7 +37,7 @@ from jaxsight.interpreters.compat.staging import (
     opened,
     variable,
 )
-from jaxsight.interpreters.same import Comparison, live, needed_by, value_token
+from jaxsight.interpreters.same import Comparison, live, needed_by, read_by_live, value_token
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import remembered, spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
@@ -740,9 +740,15 @@ class Scope:
 
     def program(self, program: Program) -> list[Expr]:
         """Writes the equations of a program whose inputs are named, and gives its results."""
+        if program.consts:
+            self._constants(program)
+        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
+        return [self.operand(atom) for atom in program.jaxpr.outvars]
+
+    def _constants(self, program: Program) -> None:
+        """Writes the constants of a program that are read."""
         converted = _converted(program)
-        kept = live(program.jaxpr.outvars, program.jaxpr.eqns)
-        used = set(map(id, itertools.chain(program.jaxpr.outvars, *(e.invars for e in kept))))
+        used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
         needed = set(map(id, needed_by(program)))
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
             if is_tracer(value):
@@ -751,8 +757,6 @@ class Scope:
             elif id(var) in used:
                 made = self.writer.unfolded if id(var) in converted else self.writer.constant
                 self.write(var, made(value))
-        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
-        return [self.operand(atom) for atom in program.jaxpr.outvars]
 
     def _held_by_rule(self, tracer: Any) -> Expr:
         """What a rule holds of the programs around the function that it belongs to.

@@ -26,12 +26,17 @@ class Told:
     donated_names: frozenset[str]
 
 
+_NOTHING = Told(frozenset(), frozenset(), frozenset(), frozenset())
+
+
 def told(function: Callable[..., Any]) -> Told:
     """Of the parameters that `inspect.signature` shows; none for a function that is not jitted."""
     info = getattr(function, "_jit_info", None)
+    if info is None:
+        return _NOTHING
     # Bound methods pass on what is asked of their function, whose first parameter they do not show.
     hidden = int(isinstance(function, types.MethodType))
-    count = len(inspect.signature(function).parameters) + hidden if info is not None else 0
+    count = len(inspect.signature(function).parameters) + hidden
 
     def positions(given: Iterable[int] | None) -> frozenset[int]:
         whole = (position + count if position < 0 else position for position in given or ())
