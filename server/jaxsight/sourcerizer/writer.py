@@ -467,21 +467,27 @@ class Writer:
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved:
         """The best expression that is proved to be an equation. Raises `Unsourceable`."""
-        made: Proved | None
-        known = remembered.key_of(self.options.style, self.prover.axes, key)
-        made = remembered.proved(known)
-        if made is None:
-            made = self._prove(view_of, claim, self._sources())
-            text = flat(made.expr)
-            made = Proved(made.expr, made.results, bound=".bind(" in text)
-            remembered.keep(known, made, text)
+        made = self._prove(view_of, claim, self._sources())
+        text = flat(made.expr)
+        made = Proved(made.expr, made.results, bound=".bind(" in text)
+        remembered.keep(self._key_anywhere(key), made, text)
         if key is not None:
             self._spelled[key] = made
         return made
 
     def proved(self, key: Any) -> Proved | None:
-        """What was proved before to be such an equation."""
-        return None if key is None else self._spelled.get(key)
+        """What was proved before to be such an equation, for this text or for another."""
+        if key is None:
+            return None
+        made: Proved | None = self._spelled.get(key)
+        if made is None:
+            made = remembered.proved(self._key_anywhere(key))
+            if made is not None:
+                self._spelled[key] = made
+        return made
+
+    def _key_anywhere(self, key: Any) -> Any:
+        return remembered.key_of(self.options.style, self.prover.axes, key)
 
     def _prove(
         self,
