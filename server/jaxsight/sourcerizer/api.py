@@ -58,6 +58,7 @@ from jaxsight.sourcerizer.writer import (
     LEAST_REFUSED,
     LONGEST_RULES,
     MOST_LINES,
+    NameOf,
     NotTheSame,
     Placeholder,
     Scope,
@@ -179,7 +180,7 @@ def write(
     options: Options | None = None,
     name: str | None = None,
     traced: Callable[[Any], bool] = signature.is_traced,
-    name_of: Callable[[Any], str | None] = lambda var: None,
+    name_of: NameOf | None = None,
     fits: Fits | None = None,
 ) -> Written:
     """As `sourcerize`, with all that is known of the result.
@@ -397,17 +398,20 @@ def _write(
         plain = [p for p in parameters if not p.startswith("**")]
         parameters = (*plain, *star, *added, *double)
     passed = [placeholder.name for placeholder in extra]
-    writer.functions[:], nested = passing.split(writer.functions, [*passed, *stored])
+    nested: list[Statement] = []
+    if passed or stored:
+        writer.functions[:], nested = passing.split(writer.functions, [*passed, *stored])
     refused = checks(call.fixed)
     statements: list[Statement] = [*nested, *refused.statements, *scope.body, Return(value)]
     main = Function(name, parameters, statements)
-    main.docstring = passing.explained(
-        [
-            *((given.name, given.why) for given in extra),
-            *((constant, arrays.about(writer.stored[constant])) for constant in stored),
-        ],
-        refused.explained,
-    )
+    if extra or stored or refused.explained:
+        main.docstring = passing.explained(
+            [
+                *((given.name, given.why) for given in extra),
+                *((constant, arrays.about(writer.stored[constant])) for constant in stored),
+            ],
+            refused.explained,
+        )
     if others:
         body_name = writer.names.fresh(f"{name}_body")
         writer.functions.append(shadowing.apart(main, body_name, others))

@@ -153,6 +153,9 @@ class Proved:
 WRITTEN = Proved(NONE, None)
 """What a rule gives that wrote statements of its own: there is nothing to assign."""
 
+NameOf = Callable[[Any], "str | None"]
+"""What the user called a variable; None where that is not known."""
+
 Structure = Callable[["Scope", Any], "Proved | None"]
 """A rule for an equation that contains programs. The expression's slots are filled already; None leaves the equation to others."""
 
@@ -191,7 +194,7 @@ class Writer:
     """Equations that are written at most, those of rules included."""
     size: int = 0
     """Equations of the program."""
-    name_of: Callable[[Any], str | None] = lambda var: None
+    name_of: NameOf | None = None
     """What the user called a variable, where someone watched the program being made."""
     fits: Fits | None = None
     """Which types the values of the user's expressions had, where someone watched."""
@@ -258,11 +261,12 @@ class Writer:
         if not self.options.user_names:
             return {}
         self.derivative = self.derivative or is_of_derivative(equations)
-        seen: dict[int, Sequence[str]] = {
-            index: names
-            for index, equation in enumerate(kept)
-            if (names := self._seen_names(equation)) is not None
-        }
+        seen: dict[int, Sequence[str]] = {}
+        if self.name_of is not None:
+            for index, equation in enumerate(kept):
+                names = self._seen_names(equation, self.name_of)
+                if names is not None:
+                    seen[index] = names
         if seen or self.backward:
             return seen
         positions = {id(equation): index for index, equation in enumerate(kept)}
@@ -273,8 +277,8 @@ class Writer:
             if id(equations[index]) in positions
         }
 
-    def _seen_names(self, equation: Any) -> list[str] | None:
-        names = [self.name_of(var) for var in equation.outvars]
+    def _seen_names(self, equation: Any, name_of: NameOf) -> list[str] | None:
+        names = [name_of(var) for var in equation.outvars]
         if not any(names):
             return None
         other = suggested(_primitive(equation))
@@ -793,11 +797,11 @@ class Scope:
         for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
             if not is_literal(atom):
                 uses[id(atom)] = uses.get(id(atom), 0) + 1
-        called = {
-            index: [_user_name(var, given) for var in item.outvars]
-            for index, item in enumerate(kept)
-            if any(_user_name(var, given) != "_" for var in item.outvars)
-        }
+        called: dict[int, list[str]] = {}
+        for index, item in enumerate(kept):
+            known_as = [_user_name(var, given) for var in item.outvars]
+            if any(name != "_" for name in known_as):
+                called[index] = known_as
         self.names.promise(itertools.chain.from_iterable(called.values()))
         self.uses |= uses
         windows = self._windows(kept, uses)

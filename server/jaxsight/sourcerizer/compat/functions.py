@@ -65,7 +65,9 @@ def compiler_options(function: Callable[..., Any]) -> dict[str, Any]:
 
 def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function without options for the compiler, which JAX takes at the top alone."""
-    if not compiler_options(function) or isinstance(function, types.MethodType):
+    if not is_jitted(function) or isinstance(function, types.MethodType):
+        return function
+    if not compiler_options(function):
         return function
     given: Any = function
     info = given._jit_info
