@@ -116,6 +116,7 @@ def identifier(text: str, fallback: str = "value") -> str:
     return f"{short}_" if keyword.iskeyword(short) else short
 
 
+@functools.lru_cache(maxsize=1024)
 def of_path(text: str, fallback: str = "value") -> str:
     """An identifier made of how a part of an argument is read: of its last words, which say most, where not all have room."""
     short = re.sub(r"\W+", "_", text).strip("_")
