@@ -115,10 +115,6 @@ def _extended() -> dict[int, str]:
 
 _SOURCES = (
     "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0)",
-    (
-        "jax.make_jaxpr(lambda k: jax.extend.random.threefry_prng_impl.random_bits(k, 32, (3,)))"
-        "(jnp.zeros(2, jnp.uint32))"
-    ),
     "jax.make_jaxpr(lambda: lax.platform_dependent(cpu=lambda: 0.0, default=lambda: 1.0))()",
 )
 """Programs made by public functions, to take primitives from that no public module has."""
@@ -127,8 +123,6 @@ _SOURCES = (
 @functools.cache
 def _obtained(source: str) -> dict[int, str]:
     """Where each primitive of such a program is in it."""
-    import jax.extend.random
-
     found: dict[int, str] = {}
     waiting = [(eval(source, {"jax": jax, "jnp": jnp, "lax": jax.lax}), source)]
     while waiting:
@@ -147,8 +141,6 @@ def _from_a_program(given: Any) -> str | None:
     for source in _SOURCES:
         found = _obtained(source).get(id(given))
         if found is not None:
-            if "jax.extend.random" in found:
-                modules["jax.extend.random"] = "jax.extend.random"
             return found
     return None
 
