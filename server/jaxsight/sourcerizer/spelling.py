@@ -150,13 +150,13 @@ def primitive(given: Any) -> str:
     name = _extended().get(id(given))
     if name is not None:
         return f"primitives.{name}"
-    found = public_path(given) or _from_a_program(given) or _elsewhere(given)
+    found = public_path(given) or _from_a_program(given) or elsewhere(given)
     if found is None:
         raise Unwritable(given, "no public module has this primitive")
     return found
 
 
-def _elsewhere(given: Any) -> str | None:
+def elsewhere(given: Any) -> str | None:
     """Where another package's object is had from: public modules first, short paths before long ones."""
     places = [
         (module_name, name)
@@ -172,7 +172,7 @@ def package_of(given: Any) -> str | None:
     """The package that a primitive is of, where that is not JAX."""
     if id(given) in _extended() or public_path(given) or _from_a_program(given):
         return None
-    path = _elsewhere(given)
+    path = elsewhere(given)
     return path.partition(".")[0] if path else None
 
 
