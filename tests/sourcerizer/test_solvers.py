@@ -62,19 +62,35 @@ def test_solution_is_written_as_the_call(
     assert call in written.text
 
 
-def test_operator_of_a_function_is_passed_in(round_trip: RoundTrip) -> None:
-    def solve(matrix: Any, vector: Any) -> Any:
-        operator = lineax.FunctionLinearOperator(lambda x: matrix @ x, vector)
+@pytest.mark.parametrize("style", ["lax", "pretty"])
+def test_function_of_an_operator_is_written(round_trip: RoundTrip, style: str) -> None:
+    def solve(matrix: Any, vector: Any, scale: Any) -> Any:
+        operator = lineax.FunctionLinearOperator(lambda x: scale * (matrix @ x), vector)
         return lineax.linear_solve(operator, vector, lineax.GMRES(1e-3, 1e-3)).value
 
-    written = round_trip(solve, MATRIX, jnp.asarray(ROW))
-    assert set(written.passed) == {"linear_solve"}
+    written = round_trip(solve, MATRIX, jnp.asarray(ROW), jnp.float32(2), style=style)
+    assert written.placeholders == ()
+    assert "def matvec(vector_1):" in written.text
 
 
-def test_solve_of_which_more_is_read_is_passed_in(round_trip: RoundTrip) -> None:
+@pytest.mark.parametrize("style", ["lax", "pretty"])
+def test_all_of_a_solution_is_read_by_its_leaves(round_trip: RoundTrip, style: str) -> None:
     def steps(matrix: Any, vector: Any) -> Any:
         solver = lineax.CG(1e-3, 1e-3)
         solution = lineax.linear_solve(tagged(matrix), vector, solver)
         return solution.value, solution.stats["num_steps"]
 
-    assert set(round_trip(steps, MATRIX, ROW).passed) == {"linear_solve"}
+    written = round_trip(steps, MATRIX, ROW, style=style)
+    assert written.placeholders == ()
+    assert "jax.tree.leaves(" in written.text
+
+
+def test_solve_with_options_is_passed_in_with_the_reason(round_trip: RoundTrip) -> None:
+    def solve(matrix: Any, vector: Any) -> Any:
+        options = {"y0": vector}
+        solver = lineax.CG(1e-3, 1e-3)
+        return lineax.linear_solve(tagged(matrix), vector, solver, options=options).value
+
+    written = round_trip(solve, MATRIX, ROW)
+    assert set(written.passed) == {"linear_solve"}
+    assert " at equinox/" in written.placeholders[0].why  # not where it is installed here
