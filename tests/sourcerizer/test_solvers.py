@@ -73,6 +73,15 @@ def test_function_of_an_operator_is_written(round_trip: RoundTrip, style: str) -
     assert "def matvec(vector_1):" in written.text
 
 
+def test_operator_whose_results_are_a_tuple(round_trip: RoundTrip) -> None:
+    def solve(matrix: Any, vector: Any) -> Any:
+        operator = lineax.FunctionLinearOperator(lambda x: (matrix @ x, 0.1 * x), vector)
+        system = vector, jnp.zeros_like(vector)
+        return lineax.linear_solve(operator, system, lineax.QR()).value
+
+    assert round_trip(solve, MATRIX, jnp.asarray(ROW)).placeholders == ()
+
+
 @pytest.mark.parametrize("style", ["lax", "pretty"])
 def test_all_of_a_solution_is_read_by_its_leaves(round_trip: RoundTrip, style: str) -> None:
     def steps(matrix: Any, vector: Any) -> Any:

@@ -160,7 +160,7 @@ class _Call:
         """An argument: an operand, or an object that is constructed of its fields."""
         if hasattr(given, "aval"):
             return self.operand(given)
-        if isinstance(given, frozenset):
+        if isinstance(given, frozenset) or type(given) is tuple:
             return tuple_(map(self._part, given))
         if not dataclasses.is_dataclass(given):
             return _plain(given)
@@ -212,8 +212,8 @@ def _in_order(results: Any) -> bool:
 def _evaluating(jaxpr: Any) -> Callable[..., Any]:
     def of(*captured: Any) -> Callable[[Any], Any]:
         def function(x: Any) -> Any:
-            (result,) = evaluate(Program(jaxpr, captured), x)
-            return result
+            results = evaluate(Program(jaxpr, captured), x)
+            return results[0] if len(results) == 1 else tuple(results)
 
         return function
 
