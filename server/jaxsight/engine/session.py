@@ -62,7 +62,7 @@ from jaxsight.engine.projects import Projects
 from jaxsight.engine.questions import Question, Unasked, ask
 from jaxsight.engine.relocate import expressions_at
 from jaxsight.engine.schedule import debounce
-from jaxsight.engine.sourcerized import Sources, inserted_name, insertion
+from jaxsight.engine.sourcerized import INSERTED_STYLE, Sources, inserted_name, insertion
 from jaxsight.engine.stale import marked
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.engine.trust.decisions import SSH
@@ -960,7 +960,7 @@ class Session:
         await self._read(path)
         document, subject = self._find(path, pending)
         name = inserted_name(document.module, pending)
-        shown = await self._show(path, pending, Sourcerize(name=name))
+        shown = await self._show(path, pending, Sourcerize(INSERTED_STYLE, name=name))
         document, subject = self._find(path, pending)
         return insertion(document.module, subject, shown.text, module_name(document.path))
 

@@ -197,6 +197,9 @@ def made_at(equation: Any) -> Location | None:
 
 
 def place(equation: Any) -> str:
-    """The same as `file:line`, or nothing."""
+    """The same as `file:line`, or nothing. Files of installed packages begin with the package."""
     at = made_at(equation)
-    return f"{at.file}:{at.line}" if at is not None else ""
+    return f"{_INSTALLED.sub('', at.file)}:{at.line}" if at is not None else ""
+
+
+_INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")

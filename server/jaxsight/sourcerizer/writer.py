@@ -814,7 +814,7 @@ class Scope:
                 group: Sequence[Any] = window.window.equations
                 position += len(group)
                 self.writer.equations += len(group)
-                expr = self._fill(window.expr, window.window.inputs)
+                expr = self.fill(window.expr, window.window.inputs)
                 start = len(self.body)
                 self._assign(group, Proved(expr, 0), called.get(position - 1), uses)
                 self._place(start, equation)
@@ -979,9 +979,9 @@ class Scope:
 
     def _filled(self, proved: Proved, equation: Any) -> Proved:
         variables = [atom for atom in equation.invars if not is_literal(atom)]
-        return Proved(self._fill(proved.expr, variables), proved.results)
+        return Proved(self.fill(proved.expr, variables), proved.results)
 
-    def _fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
+    def fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
         """An expression about variables. Where all of these are numbers they are made arrays: Python would compute with them itself."""
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
