@@ -190,13 +190,13 @@ def test_folds_are_predicted(source: str, primitives: list[str]) -> None:
     assert not any(fold.trap for fold in folds if fold.primitive != "sort")
 
 
-def test_a_fold_that_takes_minutes_is_a_trap_and_nothing_is_lowered() -> None:
+def test_a_fold_that_takes_minutes_is_a_trap() -> None:
     source = "T = np.random.default_rng(0).normal(size=1000000).astype(np.float32)\ndef f(x):\n    return x + jnp.sort(T)\n"
     told = lower(source, x="f32[1000000]")
     (fold,) = told.folds
     assert (fold.primitive, fold.elements, fold.trap) == ("sort", 1_000_000, True)
     assert fold.seconds > 60
-    assert told.program == ""
+    assert told.program
 
 
 def test_a_small_one_is_what_xla_does_in_a_moment() -> None:

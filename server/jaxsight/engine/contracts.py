@@ -24,6 +24,8 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
 }
 
+_UNFOLDED = "folding constants takes too long to compile it as it is"
+
 
 def target_of(expect: Expect, default: Target) -> Target:
     """Return the target of a contract, named in short (`h100`) or whole (`cuda:h100`).
@@ -56,12 +58,13 @@ def untraced(view: View, expect: Expect) -> Finding:
 
 def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
     """Report the conditions of a contract that do not hold, or why it cannot be checked."""
-    if not isinstance(result.outcome, Compiled):
+    if not isinstance(result.outcome, Compiled) or result.is_unfolded:
+        why = "" if isinstance(result.outcome, Compiled) else result.outcome.message
         yield _finding(
             view,
             expect,
             RULE.code,
-            f"cannot check the contract: {result.outcome.message}",
+            f"cannot check the contract: {why or _UNFOLDED}",
             Severity.WARNING,
         )
         return

@@ -252,7 +252,7 @@ def filled(names: Iterable[str], indent: str) -> list[str]:
 
 def kept(rows: list[str]) -> list[str]:
     """The lines of a statement, with a remark for `ruff format` if it would change them."""
-    if not any(isinstance(row, Filled) for row in rows):
+    if len(rows) == 1 or not any(isinstance(row, Filled) for row in rows):
         return rows
     last = f"{rows[-1]}  # fmt: skip"
     if len(last) <= WIDEST:
@@ -316,7 +316,10 @@ def returned(value: Expr, indent: str) -> list[str]:
 
 def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
     """`before` + value; what has no bracket to open on the line gets parentheses."""
-    if isinstance(value, (Binary, Unary)) and len(f"{indent}{before}{flat(value)}") > WIDTH:
+    line = f"{indent}{before}{flat(value)}"
+    if len(line) <= WIDTH:
+        return [line]
+    if isinstance(value, (Binary, Unary)):
         match value:
             case Binary(operator, left, (Call(_, (_, *_)) | Index()) as last) if _is_single(value):
                 head = f"{before}{_at(left, _PRECEDENCE[operator])} {operator} "
@@ -326,7 +329,7 @@ def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
                 pass
         inner = indent + STEP
         return [f"{indent}{before}(", *_operands(value, inner), f"{indent})"]
-    if _is_chain(value) and len(f"{indent}{before}{flat(value)}") > WIDTH:
+    if _is_chain(value):
         inner = indent + STEP
         if len(f"{inner}{flat(value)}") <= WIDTH:
             return [f"{indent}{before}(", f"{inner}{flat(value)}", f"{indent})"]

@@ -116,6 +116,7 @@ def identifier(text: str, fallback: str = "value") -> str:
     return f"{short}_" if keyword.iskeyword(short) else short
 
 
+@functools.lru_cache(maxsize=1024)
 def of_path(text: str, fallback: str = "value") -> str:
     """An identifier made of how a part of an argument is read: of its last words, which say most, where not all have room."""
     short = re.sub(r"\W+", "_", text).strip("_")
@@ -196,6 +197,9 @@ def made_at(equation: Any) -> Location | None:
 
 
 def place(equation: Any) -> str:
-    """The same as `file:line`, or nothing."""
+    """The same as `file:line`, or nothing. Files of installed packages begin with the package."""
     at = made_at(equation)
-    return f"{at.file}:{at.line}" if at is not None else ""
+    return f"{_INSTALLED.sub('', at.file)}:{at.line}" if at is not None else ""
+
+
+_INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")

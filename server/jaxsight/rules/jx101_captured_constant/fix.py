@@ -147,5 +147,5 @@ def to_argument(asked: Asked) -> Iterator[Candidate]:
 REMEDY = Remedy(
     "`jnp` in place of `np`; what would make the array, `jnp.arange(…)`; an argument (unsafe)",
     candidates,
-    compiled=True,
+    timed=True,
 )

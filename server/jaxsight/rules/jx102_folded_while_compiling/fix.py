@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate, keyword
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.engine.text import Edit, Position, Range
@@ -47,7 +48,9 @@ def _unfolded(asked: Asked) -> Iterator[Candidate]:
     """The option at the `jax.jit` that decorates the traced function: inner ones take none."""
     for decorator in asked.subject.decorator_list if asked.subject is not None else ():
         if (edits := _with_option(asked, decorator)) is not None:
-            yield Candidate("Do not fold constants while compiling, by `compiler_options`", edits)
+            yield Candidate(
+                "Compute it in each call instead of while compiling, by `compiler_options`", edits
+            )
 
 
 def _with_option(asked: Asked, decorator: ast.expr) -> tuple[Edit, ...] | None:
@@ -78,8 +81,11 @@ def _with_option(asked: Asked, decorator: ast.expr) -> tuple[Edit, ...] | None:
     return None
 
 
+# Seconds of compiling, for what is computed in each call.
 REMEDY = Remedy(
     "the expression computed once, before the function; `compiler_options` of the function's `jax.jit` (JX102); `optimization_barrier` around an operand (JX103); `jnp` in place of `np`; an argument (unsafe)",
     candidates,
-    compiled=True,
+    timed=True,
+    trades=effects.ALL,
+    costs_any=True,
 )

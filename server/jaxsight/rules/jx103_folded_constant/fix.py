@@ -44,5 +44,5 @@ REMEDY = Remedy(
     "the expression computed once, before the function; `optimization_barrier` around an operand; "
     "`jnp` in place of `np`; an argument (unsafe)",
     candidates,
-    compiled=True,
+    timed=True,
 )

@@ -5,4 +5,4 @@ from __future__ import annotations
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.rules.jx101_captured_constant.fix import candidates
 
-REMEDY = Remedy("as for JX101", candidates, compiled=True)
+REMEDY = Remedy("as for JX101", candidates, timed=True)

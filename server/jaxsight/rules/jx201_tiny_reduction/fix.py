@@ -95,5 +95,4 @@ REMEDY = Remedy(
     "the reduction written out over the axis",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
 )

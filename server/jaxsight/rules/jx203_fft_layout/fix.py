@@ -255,6 +255,5 @@ REMEDY = Remedy(
     "one FFT along several axes in place of one after the other; batch axes first in arguments and results (unsafe)",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
     trades=frozenset({effects.STORED}),
 )

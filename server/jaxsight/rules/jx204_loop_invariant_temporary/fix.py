@@ -101,5 +101,4 @@ REMEDY = Remedy(
     "the array computed inside the loop",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
 )

@@ -55,5 +55,4 @@ REMEDY = Remedy(
     "the array computed again behind a barrier",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
 )

@@ -70,6 +70,5 @@ REMEDY = Remedy(
     "`optimization_barrier` at the end of a round of a Python loop",
     candidates,
     proof=Proof.SMALLER,
-    compiled=True,
     trades=frozenset({effects.LAUNCHED, effects.MOVED, effects.TIME}),
 )

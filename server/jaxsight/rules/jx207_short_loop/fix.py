@@ -36,6 +36,5 @@ REMEDY = Remedy(
     "`unroll=True`",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
     trades=frozenset({effects.STORED}),
 )

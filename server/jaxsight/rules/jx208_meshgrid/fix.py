@@ -56,5 +56,4 @@ REMEDY = Remedy(
     "frequencies from counters in place of `fftfreq`; `sparse=True`",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
 )

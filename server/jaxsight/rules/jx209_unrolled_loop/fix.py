@@ -130,6 +130,6 @@ def _written(asked: Asked, loop: ast.For, state: list[str], start: str, stop: st
 REMEDY = Remedy(
     "`jax.lax.fori_loop`, for a loop over `range`",
     candidates,
-    compiled=True,
-    trades=frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME}),
+    timed=True,
+    trades=effects.ALL,
 )

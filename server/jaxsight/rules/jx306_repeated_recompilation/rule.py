@@ -7,5 +7,5 @@ RULE = Rule(
     "repeated-recompilation",
     "A call has a function compiled for many types or values.",
     severity="warning",
-    on_request=True,
+    always=False,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate
 from jaxsight.engine.fixes.remedy import Remedy
 
@@ -52,7 +53,10 @@ def _split(asked: Asked, function: ast.AST, key: str, split: str) -> Iterator[Ca
     )
 
 
+# Numbers that are right, for what it takes to compute them.
 REMEDY = Remedy(
     "`jax.random.split` before the first use (unsafe)",
     candidates,
+    trades=effects.ALL,
+    costs_any=True,
 )

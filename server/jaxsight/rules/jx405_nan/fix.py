@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate, same
 from jaxsight.engine.fixes.remedy import Remedy
 
@@ -80,7 +81,7 @@ def _guarded(
         yield Candidate(title, tuple(edits))
 
 
+# Numbers that are right, for what it takes to compute them.
 REMEDY = Remedy(
-    "a second `where` that makes the operand safe",
-    candidates,
+    "a second `where` that makes the operand safe", candidates, trades=effects.ALL, costs_any=True
 )

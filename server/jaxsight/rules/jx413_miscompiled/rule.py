@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, numbers, parameter
+from jaxsight.rules.reading import ELEMENTWISE, Reading, is_known, numbers, parameter
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import Step
 from jaxsight.tracer.protocol import Miscompiled
@@ -44,8 +44,13 @@ _KEPT = frozenset(
         "sqrt", "square", "stop_gradient", "tanh", "add", "div", "max", "min", "mul", "pow", "sub",
     }
 )  # fmt: skip
-"""Elementwise operations between the product and the reduction with which it was seen to be wrong; `sin`, comparisons and `select_n` are not among them."""
+"""Elementwise operations between the product and the reduction with which it was seen to be wrong; `sin` and comparisons are not among them."""
+_TO_EVEN = 1
+"""`RoundingMethod.TO_NEAREST_EVEN`: numbers that are rounded away from zero were seen to be right."""
+_FOLDED = ELEMENTWISE | {"bitcast_convert_type", "broadcast_in_dim"}
+"""Operations on numbers that XLA computes while compiling."""
 _REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min"})
+_RESHAPES = frozenset({"broadcast_in_dim", "expand_dims", "reshape", "squeeze"})
 _MANY = 7
 """Axes of a product from which on its sum may end the process."""
 
@@ -159,8 +164,9 @@ def _kept(reading: Reading) -> frozenset[int]:
 
 def _is_scalar(reading: Reading, value: int) -> bool:
     """Whether a value is one number, for all elements the same."""
-    maker = reading.flow.made_by(value)
-    if maker is not None and maker.primitive == "broadcast_in_dim":
+    while (maker := reading.flow.made_by(value)) is not None:
+        if maker.primitive not in _RESHAPES | {"convert_element_type"}:
+            break
         value = reading.flow.of(maker.operands[0])
     return math.prod(reading.flow.values[value].shape) == 1
 
@@ -169,7 +175,20 @@ def _is_kept(reading: Reading, step: Step) -> bool:
     """Whether a product that goes through this operation was seen to be wrong."""
     if step.primitive == "convert_element_type":
         return reading.flow.value(step.results[0]).dtype in ("bfloat16", "float32")
-    return step.primitive in _KEPT
+    if step.primitive == "round":
+        return parameter(step, "rounding_method") == _TO_EVEN
+    return step.primitive in _KEPT or _is_settled(reading, step)
+
+
+def _is_settled(reading: Reading, step: Step) -> bool:
+    """Whether a choice between arrays is known while compiling: XLA then makes it, as in `jnp.copysign(x, 2.0)`."""
+    if step.primitive != "select_n":
+        return False
+    predicate, *cases = map(reading.flow.of, step.operands)
+    if not _is_scalar(reading, predicate) or any(_is_scalar(reading, each) for each in cases):
+        return False
+    sources = reading.flow.sources(predicate, lambda maker: maker.primitive in _FOLDED)
+    return sources is not None and all(is_known(reading.flow.values[each]) for each in sources)
 
 
 def _is_live(reading: Reading, step: Step, kept: frozenset[int]) -> bool:
@@ -221,35 +240,64 @@ def _is_small_product(reading: Reading, step: Step) -> bool:
 
 
 def _product(reading: Reading, step: Step) -> Step | None:
-    """The product of two arrays of f32 that a sum over one axis is of; nothing where it is of something else."""
+    """The product of two arrays of f32 that a sum over one axis is of, negated or not; nothing where it is of something else."""
     flow = reading.flow
     if step.primitive != "reduce_sum" or len(_axes(step)) != 1:
         return None
-    maker = flow.made_by(step.operands[0])
-    if maker is None or maker.primitive != "mul" or len(flow.used_by(step.operands[0])) != 1:
+    maker = step
+    while maker is step or maker.primitive == "neg":
+        given = flow.made_by(maker.operands[0])
+        if given is None or len(flow.used_by(maker.operands[0])) != 1:
+            return None
+        maker = given
+    result = flow.value(maker.results[0])
+    if maker.primitive != "mul" or result.dtype != "float32" or len(result.shape) < _MANY:
         return None
     one, other = map(flow.of, maker.operands)
-    result = flow.value(maker.results[0])
-    if one == other or result.dtype != "float32" or len(result.shape) < _MANY:
-        return None
+    if one == other or _is_scalar(reading, one) or _is_scalar(reading, other):
+        return None  # XLA computes a square, or multiplies by a number.
     return maker
 
 
 def _is_product_with_single_axis(reading: Reading, step: Step) -> bool:
-    """A sum over an axis of 2, with an axis of 1 before it and three axes or more after it."""
+    """A sum over an axis of 2, with an axis of 1 before it and three axes or more after it; one operand may be broadcast."""
     product = _product(reading, step)
     if product is None:
         return False
-    shapes = {reading.flow.value(number).shape for number in product.operands}
-    shape = reading.flow.value(product.results[0]).shape
+    flow = reading.flow
+    shape = flow.value(product.results[0]).shape
     (axis,) = _axes(step)
+    shapes = [flow.value(number).shape for number in product.operands]
     return (
-        shapes == {shape}
+        shape in shapes
+        and all(len(own) == len(shape) for own in shapes)
+        and not _is_reshaped(reading, product)
         and shape[axis] == 2
         and 1 in shape[:axis]
         and len(shape) - axis > 3
+        and _extended(shape) in (6, 7)
         and math.prod(shape) >= 4096
     )
+
+
+def _is_reshaped(reading: Reading, product: Step) -> bool:
+    """Whether both operands have their axes from a reshape of one kind, which XLA then does after the product."""
+    one, other = (_before_reshape(reading, number) for number in product.operands)
+    return bool(one) and one == other
+
+
+def _before_reshape(reading: Reading, number: int) -> tuple[int, ...]:
+    """The shape that an operand had before it got its axes; empty where it always had them."""
+    flow = reading.flow
+    for maker in flow.above(number, lambda maker: maker.primitive in ELEMENTWISE):
+        if maker.primitive in _RESHAPES:
+            return flow.value(maker.operands[0]).shape
+    return ()
+
+
+def _extended(shape: tuple[int, ...]) -> int:
+    """How many axes have more than one element."""
+    return sum(size > 1 for size in shape)
 
 
 def _is_broadcast_product(reading: Reading, step: Step) -> bool:
@@ -259,20 +307,32 @@ def _is_broadcast_product(reading: Reading, step: Step) -> bool:
         return False
     flow = reading.flow
     shape = flow.value(product.results[0]).shape
+    if _extended(shape) not in (7, 8):
+        return False
     for number in product.operands:
-        own = flow.value(number).shape
-        maker = flow.made_by(number)
-        if len(own) != len(shape) or maker is None or maker.primitive != "broadcast_in_dim":
-            continue
-        given = len(flow.value(maker.operands[0]).shape)
+        own = _before_broadcast(reading, number)
+        given = max((axis + 1 for axis, size in enumerate(own) if size > 1), default=0)
         if (
-            numbers(maker, "broadcast_dimensions") == tuple(range(given))
+            len(own) == len(shape)
             and 1 < given <= len(shape) - 4
             and min(shape[given:]) >= 9
             and _axes(step)[0] in (0, given - 1)
         ):
             return True
     return False
+
+
+def _before_broadcast(reading: Reading, number: int) -> tuple[int, ...]:
+    """The shape of an operand with axes of one where it is broadcast."""
+    maker = reading.flow.made_by(number)
+    shape = reading.flow.value(number).shape
+    if maker is None or maker.primitive != "broadcast_in_dim":
+        return shape
+    given = reading.flow.value(maker.operands[0]).shape
+    own = [1] * len(shape)
+    for axis, size in zip(numbers(maker, "broadcast_dimensions"), given, strict=False):
+        own[axis] = size
+    return tuple(own)
 
 
 def _axes(step: Step) -> tuple[int, ...]:
@@ -291,7 +351,7 @@ _FAULTS = (
     _Fault(
         40412,
         frozenset({"0.10.2"}),
-        "ends the process in this sum of a product",
+        "computes this sum of a product wrongly, or ends the process,",
         _is_product_with_single_axis,
     ),
     _Fault(

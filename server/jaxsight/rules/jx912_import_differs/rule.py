@@ -6,5 +6,5 @@ RULE = Rule(
     "JX912",
     "import-differs",
     "A function traces to a different program when its module is imported.",
-    on_request=True,
+    always=False,
 )

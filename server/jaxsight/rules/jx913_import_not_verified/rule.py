@@ -7,5 +7,5 @@ RULE = Rule(
     "import-not-verified",
     "Functions could not be verified by importing their module.",
     severity="information",
-    on_request=True,
+    always=False,
 )

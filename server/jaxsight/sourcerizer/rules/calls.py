@@ -21,6 +21,7 @@ from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Return, Statement
 from jaxsight.sourcerizer.names import identifier
+from jaxsight.sourcerizer.rules.solvers import linear_solve
 from jaxsight.sourcerizer.rules.zeros import with_symbolic_zeros
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
@@ -99,7 +100,12 @@ def _placed(sharding: Any, layout: Any) -> Expr:
 
 
 @STRUCTURES("jit", "pjit")
-def jit(scope: Scope, equation: Any) -> Proved:
+def jit(scope: Scope, found: Any) -> Proved | None:
+    group = found if isinstance(found, list) else [found]
+    solution = linear_solve(scope, group)
+    if solution is not None or len(group) > 1:
+        return solution
+    (equation,) = group
     program = opened(equation.params["jaxpr"])
     if scope.writer.options.inline:
         return in_place(scope, program, equation)
