@@ -53,6 +53,24 @@ def text(source: str, platform: str = "cpu", **arguments: str) -> protocol.Shown
     return file.tracing.show(protocol.Show(1, traced.id, protocol.STABLEHLO, platform))
 
 
+DRAWN = """\
+def f(key):
+    return jax.random.uniform(key, (), minval=0.5)
+"""
+
+
+def test_a_program_of_64_bits_is_lowered_as_such_when_its_file_no_longer_runs() -> None:
+    file = lab(HEAD + DRAWN)
+    jax.config.update("jax_enable_x64", True)
+    try:
+        traced = file.trace("f", key="key<fry>[]")
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    told = file.tracing.lower(protocol.Lower(1, traced.id, "cuda"))
+    assert told.program
+    assert not jax.config.values["jax_enable_x64"]
+
+
 def test_operations_lead_back_to_their_equations() -> None:
     told = lower(LAYERS, ws="f32[5,8,8]", x="f32[8,8]")
     shown = text(LAYERS, ws="f32[5,8,8]", x="f32[8,8]")

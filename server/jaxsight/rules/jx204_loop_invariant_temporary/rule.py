@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, captured, is_known
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import Step
+from jaxsight.tracer.program import Body, Step
 from jaxsight.units import MIB, size
 
 RULE = Rule(
@@ -19,7 +19,8 @@ RULE = Rule(
 LARGE = MIB // 2
 _LOOPS = ("scan", "fori_loop", "while_loop", "map")
 _CHEAP = ELEMENTWISE | SHAPED | {"iota", "concatenate"}
-_PRODUCTS = ("dot_general", "conv_general_dilated")
+_WHOLE = ("dot_general", "conv_general_dilated", "cond", "scan", "while")
+"""What reads its operands from memory."""
 
 
 @RULE.finds_in_kernels
@@ -40,7 +41,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 for each in sources
             ):
                 continue
-            if not _kept(reading, value.shape) or _is_multiplied(flow, step, value.text):
+            if not _kept(reading, value.shape) or _is_needed_whole(flow, step, value.text):
                 continue
             yield Noticed(
                 f"{reading.quoted(maker.path)} ({value.text}, {size(value.bytes)}) is kept in memory through all of the loop "
@@ -61,12 +62,39 @@ def _kept(reading: Reading, shape: tuple[int, ...]) -> bool:
     return any(text in each.text for each in kept)
 
 
-def _is_multiplied(flow: Flow, loop: Step, text: str) -> bool:
-    """Whether the loop's bodies multiply matrices with an array of that type: nothing fuses into such a product."""
-    return any(
-        user.primitive in _PRODUCTS
+def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
+    """Whether the loop's bodies need an array of that type in memory.
+
+    Nothing fuses into a product of matrices, nor into a loop or a conditional of the body's own.
+    """
+    waiting = [
+        number
         for body in loop.bodies
-        for number in body.inputs
+        for number in _unchanged(loop, body)
         if flow.value(number).text == text
-        for user in flow.used_by(number)
-    )
+    ]
+    seen: set[int] = set()
+    while waiting:
+        number = flow.of(waiting.pop())
+        if number in seen:
+            continue
+        seen.add(number)
+        for user in flow.used_by(number):
+            if user.primitive in _WHOLE:
+                return True
+            if user.primitive in _CHEAP and _adds_little(flow, user, number):
+                waiting += user.results
+    return False
+
+
+def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
+    """The inputs of a loop's body that are the same in each iteration."""
+    if loop.primitive == "scan":
+        return body.inputs[: len(captured(loop))]
+    return body.inputs[: len(body.inputs) - len(loop.results)]
+
+
+def _adds_little(flow: Flow, step: Step, number: int) -> bool:
+    """Whether a step reads, besides a value, only what is known or a number."""
+    others = {flow.of(each) for each in step.operands} - {number}
+    return all(is_known(flow.values[each]) or not flow.values[each].shape for each in others)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxsight.compiler.graph import Kernel
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Reading, is_known
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, is_known
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import Step
 from jaxsight.units import MIB, size
@@ -37,6 +37,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         consumers = [graph.kernels[index] for index in set(temporary.consumers)]
         if any(
             reader.loops != kernel.loops
+            or reader.branch != kernel.branch
             or reader.kind != "fusion"
             or reader.ends_because == "sort"
             or _updates(reading, reader)
@@ -53,6 +54,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
         ]
         if not made or not _is_cheap(reading, made[-1]):
             continue
+        if not _is_shared(flow, made[-1], kernel, consumers):
+            continue
         at = _written(reading, made[-1]).path
         if at in told:
             continue
@@ -64,6 +67,27 @@ def find(reading: Reading) -> Iterator[Noticed]:
             "behind `jax.lax.optimization_barrier` of what it is made of, it is computed where it is needed.",
             at,
         )
+
+
+def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]) -> bool:
+    """Whether a kernel leaves a value to others that it uses itself, or that several need.
+
+    What one kernel makes for another alone XLA could have fused, and chose not to.
+    """
+    waiting, seen = [step.results[0]], set[int]()
+    used, left = False, False
+    while waiting:
+        number = flow.of(waiting.pop())
+        if number in seen:
+            continue
+        seen.add(number)
+        for user in flow.used_by(number):
+            inside = user.path in kernel.equations
+            used |= inside
+            left |= not inside or any(user.path in reader.equations for reader in readers)
+            if user.primitive in SHAPED | {"convert_element_type"}:
+                waiting += user.results
+    return left and (used or len(readers) > 1)
 
 
 def _updates(reading: Reading, kernel: Kernel) -> bool:
