@@ -1,8 +1,9 @@
-"""JX102: XLA computes something of constants while it compiles, slowly. Told before anything is compiled."""
+"""JX102: XLA constant-folds something slow at compile time; reported before compiling."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
@@ -12,7 +13,7 @@ from jaxsight.units import size
 RULE = Rule(
     "JX102",
     "folded-while-compiling",
-    "XLA computes this while it compiles.",
+    "Slow constant folding at compile time.",
     severity="warning",
     once_a_line=True,
 )
@@ -23,22 +24,39 @@ SLOW = frozenset(
 )  # fmt: skip
 """Operations that XLA's evaluator is so slow at that a fold of some size is an error."""
 LEAST = 0.1
-"""Seconds of folding that are worth a word."""
+"""Seconds of folding that are worth a finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A computation on constants that XLA does at compile time."""
+
+    elements: int
+    bytes: int
+    """The size of the result."""
+    seconds: float
+    """A rough estimate of how long XLA takes for it."""
 
 
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """The folds that take long, the longest first."""
+    """Find folds that take long, the longest first."""
     for fold in sorted(reading.folds, key=lambda each: -each.seconds):
         if fold.seconds < LEAST and not fold.trap:
             continue
         slow = fold.primitive in SLOW or fold.trap
-        waits = ". It is not compiled for that reason" if fold.trap else ""
+        skipped = "; compilation skipped" if fold.trap else ""
         yield Noticed(
-            f"XLA will compute {reading.quoted(fold.path)} while it compiles, on one core, as all its operands are constants: "
-            f"{fold.elements:,} elements, {size(fold.bytes)}, about {_time(fold.seconds)}{waits}. Make a constant an argument, compute this "
-            "once outside of the function, or put `jax.lax.optimization_barrier` around an operand.",
+            f"XLA will constant-fold this at compile time (about {_time(fold.seconds)}){skipped}",
             fold.path,
+            help="compute it once outside the function, pass one operand as an argument, or wrap "
+            "an operand in `jax.lax.optimization_barrier`",
+            notes=(
+                f"all operands of {reading.quoted(fold.path)} are known at compile time",
+                f"the result has {fold.elements:,} elements ({size(fold.bytes)})",
+                "XLA evaluates constants on one CPU core",
+            ),
+            data=Folded(fold.elements, fold.bytes, fold.seconds),
             severity="error" if slow else "",
         )
 
