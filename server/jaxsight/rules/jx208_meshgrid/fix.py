@@ -1,4 +1,4 @@
-"""JX208: a grid of coordinates that is stored, with axes that are computed where they are used."""
+"""Fix JX208: compute the axes of a grid where they are used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jaxsight.engine.text import Edit, Range
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """Frequencies from counters, which fuse; then `sparse=True`, axes that broadcast."""
+    """Yield frequencies computed from `arange`, which fuse, then `sparse=True`."""
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         if asked.called(call.func) != "jax.numpy.meshgrid" or not call.args:
             continue
         edits = [edit for each in _made(asked, call) for edit in _counted(asked, each)]
         if edits:
-            yield Candidate("Compute the frequencies from counters", tuple(edits))
+            yield Candidate("Compute the frequencies from `arange`", tuple(edits))
         if keyword(call, "sparse") is None:
             last = asked.arguments(call)[-1].end
             yield Candidate("Make the grid sparse", (Edit(Range(last, last), ", sparse=True"),))
@@ -26,7 +26,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 
 
 def _made(asked: Asked, call: ast.Call) -> Iterator[ast.Call]:
-    """The calls that make the grid's axes: its arguments, or what their names are assigned."""
+    """Yield the calls that compute the grid's axes: arguments, or what names are assigned."""
     function = asked.function(call)
     names = {each.id for each in call.args if isinstance(each, ast.Name)}
     yield from (each for each in call.args if isinstance(each, ast.Call))
@@ -37,7 +37,7 @@ def _made(asked: Asked, call: ast.Call) -> Iterator[ast.Call]:
 
 
 def _counted(asked: Asked, made: ast.Call) -> Iterator[Edit]:
-    """`fftfreq(n)` as `((arange(n) + n // 2) % n - n // 2) / n`."""
+    """Write `fftfreq(n)` as `((arange(n) + n // 2) % n - n // 2) / n`."""
     if made.keywords or len(made.args) != 1:
         return
     size = asked.operand(made.args[0])
@@ -53,7 +53,7 @@ def _counted(asked: Asked, made: ast.Call) -> Iterator[Edit]:
 
 
 REMEDY = Remedy(
-    "frequencies from counters in place of `fftfreq`; `sparse=True`",
+    "`arange` instead of `fftfreq`; `sparse=True`",
     candidates,
     proof=Proof.FEWER,
     compiled=True,
