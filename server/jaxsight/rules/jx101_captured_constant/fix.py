@@ -57,7 +57,7 @@ def by_jnp(asked: Asked) -> Iterator[Candidate]:
 
 
 def _with_assignments(asked: Asked) -> list[ast.AST]:
-    """Return the largest node in the range, and all assignments of its function that it depends on."""
+    """Return the largest node in the range, and the assignments that it depends on."""
     found: list[ast.AST] = list(asked.nodes[:1])
     function = asked.function(found[0]) if found else None
     if function is None:

@@ -45,7 +45,7 @@ def _once(asked: Asked) -> Iterator[Candidate]:
 
 
 def _unfolded(asked: Asked) -> Iterator[Candidate]:
-    """Add the option to the `jax.jit` that decorates the traced function; inner ones accept none."""
+    """Add the option to the `jax.jit` that decorates the function; inner ones accept none."""
     for decorator in asked.subject.decorator_list if asked.subject is not None else ():
         if (edits := _with_option(asked, decorator)) is not None:
             yield Candidate("Compute it on every call, by `compiler_options`", edits)

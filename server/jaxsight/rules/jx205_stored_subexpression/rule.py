@@ -74,12 +74,14 @@ def find(reading: Reading) -> Iterator[Noticed]:
         readers = tuple(index + 1 for index in sorted(set(temporary.consumers)))
         bytes = temporary.value.bytes
         yield Noticed(
-            f"cheap intermediate ({size(bytes)}) is materialized by kernel "
-            f"{temporary.producer + 1} for {_listed(readers)}",
+            f"cheap intermediate ({size(bytes)}) is materialized for {_listed(readers)}",
             at,
             help="recompute it where it is used; wrap its inputs in "
             "`jax.lax.optimization_barrier` to defeat common subexpression elimination",
-            notes=(f"next to nothing has to be read to compute {temporary.value.text}",),
+            notes=(
+                f"kernel {temporary.producer + 1} writes {temporary.value.text} to memory",
+                "next to nothing has to be read to compute it",
+            ),
             data=Materialized(bytes, temporary.value.text, temporary.producer + 1, readers),
         )
 

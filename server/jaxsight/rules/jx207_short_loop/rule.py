@@ -73,7 +73,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         unrolled = f"pass `unroll=True` {_FUSE}" if step.primitive == "scan" else _DYNAMIC
         moved = work[0].bytes_in + work[0].bytes_out
         yield Noticed(
-            f"`{name}` runs {loop.trips} iterations of a single kernel ({most}{launches} launches)",
+            f"`{name}` runs {loop.trips} iterations of one kernel ({most}{launches} launches)",
             loop.equation,
             help=_HELP.get(name, unrolled),
             notes=(
