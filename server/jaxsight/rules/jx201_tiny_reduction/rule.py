@@ -48,7 +48,7 @@ class TinyReduction:
     type: str
     """The type of the result: `f32[131072]`."""
     kernel: int
-    """Which of the kernels the reduction ends, counted from 1."""
+    """The kernel that it is the last operation of, counted from 1."""
     kernels: int
 
 

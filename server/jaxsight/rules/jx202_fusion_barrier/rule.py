@@ -38,7 +38,7 @@ class FusionBoundary:
 
     operation: str
     kernel: int
-    """Which of the kernels it ends, counted from 1."""
+    """The kernel that it is the last operation of, counted from 1."""
     kernels: int
 
 
@@ -59,6 +59,6 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 f"nothing fuses through {_WORDS.get(operation, f'a {operation}')} "
                 f"(kernel {index + 1} of {count})",
                 kernel.ends_at,
-                notes=(f"{reading.quoted(kernel.ends_at)} ends a kernel ({kernel.what})",),
+                notes=(f"{reading.quoted(kernel.ends_at)} is its last operation ({kernel.what})",),
                 data=FusionBoundary(operation, index + 1, count),
             )

@@ -16,7 +16,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
         assert isinstance(call, ast.Call)
         if asked.called(call.func) != "jax.numpy.meshgrid" or not call.args:
             continue
-        edits = [edit for each in _made(asked, call) for edit in _counted(asked, each)]
+        edits = [edit for each in _sources(asked, call) for edit in _counted(asked, each)]
         if edits:
             yield Candidate("Compute the frequencies from `arange`", tuple(edits))
         if keyword(call, "sparse") is None:
@@ -25,23 +25,25 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
         return
 
 
-def _made(asked: Asked, call: ast.Call) -> Iterator[ast.Call]:
+def _sources(asked: Asked, call: ast.Call) -> Iterator[ast.Call]:
     """Yield the calls that compute the grid's axes: arguments, or what names are assigned."""
     function = asked.function(call)
     names = {each.id for each in call.args if isinstance(each, ast.Name)}
     yield from (each for each in call.args if isinstance(each, ast.Call))
     for node in ast.walk(function) if function is not None else ():
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made) if name in names:
-                yield made
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as source) if (
+                name in names
+            ):
+                yield source
 
 
-def _counted(asked: Asked, made: ast.Call) -> Iterator[Edit]:
+def _counted(asked: Asked, source: ast.Call) -> Iterator[Edit]:
     """Write `fftfreq(n)` as `((arange(n) + n // 2) % n - n // 2) / n`."""
-    if made.keywords or len(made.args) != 1:
+    if source.keywords or len(source.args) != 1:
         return
-    size = asked.operand(made.args[0])
-    match asked.called(made.func):
+    size = asked.operand(source.args[0])
+    match asked.called(source.func):
         case "jax.numpy.fft.fftfreq":
             half = f"{size} // 2"
             text = f"(({asked.jnp}.arange({size}) + {half}) % {size} - {half}) / {size}"
@@ -49,7 +51,7 @@ def _counted(asked: Asked, made: ast.Call) -> Iterator[Edit]:
             text = f"{asked.jnp}.arange({size} // 2 + 1) / {size}"
         case _:
             return
-    yield asked.replace(made, asked.bracketed(made, text))
+    yield asked.replace(source, asked.bracketed(source, text))
 
 
 REMEDY = Remedy(

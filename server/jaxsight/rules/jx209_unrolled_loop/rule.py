@@ -52,7 +52,7 @@ _CONTAINERS = re.compile(r"\b(?:list|tuple|dict|sequence|mapping|iterable)\b", r
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop with the function around it; of each place in that, whether the loop has it."""
+    """A loop and the function around it. `spans` says which places of the function are in the loop."""
 
     node: ast.AST
     function: ast.AST | None
@@ -136,7 +136,7 @@ def _executions(reading: Reading, spans: Mapping[Span, bool]) -> Iterator[list[S
 
 
 def _copies(reading: Reading, steps: Sequence[Step]) -> int:
-    """Return how many iterations made the same equations; 0 where they differ.
+    """Return how many iterations made the same equations; 0 if they differ.
 
     Each iteration visits each of its places. If there is only one place, the rarest equation
     counts, since an iteration may make others several times.
