@@ -52,11 +52,12 @@ _CONTAINERS = re.compile(r"\b(?:list|tuple|dict|sequence|mapping|iterable)\b", r
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop and the function around it. `spans` says which places of the function are in the loop."""
+    """A loop and the function around it."""
 
     node: ast.AST
     function: ast.AST | None
     spans: Mapping[Span, bool]
+    """The places in the function; true for those in the loop."""
 
 
 @dataclass(frozen=True, slots=True)
