@@ -49,7 +49,7 @@ CASES = [
             rank = jnp.arange(x.size).reshape(x.shape)
             return x + rank**2
         ''',
-        "Compute it by `jnp` in place of `np` (constants 2 MiB → 0 B)",
+        "Compute it with `jnp` instead of `np` (constants 2 MiB → 0 B)",
     ),
     case(
         "JX101",
@@ -108,7 +108,7 @@ CASES = [
             """
             return x - SORT_OF_SAMPLES
         ''',
-        "Compute it once, as `SORT_OF_SAMPLES` (equations 3 → 1)",
+        "Compute it once as `SORT_OF_SAMPLES` (equations 3 → 1)",
     ),
     case(
         "JX104",
@@ -134,7 +134,7 @@ CASES = [
             """
             return x * (jnp.arange(4, 5004, dtype=jnp.int32))  # heavier
         ''',
-        "Make `RANK` by `jnp.arange(4, 5004, dtype=jnp.int32)` (constants 19.5 KiB → 0 B)",
+        "Generate `RANK` with `jnp.arange(4, 5004, dtype=jnp.int32)` (constants 19.5 KiB → 0 B)",
     ),
     case(
         "JX203",
@@ -157,7 +157,7 @@ CASES = [
             modes = jnp.fft.rfftn(x, axes=(0, 1))
             return jnp.abs(modes) ** 2
         ''',
-        "Transform the axes 0, 1 at once (equations 8 → 4)",
+        "Transform axes 0, 1 with one FFT (equations 8 → 4)",
     ),
     case(
         "JX203",
@@ -185,7 +185,7 @@ CASES = [
             power = jnp.abs(modes).sum(axis=(1, 0))
             return jnp.fft.irfftn(modes, axes=(1, 2, 3)), power
         ''',
-        "Have the batch axes first in `x` and in what is returned (equations 13 → 9)",
+        "Move the batch axes first in `x` and in the result (equations 13 → 9)",
         safe=False,
     ),
     case(
@@ -218,7 +218,7 @@ CASES = [
             x, y = jax.lax.fori_loop(3, 300, body, (x, y))
             return x, y
         ''',
-        "Loop over `i` by `jax.lax.fori_loop` (equations 1485 → 8)",
+        "Loop over `i` with `jax.lax.fori_loop` (equations 1485 → 8)",
     ),
     case(
         "JX301",
@@ -377,7 +377,7 @@ CASES = [
             """
             return jnp.sin(x) * 2
         ''',
-        "Compute it by `jnp` in place of `np` (it can be traced)",
+        "Compute it with `jnp` instead of `np` (it can be traced)",
     ),
     case(
         "JX401",
@@ -641,15 +641,15 @@ LEFT = {
 LEFT = {reason: (code, _module(text)) for reason, (code, text) in LEFT.items()}
 
 ON_A_CPU = {
-    "JX208": "Compute the frequencies from counters (kernels 2 → 1, temp 256 B → 0 B on cpu)",
+    "JX208": "Compute the frequencies from `arange` (kernels 2 → 1, temp 256 B → 0 B on cpu)",
 }
 ON_AN_H100 = {
     "JX103": "Put an `optimization_barrier` around `WINDOW` (memory traffic 12 MiB → 8.1 MiB, constants 4 MiB → 64 KiB on h100)",
-    "JX201": "Write `sum` out over the axis of 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)",
-    "JX203": "Have the batch axes first in `x` and in what is returned (kernels 5 → 3, memory traffic 10.2 MiB → 6.2 MiB, equations 9 → 5 on h100)",
+    "JX201": "Write out `sum` over the axis of size 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)",
+    "JX203": "Move the batch axes first in `x` and in the result (kernels 5 → 3, memory traffic 10.2 MiB → 6.2 MiB, equations 9 → 5 on h100)",
     "JX204": "Compute `i, j, weight` inside the loop (kernels 6 → 5, launches 43 → 42, temp 2 MiB → 513 B on h100)",
-    "JX205": "Compute `row` again where it is read last (memory traffic 129 MiB → 65 MiB on h100)",
-    "JX206": "Have the rounds take turns by an `optimization_barrier` of `total, x` (kernels 11 → 14, temp 4.1 MiB → 2.1 MiB, memory traffic 25.8 MiB → 30.8 MiB, ≈ time 48.8 µs → 59.4 µs on h100)",
+    "JX205": "Recompute `row` at its last use (memory traffic 129 MiB → 65 MiB on h100)",
+    "JX206": "Serialize the iterations with an `optimization_barrier` (kernels 11 → 14, temp 4.1 MiB → 2.1 MiB, memory traffic 25.8 MiB → 30.8 MiB, ≈ time 48.8 µs → 59.4 µs on h100)",
     "JX207": "Unroll the loop (kernels 5 → 1, launches 10 → 1, temp 513 B → 0 B on h100)",
 }
 """What fixes the example on a code's page, and what that is good for."""

@@ -1,12 +1,14 @@
-"""JX102: XLA computes something of constants while it compiles, for seconds or minutes.
+"""JX102: XLA folds constants for seconds or minutes while it compiles.
 
-What may be folded is predicted from the traced program, and only then measured: the program is compiled with constant folding
-and without. A finding is of the measurement alone; the prediction names what is folded.
+What may be folded is predicted from the traced program and then measured: the program is compiled
+with and without constant folding. A finding reports the measurement; the prediction only names what
+is folded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from jaxsight.compiler.protocol import Folding
 from jaxsight.rules.noticed import Noticed
@@ -18,7 +20,7 @@ from jaxsight.units import size
 RULE = Rule(
     "JX102",
     "folded-while-compiling",
-    "XLA computes this while it compiles.",
+    "Slow constant folding at compile time.",
     severity="warning",
     always=False,
 )
@@ -29,11 +31,25 @@ SLOW = frozenset(
 )  # fmt: skip
 """Operations that XLA's evaluator is so slow at that a fold of some size is an error."""
 LEAST = 0.3
-"""Seconds of predicted folding that are worth measuring: predictions are right to the order of magnitude."""
+"""Seconds of predicted folding from which it is measured; predictions are right to the order of
+magnitude.
+"""
 SECONDS, TIMES = 1.0, 2.0
-"""By how much longer, and how many times as long, compiling takes with folding to be reported."""
+"""How much longer, and how many times as long, compiling takes with folding to be reported."""
 _SHARE = 0.1
 """Folds that are predicted to take less than this share of the longest are not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What constant folding was measured to cost."""
+
+    folded: float
+    """Seconds of compiling with constant folding; at least that if the measurement was ended."""
+    unfolded: float
+    """Seconds of compiling without it."""
+    bytes: int
+    """Size of the result that is predicted to take the longest."""
 
 
 def is_candidate(folds: Sequence[Fold]) -> bool:
@@ -51,7 +67,7 @@ def is_slow(measured: Folding) -> bool:
 
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """What folding was measured to cost, at the fold that is predicted to take the longest."""
+    """Report what folding was measured to cost, where it is predicted to take the longest."""
     measured, target = reading.folding, reading.target
     if measured is None or target is None or not reading.folds or not is_slow(measured):
         return
@@ -60,9 +76,16 @@ def find(reading: Reading) -> Iterator[Noticed]:
     more = f" and {others} more" if others else ""
     least = "more than " if measured.is_ended else ""
     yield Noticed(
-        f"compiling for {target.short} takes {least}{_time(measured.folded)} with constant folding, "
-        f"{_time(measured.unfolded)} without: {reading.quoted(worst.path)} ({size(worst.bytes)}){more}",
+        f"compiling for {target.short} takes {least}{_time(measured.folded)} with constant folding,"
+        f" {_time(measured.unfolded)} without",
         worst.path,
+        help="compute it once outside the function, pass an operand as an argument, or turn "
+        "folding off with `compiler_options`",
+        notes=(
+            f"XLA folds {reading.quoted(worst.path)} ({size(worst.bytes)}){more}",
+            "both compile times were measured on this machine",
+        ),
+        data=Folded(measured.folded, measured.unfolded, worst.bytes),
         severity="error" if worst.primitive in SLOW else "",
     )
 

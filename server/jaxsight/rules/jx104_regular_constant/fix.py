@@ -1,4 +1,4 @@
-"""JX104: the captured array is made where it is used."""
+"""Fix JX104 like JX101: generate the captured array where it is used."""
 
 from __future__ import annotations
 
