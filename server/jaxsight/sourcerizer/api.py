@@ -505,7 +505,7 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
         head.append("Keeps derivatives of the first order alone, where there are custom rules.")
     inner: list[Statement] = [*writer.functions, *main]
     if options.style == "pretty" and not options.shapes:
-        inner = inlined(inner)
+        inner = inlined(inner, name)
     if options.sources:
         inner = with_sources(inner)
     rest: list[Statement] = []

@@ -85,6 +85,8 @@ _BY_METHOD = {
 def after_expression(expr: Expr) -> str | None:
     """A base name for what an expression gives, where a public function or a method says enough."""
     match expr:
+        case Call(Atom("jnp.split")):
+            return "part"
         case Call(Atom(path)) if "." in path and not path.endswith(".bind"):
             last = path.rpartition(".")[2]
             return _BY_FUNCTION.get(last) or suggested(last)
@@ -123,6 +125,15 @@ def of_path(text: str, fallback: str = "value") -> str:
     while len(short) > LONGEST and "_" in short:
         short = short.partition("_")[2].lstrip("_0123456789")
     return identifier(short or text, fallback)
+
+
+_NUMBERED = re.compile(r"(?<=[A-Za-z])_\d+$")
+"""What `fresh` appends."""
+
+
+def without_number(name: str) -> str:
+    """A name without what `fresh` appended."""
+    return _NUMBERED.sub("", name)
 
 
 class Names:

@@ -53,6 +53,7 @@ from jaxsight.sourcerizer.exprs import (
     Once,
     Sequence_,
     Slot,
+    Star,
     call,
     fill,
     is_identifier,
@@ -82,6 +83,7 @@ from jaxsight.sourcerizer.names import (
     of_path,
     place,
     suggested,
+    without_number,
 )
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.paths import Path
@@ -97,6 +99,9 @@ DEEPEST = 12
 """Levels of functions within functions; deeper ones move to the top of the module and take what they capture as arguments. (Python itself
 allows a hundred levels of indentation.)"""
 
+
+MANY = 6
+"""Values that are passed several times under a name for all of them."""
 
 MOST_LINES = 3
 """Lines of text for each equation of a program, at most."""
@@ -748,6 +753,14 @@ class Scope:
         """Several parameters that come as one."""
         self.body.append(Assign(tuple_(map(Atom, names)), Atom(whole)))
 
+    def several(self, values: Sequence[Expr], base: str) -> list[Expr]:
+        """Values that are passed more than once, as one tuple where there are many of them."""
+        if len(values) < MANY:
+            return list(values)
+        name = self.names.fresh(base)
+        self.body.append(Assign(name, tuple_(values)))
+        return [Star(Atom(name))]
+
     def program(self, program: Program) -> list[Expr]:
         """Writes the equations of a program whose inputs are named, and gives its results."""
         if program.consts:
@@ -1141,11 +1154,6 @@ def passed_as(operands: Sequence[Expr]) -> list[str]:
     return [without_number(e.text) if _is_name(e) else "x" for e in operands]  # type: ignore[union-attr]
 
 
-def without_number(name: str) -> str:
-    """A name without what `fresh` appended."""
-    return _NUMBERED.sub("", name)
-
-
 def slices_of(operands: Sequence[Expr]) -> list[str]:
     """Base names for slices of what a loop goes over."""
     counted = {"iota": "i", "numbers": "i"}
@@ -1161,9 +1169,6 @@ def _is_name(expr: Expr) -> bool:
 
 _TRANSFORMATIONS = re.compile(r"\w+\(|[)/]")
 """What a scope's text has besides the names that people gave."""
-
-_NUMBERED = re.compile(r"(?<=[A-Za-z])_\d+$")
-"""What `fresh` appends."""
 
 
 def sequence(results: list[Expr]) -> Expr:

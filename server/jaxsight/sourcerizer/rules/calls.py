@@ -177,11 +177,12 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
         return Proved(call(function, *operands), nested_results(count))
     scope.writer.bound.append(equation.primitive.name)
     traced = call("jax.make_jaxpr", function)
+    given = scope.several(operands, "operands")
     jaxpr = scope.names.fresh("jaxpr")
-    scope.body.append(Assign(jaxpr, Attribute(call(traced, *operands), "jaxpr")))
+    scope.body.append(Assign(jaxpr, Attribute(call(traced, *given), "jaxpr")))
     bound = call(
         f"{spelling.primitive(equation.primitive)}.bind",
-        *operands,
+        *given,
         jaxpr=Atom(jaxpr),
         prevent_cse=value(params["prevent_cse"]),
         differentiated=Atom("True"),
@@ -413,7 +414,8 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
         except read.Refused as error:
             if isinstance(error, read.Outlived) and home is not scope:
                 raise
-            made = [Function(rule, ("*_",), [_refusal(base, error)]) for rule in pair]
+            pair = f"{name}_refused", f"{name}_refused"
+            made = [Function(pair[0], ("*_",), [_refusal(base, error)])]
         except read.Unreadable as error:
             raise Unsourceable("custom_vjp_call", str(error)) from error
         return [function, *made, Effect(call(f"{name}.defvjp", *map(Atom, pair)))]
