@@ -82,8 +82,7 @@ async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
     session.close(path)
     assert {"JX101", "JX102", "JX501"} == set(found)
     assert re.fullmatch(
-        r"compiling for cpu takes more than 15 s with constant folding, \d\.\d s without: "
-        r"`jnp.sort\(TABLE\)` \(3\.8 MiB\)",
+        r"compiling for cpu takes more than 15 s with constant folding, \d\.\d s without",
         found["JX102"],
     )
     assert "folding constants takes too long" in found["JX501"]
