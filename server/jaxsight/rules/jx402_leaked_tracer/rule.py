@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from jaxsight.rules.exceptions import is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
@@ -14,10 +15,13 @@ RULE = Rule(
     "leaked-tracer",
     "Traced value used outside the function that created it.",
 )
-_ORIGIN = re.compile(
-    r"^The (?P<what>function being traced when the value leaked was|"
-    r"leaked intermediate value was created on line) (?P<where>.+?)\.? *$",
+_LEAKED = re.compile(
+    r"^The function being traced when the value leaked was (?P<function>\S+) at (?P<place>.+?) "
+    r"traced for (?P<transformation>\w+)",
     re.MULTILINE,
+)
+_CREATED = re.compile(
+    r"^The leaked intermediate value was created on line (?P<place>.+?) \(", re.MULTILINE
 )
 
 
@@ -32,10 +36,16 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
         help="return the value from the function that creates it, and pass it on as an argument",
         notes=(
             "tracers leak through globals, lists, attributes and closures",
-            *(
-                f"the {found['what']} {found['where']}"
-                for found in _ORIGIN.finditer(failure.message)
-            ),
+            *_origin(failure.message),
         ),
         url=jax_page(failure),
     )
+
+
+def _origin(message: str) -> Iterator[str]:
+    """Yield where the value leaked and where it was created, if JAX says so."""
+    if leaked := _LEAKED.search(message):
+        function, place = leaked["function"], leaked["place"]
+        yield f"it leaked from `{function}` at {place}, traced for `{leaked['transformation']}`"
+    if created := _CREATED.search(message):
+        yield f"it was created at {created['place']}"
