@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.rules.exceptions import cut
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Flow, Reading
 from jaxsight.rules.rule import Rule
@@ -61,7 +62,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         maker = flow.made_by(number)
         yield Noticed(
-            f"weakly typed result ({value.text}) triggers a recompile if fed back",
+            f"weakly typed result ({cut(value.text, 40)}) triggers a recompile if fed back",
             maker.path if maker is not None else "",
             help=f"specify a dtype: `jnp.asarray(…, dtype=jnp.{value.dtype})`, "
             "`jnp.full(…, dtype=…)`",

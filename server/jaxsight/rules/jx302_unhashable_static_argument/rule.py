@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.rules.exceptions import jax_page
+from jaxsight.rules.exceptions import jax_page, quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.protocol import Failure
@@ -24,7 +24,7 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
         return None
     found = _TYPE.search(failure.message)
     return Noticed(
-        f"static argument is an unhashable `{found[1]}`" if found else "unhashable static argument",
+        f"static argument is an unhashable {quoted(found[1] if found else '', 'object')}",
         help="pass a tuple or a frozen dataclass, or do not make the argument static",
         notes=("JAX looks up compiled functions by the hash of their static arguments",),
         url=jax_page(failure),

@@ -31,7 +31,7 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
         return None
     names = culprits(failure) if advice.may_be_static else ""
     static = f", or make {names} static (`static_argnames`)" if names else ""
-    kind = f"a traced {cut(aval(failure), 20)}" if aval(failure) else "a traced value"
+    kind = f"a traced {cut(aval(failure), 18)}" if aval(failure) else "a traced value"
     return Noticed(
         f"{quoted(expression, 'this function', most=36)} {advice.problem.format(kind)}",
         help=f"{advice.help}{static}",
