@@ -145,7 +145,7 @@ def _kind(function: ast.expr) -> str:
 
 
 def _new_object(kind: str, when: str) -> str:
-    return f"{kind} is a new object {when}, and JAX caches compiled programs by object"
+    return f"{kind} is a new object {when}, and JAX caches programs by function object"
 
 
 def _defines(loops: Sequence[ast.AST], name: str) -> bool:

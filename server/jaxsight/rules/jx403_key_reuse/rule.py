@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, captured
+from jaxsight.rules.reading import Flow, Reading, captured, parameter
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import LITERAL, Step
 from jaxsight.tracer.protocol import Failure
@@ -40,6 +40,7 @@ _DRAWS = re.compile(
 """Calls of functions of `jax.random`, under any name of the module."""
 
 _SPLIT_FIRST = "split it first: `key, subkey = jax.random.split(key)`"
+_SPLIT_ONCE = "split it once, into all keys that you need: `jax.random.split(key, n)`"
 
 Token = object
 
@@ -83,7 +84,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             yield Noticed(
                 _reused(before, step),
                 step.path,
-                help=_SPLIT_FIRST,
+                help=_SPLIT_ONCE if _splits(before) and _splits(step) else _SPLIT_FIRST,
                 notes=(first_use,) if elsewhere else (),
                 related=((before.path, "first use of the key"),) if elsewhere else (),
             )
@@ -91,7 +92,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             reported.add(step.span)
             yield Noticed(
                 "PRNG key split in every iteration of a loop: all give the same keys"
-                if step.primitive == "random_split"
+                if _splits(step)
                 else "PRNG key reused in every iteration of a loop: all draw the same numbers",
                 step.path,
                 help="carry the key and split it in the body, or fold in the counter: "
@@ -100,13 +101,21 @@ def find(reading: Reading) -> Iterator[Noticed]:
 
 
 def _reused(before: Step, step: Step) -> str:
-    """Return the message on a key that two equations consume."""
-    splits = [each.primitive == "random_split" for each in (before, step)]
-    if all(splits):
-        return "PRNG key split twice: both splits give the same keys"
-    if any(splits):
+    """Return the message on a key that two equations consume.
+
+    Splits into different numbers of keys begin with the same keys by default
+    (`jax_threefry_partitionable`), but not with every implementation.
+    """
+    if _splits(before) and _splits(step):
+        equal = parameter(before, "shape") == parameter(step, "shape")
+        return f"PRNG key split twice: the splits {'give the same' if equal else 'may share'} keys"
+    if _splits(before) or _splits(step):
         return "PRNG key both drawn from and split: draws may repeat those of its subkeys"
     return "PRNG key reused: both calls draw from the same random bits"
+
+
+def _splits(step: Step) -> bool:
+    return step.primitive == "random_split"
 
 
 def _drawn(reading: Reading, step: Step) -> bool:
