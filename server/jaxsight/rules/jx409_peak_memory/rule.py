@@ -59,7 +59,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         return
     total = memory.temporaries + fixed
     yield Noticed(
-        f"peak memory of {size(total)}, of which {size(memory.temporaries)} are temporaries",
+        f"peak memory is {size(total)}, {size(memory.temporaries)} of it temporaries",
         named[0][0],
         help="chunk the work with `jax.lax.map` or `jax.lax.scan`, or rematerialize with "
         "`jax.checkpoint`",

@@ -51,7 +51,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
         reported.add(place)
         times = each.value.bytes / max(outside, 1)
         yield Noticed(
-            f"intermediate of {size(each.value.bytes)} is {times:,.0f} times inputs and outputs",
+            f"intermediate of {size(each.value.bytes)} is {times:,.0f} times as large as "
+            "inputs and outputs",
             at,
             help="compute it in chunks, or as a matrix product",
             notes=(f"its type is {each.value.text}, and fusion does not remove it",),
