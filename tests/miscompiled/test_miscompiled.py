@@ -12,6 +12,7 @@ import jaxlib
 import pytest
 import pytest_asyncio
 
+from jaxsight import rules
 from jaxsight.engine.session import Session
 from tests.miscompiled.__main__ import end
 from tests.miscompiled.patterns import BROKEN, PATTERNS, Pattern, findings
@@ -20,7 +21,7 @@ from tests.quiet import QUIET
 KNOWN = [pattern for pattern in PATTERNS if pattern.issue]
 NEIGHBOURS = [pattern for pattern in PATTERNS if not pattern.issue]
 ISSUES = {pattern.issue: pattern for pattern in KNOWN}
-PAGE = Path(__file__).parents[2] / "docs" / "diagnostics" / "JX413.md"
+PAGE = rules.file_of(rules.RULES["JX413"])
 IS_WRONG = (
     jaxlib.__version__ == "0.10.2" and sys.platform == "linux" and BROKEN.machine.endswith("x86_64")
 )
