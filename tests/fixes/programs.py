@@ -238,7 +238,7 @@ CASES = [
             """
             return jnp.where(x > 0, 1.0, 2.0).astype(jnp.float32)
         ''',
-        "Say the dtype `float32`",
+        "Specify the dtype `float32`",
     ),
     case(
         "JX302",
@@ -264,7 +264,7 @@ CASES = [
             """
             return pooled(x, (0,))
         ''',
-        "Give a tuple in place of the list (it can be traced)",
+        "Pass a tuple instead of the list (it can be traced)",
         safe=False,
     ),
     case(
@@ -288,7 +288,7 @@ CASES = [
             """
             return _doubled_jitted(x)
         ''',
-        "Make it once, as `_doubled_jitted`",
+        "Jit it once, as `_doubled_jitted`",
     ),
     case(
         "JX304",
@@ -308,7 +308,7 @@ CASES = [
             """
             return x.astype(jnp.float32) + jnp.zeros(3, dtype="float32")
         ''',
-        "Ask for `float32`",
+        "Use `float32`",
     ),
     case(
         "JX401",
@@ -332,7 +332,7 @@ CASES = [
             """
             return jnp.where((x > 1) & (jnp.logical_not(x > 5)), jnp.ones(()), jnp.where(x < -1, -x, x))
         ''',
-        "Choose by `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (it can be traced)",
     ),
     case(
         "JX401",
@@ -357,7 +357,7 @@ CASES = [
             y = jnp.where(x > 0, x * 2, y)
             return y
         ''',
-        "Choose by `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (it can be traced)",
     ),
     case(
         "JX401",
@@ -402,7 +402,7 @@ CASES = [
             """
             return jax.lax.cond(x > 1, lambda: {"size": x}, lambda: jax.lax.cond(x > 0, lambda: {"size": x * 2}, lambda: {"size": -x}))
         ''',
-        "Choose by `jax.lax.cond` (it can be traced)",
+        "Branch with `jax.lax.cond` (it can be traced)",
         safe=False,
     ),
     case(
@@ -423,7 +423,7 @@ CASES = [
             """
             return [jnp.where(v > 0, v, -v) for v in (x, x + 1)]
         ''',
-        "Choose by `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (it can be traced)",
     ),
     case(
         "JX405",
@@ -444,7 +444,7 @@ CASES = [
             safe = jnp.where(x > 0, x, 1.0)
             return jnp.where(x > 0, jnp.sqrt(safe), x)
         ''',
-        "Make `x` safe where the condition does not hold (NaN or infinite gradients 6 → 0)",
+        "Guard `x` with a second `where` (NaN or infinite gradients 6 → 0)",
     ),
     case(
         "JX405",
@@ -467,7 +467,7 @@ CASES = [
             safe = jnp.where(small, 1.0, x)
             return jax.lax.select(small, 1 - x**2 / 6, jnp.sin(safe) / safe)
         ''',
-        "Make `x` safe where the condition does not hold (NaN or infinite gradients 2 → 0)",
+        "Guard `x` with a second `where` (NaN or infinite gradients 2 → 0)",
     ),
     case(
         "JX407",

@@ -84,7 +84,8 @@ def _failed(view: View, wanted: Sourcerize, reply: Failed | Died) -> str:
     question = view.answer.question
     seen = View(Answer(question, reply), view.module, question, view.subject)
     (found,) = failures.findings(seen)
-    return f"{name} cannot be traced: {found.message} ({found.code})"
+    rest = "".join(f"\n{line}" for line in found.lines[1:])
+    return f"{name} cannot be traced: {found.message} ({found.code}){rest}"
 
 
 INSERTED_STYLE = "pretty"
