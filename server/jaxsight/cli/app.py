@@ -561,8 +561,8 @@ def _codes(option: str, given: list[str] | None) -> list[str]:
     """The codes of an option; several may be parted by commas."""
     codes = [code for one in given or [] for code in one.split(",") if code]
 
-    def complain(_: object, message: str) -> None:
-        raise typer.BadParameter(message, param_hint=option)
+    def complain(_: object, message: str, help: str) -> None:
+        raise typer.BadParameter("; ".join(filter(None, (message, help))), param_hint=option)
 
     CODE_LIST.read(codes, complain)
     return codes
