@@ -251,7 +251,7 @@ def _write(
         case Format.TEXT:
             printer = Printer()
             for one in reported:
-                printer.print(text.report(one))
+                printer.print(text.report(one, printer.columns))
                 printer.print()
             _write_notes(printer, incomplete, refused)
             printer.print(summary)

@@ -33,10 +33,10 @@ async def viewed(
         own = _range(address.function, source)
         for finding in await run.get(run.session.findings(path, patience=0)):
             if own is not None and own.start <= finding.range.start < own.end:
-                printer.print(report(Reported(path, source, finding)))
+                printer.print(report(Reported(path, source, finding), printer.columns))
         raise CommandError(str(error.args[0])) from error
     for finding in failures.findings(view):
-        printer.print(report(Reported(path, source, finding)))
+        printer.print(report(Reported(path, source, finding), printer.columns))
     if not isinstance(view.answer.reply, Traced):
         print_notes(printer, path, view.caveats)
     return view
