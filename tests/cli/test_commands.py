@@ -152,15 +152,15 @@ def test_show_of_a_function_that_fails_is_a_report_and_exit_status_1(project: Pa
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("modle.py:double", "there is no file modle.py; did you mean model.py?"),
-        ("model.py:doubel", "there is no function doubel in model.py; did you mean double?"),
+        ("modle.py:double", "no such file: modle.py; did you mean model.py?"),
+        ("model.py:doubel", "no function doubel in model.py; did you mean double?"),
         (
             "model.py",
-            "name a function, as in model.py:FUNCTION; with example inputs there are: double, branch",
+            "missing function: write model.py:FUNCTION; functions with example inputs: double, branch",
         ),
         (
             "model.py:bare",
-            "bare has no example inputs: say in its docstring what to trace it with, e.g.",
+            "bare has no example inputs; add a section to its docstring, such as",
         ),
     ],
 )
@@ -250,7 +250,7 @@ def test_sourcerize_writes_into_a_file(project: Path) -> None:
     assert "def double(x):" in (project / "out.py").read_text()
     done = jaxsight("sourcerize", "model.py:double", "-o", "no/such/out.py", cwd=project)
     assert done.returncode == 2
-    assert done.stderr.endswith("out.py cannot be written: No such file or directory\n")
+    assert done.stderr.endswith("out.py: No such file or directory\n")
 
 
 @pytest.fixture
@@ -307,7 +307,7 @@ def test_sourcerize_checks_without_printing_source(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["model.py:nothing"], 2, "there is no function nothing"),
+        (["model.py:nothing"], 2, "no function nothing"),
         (["model.py:bare"], 2, "bare has no example inputs"),
         (["model.py:double", "--transform", "grad"], 1, "grad(double) cannot be traced"),
         (["model.py:double", "--style", "poetry"], 2, "poetry"),
@@ -557,7 +557,7 @@ def test_kernels_are_compared_with_a_git_revision(project: Path) -> None:
     assert "kernels 2 → 1" in done.stdout, done.stderr
     done = jaxsight("kernels", "fused.py:total", "--against", "nowhere", "-t", "cpu", cwd=project)
     assert done.returncode == 2
-    assert "fused.py cannot be had from nowhere" in done.stderr
+    assert "cannot read fused.py at nowhere" in done.stderr
 
 
 FIXABLE = '''\

@@ -89,7 +89,7 @@ class Kernels:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [
-            ("", "kernel", "launches", "in", "out", "ends because of", "lines")
+            ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
         ]
         rows += [tuple(map(str, row)) for row in self._rows()]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -102,7 +102,7 @@ class Kernels:
     def _repr_html_(self) -> str:
         head = "".join(
             f"<th>{title}</th>"
-            for title in ("", "kernel", "launches", "in", "out", "ends because of", "lines")
+            for title in ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
         )
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
