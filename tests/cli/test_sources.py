@@ -30,9 +30,7 @@ def test_an_address_without_a_function_is_the_file(folder: Path) -> None:
 
 
 def test_a_missing_file_is_named_with_the_nearest_one() -> None:
-    with pytest.raises(
-        CommandError, match=r"^no such file: modle\.py; did you mean model\.py\?$"
-    ):
+    with pytest.raises(CommandError, match=r"^no such file: modle\.py; did you mean model\.py\?$"):
         parse_address("modle.py:f")
 
 

@@ -50,4 +50,4 @@ def test_a_list_says_that_the_file_is_ignored(tmp_path: Path) -> None:
     store(tmp_path).chmod(0o666)
     done = jaxsight(tmp_path, "trust", "--list")
     assert done.stdout == "no folder is trusted\n"
-    assert "is ignored: other users can write to it" in done.stderr
+    assert "ignored: other users can write to it" in done.stderr

@@ -42,9 +42,7 @@ def parse_address(text: str) -> Address:
         )
     if not reading.is_file(path):
         beside = reading.below(path.parent, "*.py") if reading.is_folder(path.parent) else ()
-        raise CommandError(
-            f"no such file: {file}{or_nearest(path.name, (p.name for p in beside))}"
-        )
+        raise CommandError(f"no such file: {file}{or_nearest(path.name, (p.name for p in beside))}")
     return Address(path, function)
 
 

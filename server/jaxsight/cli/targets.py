@@ -94,12 +94,14 @@ def _state(name: str, jax: str) -> State:
             return State(name, target.title, "ready", "compiled by your own jaxlib")
         if target.platform == "rocm":
             if Path("/dev/kfd").exists():
-                return State(name, target.title, "ready", "requires the ROCm plugin in your environment")
-            return State(
-                name, target.title, "cannot", "no AMD GPU found; use ssh://HOST/rocm"
-            )
+                return State(
+                    name, target.title, "ready", "requires the ROCm plugin in your environment"
+                )
+            return State(name, target.title, "cannot", "no AMD GPU found; use ssh://HOST/rocm")
         if Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi"):
-            return State(name, target.title, "ready", "requires the CUDA plugin in your environment")
+            return State(
+                name, target.title, "ready", "requires the CUDA plugin in your environment"
+            )
         return State(name, target.title, "cannot", "no NVIDIA GPU found")
     if sys.platform != "linux":
         return State(

@@ -22,7 +22,14 @@ def findings(view: View) -> Iterator[Finding]:
         case Traced():
             return
         case Died() as died:
-            crash = finding_of("JX400", view.name_range, died.message, severity=_severity(view))
+            crash = finding_of(
+                "JX400",
+                view.name_range,
+                died.message,
+                severity=_severity(view),
+                help=died.help,
+                notes=died.notes,
+            )
             yield replace(crash, stale=view.stale)
         case Failed(failure=failure):
             yield _finding(failure, view)
