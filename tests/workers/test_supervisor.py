@@ -257,8 +257,8 @@ async def test_without_a_spare_a_new_tracer_is_started(make: Make) -> None:
         ("exit 7", Reason.EXITED, "exited the process with status 7"),
         ("crash", Reason.CRASHED, "crashed the process (SIGSEGV, segmentation fault)"),
         ("suicide", Reason.CRASHED, "SIGKILL"),
-        ("close everything", Reason.PROTOCOL, "cut the process off from the server"),
-        ("garble", Reason.PROTOCOL, "cut the process off from the server"),
+        ("close everything", Reason.PROTOCOL, "disconnected the process from the server"),
+        ("garble", Reason.PROTOCOL, "disconnected the process from the server"),
     ],
 )
 async def test_a_death_is_told_and_the_next_request_works(
