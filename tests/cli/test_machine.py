@@ -29,6 +29,9 @@ def test_json_has_the_keys_of_ruff_and_counts_from_one() -> None:
         {
             "code": "JX401",
             "message": "not known,\n100 % traced",
+            "help": None,
+            "notes": [],
+            "data": None,
             "filename": "/project/a, b.py",
             "location": {"row": 2, "column": 12},
             "end_location": {"row": 2, "column": 19},
