@@ -1,4 +1,4 @@
-"""`jaxsight check --calls TEST…`: the user's tests are run, and what JAX had to trace again is told at the calls that made it so."""
+"""Report recompilations in a run of the user's tests: `jaxsight check --calls TEST…`."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from jaxsight.rules.selection import selected
 PLUGIN = Path(__file__).parents[1] / "recompiling"
 _NO_TESTS = 5
 _FAILED = (0, 1)
-"""What pytest exits with when tests ran, whether or not they passed."""
+"""The exit statuses of pytest when tests ran, passed or not."""
 
 
 def recompiled(
     python: str, tests: Sequence[str], select: tuple[str, ...], ignore: tuple[str, ...]
 ) -> list[Reported]:
-    """The findings of a run of tests, in files below this folder.
+    """Return the findings of a run of tests, in files below this folder.
 
     Args:
         python: the user's interpreter, which must have pytest.
-        tests: what pytest is given.
+        tests: the arguments for pytest.
 
     Raises:
-        CommandError: the tests could not be run; the message has pytest's last words.
+        CommandError: the tests could not be run; the message ends with pytest's last lines.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "misses.json")
@@ -49,7 +49,7 @@ def recompiled(
         if done.returncode not in _FAILED or not reading.is_file(file):
             words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
             why = "no tests were found" if done.returncode == _NO_TESTS else " ".join(words)
-            raise CommandError(f"the tests could not be run with {python}: {why}")
+            raise CommandError(f"cannot run the tests with {python}: {why}")
         told = json.loads(reading.text(file))
     misses = [miss for each in told if (miss := read(each["message"])) is not None]
     here = Path.cwd()

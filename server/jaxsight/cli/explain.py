@@ -1,4 +1,4 @@
-"""`jaxsight explain [RULE]`: the page of a rule, or all rules in a line each."""
+"""Explain a rule, or list all rules: `jaxsight explain [RULE]`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def explain(name: str | None, *, as_json: bool) -> int:
     """Print the page of a rule, given by its code or name, or the table of all.
 
     Raises:
-        CommandError: there is no such rule.
+        CommandError: the rule does not exist.
     """
     if name is None:
         return _all(as_json)
     rule = rule_of(name)
     if rule is None:
-        raise CommandError(f"unknown rule {name}: `jaxsight explain` lists them")
+        raise CommandError(f"unknown rule {name}; run `jaxsight explain` for a list")
     text = page(rule)
     if as_json:
         print_json({**_row(rule), "page": text})

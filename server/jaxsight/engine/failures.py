@@ -11,7 +11,6 @@ from jaxsight.engine.markdown import prose
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
 from jaxsight.rules.errors import explain
-from jaxsight.rules.exceptions import divided
 from jaxsight.rules.noticed import Noticed
 from jaxsight.tracer.protocol import Failed, Failure, Frame, Traced
 from jaxsight.workers.outcomes import Died
@@ -23,9 +22,14 @@ def findings(view: View) -> Iterator[Finding]:
         case Traced():
             return
         case Died() as died:
-            message, notes = divided(died.message)
-            severity = _severity(view)
-            crash = finding_of("JX400", view.name_range, message, severity=severity, notes=notes)
+            crash = finding_of(
+                "JX400",
+                view.name_range,
+                died.message,
+                severity=_severity(view),
+                help=died.help,
+                notes=died.notes,
+            )
             yield replace(crash, stale=view.stale)
         case Failed(failure=failure):
             yield _finding(failure, view)

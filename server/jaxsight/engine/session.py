@@ -1178,7 +1178,7 @@ class Session:
         if chosen is None:
             chosen = self._chosen_set(document, subject)
         if chosen is None:
-            return Unasked("its example inputs have errors")
+            return Unasked("the example inputs have errors")
         project = self._projects.of(document.path)
         if project.held_back:
             project.ask_consent()

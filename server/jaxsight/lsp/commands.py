@@ -46,7 +46,7 @@ async def restart(server: JaxsightServer, arguments: tuple[object, ...]) -> None
         case (str(root),):
             await server.session.restart(_path(server, root))
         case _:
-            raise JsonRpcInvalidParams(f"{RESTART} takes a root folder or nothing")
+            raise JsonRpcInvalidParams(f"{RESTART} takes at most a root folder")
 
 
 async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
@@ -57,7 +57,9 @@ async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> N
         case (str(file), str(function), str(chosen)):
             pass
         case _:
-            raise JsonRpcInvalidParams(f"{CHOOSE_SET} takes a file, a function and maybe a set")
+            raise JsonRpcInvalidParams(
+                f"{CHOOSE_SET} takes a file, a function and optionally a set"
+            )
     path = _path(server, file)
     if chosen is None:
         chosen = await _asked(server, function, server.session.sets(path, function))
@@ -73,7 +75,7 @@ async def choose_target(server: JaxsightServer, arguments: tuple[object, ...]) -
         case (str(chosen),):
             pass
         case _:
-            raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes a target or nothing")
+            raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes at most a target")
     if chosen is not None:
         server.session.choose_target(chosen)
 
@@ -135,7 +137,7 @@ async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[st
         try:
             await server.window_show_document_async(params)
         except JsonRpcException as error:
-            log.warning("the client did not show %s: %s", place, error)
+            log.warning("client failed to show %s: %s", place, error)
     return {"uri": uri, "text": shown.text}
 
 
@@ -150,9 +152,9 @@ async def trust(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
         case (str(folder),):
             waits = server.session.ask_again(_path(server, folder))
         case _:
-            raise JsonRpcInvalidParams(f"{TRUST} takes a folder or nothing")
+            raise JsonRpcInvalidParams(f"{TRUST} takes at most a folder")
     if not waits:
-        server.tell_person(types.MessageType.Info, "nothing waits for your decision")
+        server.tell_person(types.MessageType.Info, "No pending decisions.")
 
 
 async def info(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:

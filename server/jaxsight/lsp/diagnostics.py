@@ -116,7 +116,7 @@ def _read(path: str) -> str:
     try:
         return reading.text(path, strict=False)
     except reading.UnreadableError as error:
-        log.info("of a finding: %s", error)
+        log.info("related place of a finding: %s", error)
         return ""
 
 
@@ -169,7 +169,7 @@ def register(server: JaxsightServer) -> None:
             log.exception("diagnostics of %s", params.text_document.uri)
             raise JsonRpcException(
                 code=types.LSPErrorCodes.ServerCancelled,
-                message="the diagnostics could not be computed; the log has the details",
+                message="failed to compute diagnostics; see the log for details",
                 data={"retriggerRequest": False},
             ) from error
 

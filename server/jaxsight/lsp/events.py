@@ -66,10 +66,10 @@ async def _ask(server: JaxsightServer, consent: Consent) -> None:
     try:
         answer = await server.window_show_message_request_async(params)
     except JsonRpcException as error:
-        log.warning("the client would not ask its user: %s", error)
+        log.warning("client rejected a question to the user: %s", error)
         # Some clients show no questions (Helix), and their users must hear of the other way.
         command = in_terminal(consent.folder, consent.what)
-        message = f"this editor shows no questions: run `{command}` in a terminal to allow it"
+        message = f"This editor cannot ask questions; to allow it, run `{command}` in a terminal."
         server.tell_person(types.MessageType.Warning, f"{consent.text} {message}")
         return
     await server.session.decide(consent, answer.title if answer is not None else None)

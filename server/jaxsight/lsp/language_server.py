@@ -118,7 +118,7 @@ class JaxsightServer(LanguageServer):
                 raise  # meant as an answer
             except Exception:
                 log.exception("%s failed", method)
-                self.tell_log(types.MessageType.Error, f"{method} failed; the log has the details")
+                self.tell_log(types.MessageType.Error, f"{method} failed; see the log for details")
                 return None
 
         self.feature(method, options)(answer)
@@ -163,8 +163,8 @@ class JaxsightServer(LanguageServer):
             self.session = self._engine.session()
             self.configuration.apply(self.session)
         except Exception:
-            log.exception("the engine does not start")
-            message = "jaxsight cannot start: its log says why"
+            log.exception("failed to start the engine")
+            message = "jaxsight failed to start; see the log for details"
             self.tell_person(types.MessageType.Error, message)
             self.stop(1)
             return

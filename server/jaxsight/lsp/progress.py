@@ -49,7 +49,7 @@ class ProgressBars:
         try:
             await bar.create_async(token)
         except JsonRpcException as error:
-            log.info("the client would not show progress: %s", error)
+            log.info("client rejected progress reports: %s", error)
             return
         step = await steps.get()
         begin = types.WorkDoneProgressBegin(

@@ -50,6 +50,6 @@ class Refresher:
                 self._again.discard(what)
                 await request()
         except JsonRpcException as error:
-            log.info("the client would not refresh its %s: %s", what, error)
+            log.info("client rejected the refresh of %s: %s", what, error)
         finally:
             self._asking.discard(what)

@@ -92,17 +92,20 @@ def _parser() -> argparse.ArgumentParser:
     import argparse
 
     parser = argparse.ArgumentParser(
-        prog="jaxsight server", description="The language server, on standard input and output."
+        prog="jaxsight server", description="Start the language server on stdio."
     )
-    parser.add_argument("--stdio", action="store_true", help="the default; some editors add it")
+    parser.add_argument("--stdio", action="store_true", help="use stdio (the default)")
     parser.add_argument(
-        "--tcp", metavar="HOST:PORT", type=_address, help="wait for one client at this address"
+        "--tcp",
+        metavar="HOST:PORT",
+        type=_address,
+        help="listen for one client on a TCP port instead",
     )
     parser.add_argument(
         "--trust",
         choices=("ask", "always", "never", "editor"),
         default="",
-        help="whether code of folders runs that nobody has decided about; editor: the client says",
+        help="whether to run code in folders without a decision; editor: the client decides",
     )
     return parser
 
@@ -112,7 +115,7 @@ def _address(text: str) -> tuple[str, int]:
 
     host, _, port = text.rpartition(":")
     if not port.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no address: expected HOST:PORT")
+        raise argparse.ArgumentTypeError(f"invalid address {text!r}: expected HOST:PORT")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -143,7 +146,7 @@ async def serve(
         try:
             await asyncio.wait_for(engine.aclose(), _LAST_WORK)
         except TimeoutError:
-            log.error("the engine did not end within %g s", _LAST_WORK)
+            log.error("the engine did not stop within %g s", _LAST_WORK)
 
 
 def _import_server() -> None:
@@ -192,7 +195,7 @@ async def _client_gone(process: int | None) -> None:
         return
     while _alive(process):  # noqa: ASYNC110  # only asking tells: the process is no child of ours
         await asyncio.sleep(_WATCH_INTERVAL)
-    log.warning("the client's process %d is gone", process)
+    log.warning("the client process %d has exited", process)
 
 
 def _alive(process: int) -> bool:

@@ -66,7 +66,7 @@ async def _shown(server: JaxsightServer, uri: str) -> Shown:
         shown = await server.session.show(made.path, made.function, made.what)
         return readable(shown, made.kind)
     except LookupError as error:
-        # A document that says why is better than an editor's "could not be opened".
+        # Show the reason in the document: an editor would only say "could not be opened".
         return Shown(
             title=made.title,
             text="".join(f"# {line}\n" for line in lines(str(error))),
@@ -85,7 +85,7 @@ def readable(shown: Shown, kind: str) -> Shown:
 def _made(uri: str) -> Made:
     made = Made.parse(uri)
     if made is None:
-        raise JsonRpcInvalidParams(f"{uri} is no document of jaxsight's")
+        raise JsonRpcInvalidParams(f"{uri} is not a jaxsight document")
     return made
 
 

@@ -115,7 +115,7 @@ def decode(body: bytes) -> dict[str, Any]:
         raise Malformed(PARSE_ERROR, "invalid JSON: nested too deeply") from error
     if not isinstance(message, dict):
         kind = "a batch" if isinstance(message, list) else "no object"
-        raise Malformed(INVALID_REQUEST, f"a message is a JSON object, and this is {kind}")
+        raise Malformed(INVALID_REQUEST, f"expected a JSON object, got {kind}")
     if "method" not in message and ("result" in message or "error" in message):
         return message
     id = message.get("id")
@@ -150,7 +150,7 @@ async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
                 case {"method": "initialize", "id": _}:
                     return message
                 case {"method": _, "id": id}:
-                    raise Malformed(SERVER_NOT_INITIALIZED, "`initialize` comes first", id)
+                    raise Malformed(SERVER_NOT_INITIALIZED, "expected `initialize` first", id)
         except Malformed as error:
             outbox.write(frame(error.response))
     return None

@@ -58,7 +58,7 @@ async def _register(server: JaxsightServer, registrations: list[types.Registrati
     try:
         await server.client_register_capability_async(params)
     except JsonRpcException as error:
-        log.warning("the client would not tell of changes: %s", error)
+        log.warning("client rejected registrations for changes: %s", error)
 
 
 async def ask_settings(server: JaxsightServer) -> None:
@@ -73,7 +73,7 @@ async def ask_settings(server: JaxsightServer) -> None:
     try:
         answers = await server.workspace_configuration_async(types.ConfigurationParams(items=items))
     except JsonRpcException as error:
-        log.warning("the client would not tell its settings: %s", error)
+        log.warning("client rejected the request for its settings: %s", error)
         return
     server.configuration.answered(questions, answers or ())
     server.configured()

@@ -225,7 +225,7 @@ class Compilers:
                     crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
                     if again and crashed and not _unreachable(worker.target, answer):
                         log.warning(
-                            "a compiler for %s died (%s); once more", worker.target.name, answer
+                            "the compiler for %s died (%s); retrying", worker.target.name, answer
                         )
                         continue
                     kind = "time" if answer.reason is Reason.TIMEOUT else "death"
@@ -248,7 +248,9 @@ class Compilers:
         try:
             process.send(numbered)
         except WireError as error:
-            return NotCompiled(numbered.id, "program", f"the program cannot be sent: {error}")
+            return NotCompiled(
+                numbered.id, "program", f"cannot send the program to the compiler: {error}"
+            )
         process.busy()
         self.compiled += 1
         try:
@@ -316,18 +318,21 @@ def _logged(process: TracerProcess, text: str) -> None:
 
 
 def _words(target: Target, death: Death) -> str:
-    what = f"Compiling for {target.short}"
+    what = f"compiling for {target.short}"
     if _unreachable(target, death):
-        return f"{target.host} is not reached over ssh: {death.last_words or 'no word why'}"
+        return f"cannot reach {target.host} over ssh ({death.last_words or 'no error output'})"
     match death.reason:
         case Reason.TIMEOUT:
-            return f"{what} took longer than {death.limit:g} s (setting `timeouts.compile`)."
+            return f"{what} took longer than {death.limit:g} s (setting `timeouts.compile`)"
         case Reason.MEMORY:
-            return f"{what} used {units.size(death.used)} of memory, limit {units.size(death.limit)} (setting `memoryLimit`)."
+            return (
+                f"{what} used {units.size(death.used)} of memory, "
+                f"limit {units.size(death.limit)} (setting `memoryLimit`)"
+            )
         case Reason.CRASHED:
-            return f"{what} crashed the compiler twice ({signal_name(death.signal)})."
+            return f"{what} crashed the compiler twice ({signal_name(death.signal)})"
         case Reason.STOPPED:
-            return f"{what} was stopped."
+            return f"{what} was stopped"
         case _:
             words = f": {death.last_words}" if death.last_words else ""
-            return f"{what} ended the compiler with exit status {death.code}{words}."
+            return f"{what} failed: the compiler exited with status {death.code}{words}"

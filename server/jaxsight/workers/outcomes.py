@@ -73,44 +73,52 @@ class Died:
 
     @property
     def message(self) -> str:
-        """What happened, in a sentence for people."""
+        """The error, in one clause."""
         doing = {
             "execute": "executing the module",
-            "inputs": "making the example inputs",
+            "inputs": "evaluating the example inputs",
             "trace": "tracing the function",
             "lower": "lowering the function",
             "compare": "running the function",
-        }.get(self.stage, "answering")
+        }.get(self.stage, "the request")
         death = self.death
         match death.reason:
             case Reason.EXITED:
-                what = f"{doing.capitalize()} ended the process with exit status {death.code}"
+                return f"{doing} exited the process with status {death.code}"
             case Reason.CRASHED:
-                what = f"{doing.capitalize()} crashed the process ({signal_name(death.signal)})"
+                return f"{doing} crashed the process ({signal_name(death.signal)})"
             case Reason.TIMEOUT:
-                setting = self.stage if self.stage in ("execute", "inputs") else "trace"
-                what = (
-                    f"{doing.capitalize()} took longer than {death.limit:g} s "
-                    f"(setting `timeouts.{setting}`)"
-                )
+                return f"{doing} took longer than {death.limit:g} s"
             case Reason.MEMORY:
-                what = (
-                    f"{doing.capitalize()} used {units.size(death.used)} of memory, "
-                    f"limit {units.size(death.limit)} (setting `memoryLimit`)"
-                )
+                used, limit = units.size(death.used), units.size(death.limit)
+                return f"{doing} used {used} of memory, limit {limit}"
             case Reason.PROCESSES:
-                what = (
-                    f"{doing.capitalize()} started {death.used:g} processes, limit {death.limit:g}"
-                )
+                return f"{doing} started {death.used:g} processes, limit {death.limit:g}"
             case Reason.PROTOCOL:
-                what = f"{doing.capitalize()} cut the process off from the server"
+                return f"{doing} disconnected the process from the server"
             case Reason.STOPPED:
-                what = f"{doing.capitalize()} was stopped"
+                return f"{doing} was stopped"
             case Reason.SPOILED:
-                what = f"{doing.capitalize()} needs a fresh process, which did not help"
+                return f"{doing} failed again in a new process"
             case Reason.UNAVAILABLE:
                 return death.last_words
-        return f"{what}. Not run again until it changes." if self.repeated else f"{what}."
+
+    @property
+    def help(self) -> str:
+        """The setting to change; empty where none helps."""
+        match self.death.reason:
+            case Reason.TIMEOUT:
+                setting = self.stage if self.stage in ("execute", "inputs") else "trace"
+                return f"increase the setting `timeouts.{setting}`"
+            case Reason.MEMORY:
+                return "increase the setting `memoryLimit`"
+            case _:
+                return ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Further facts, one clause each."""
+        return ("it will not run again until the code changes",) if self.repeated else ()
 
 
 Answer = Traced | Failed | Cancelled | Shown | Lowered | Outlined | Compared
@@ -126,7 +134,10 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`message` says what it is at or, when it failed, why, and what helps; `hello` is the greeting of the tracer in use."""
+    """The state of the tracers; `hello` is the handshake of the tracer in use.
+
+    `message` is the current step or, after a failure, the error and what to do.
+    """
 
     state: State
     message: str = ""

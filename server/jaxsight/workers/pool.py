@@ -279,12 +279,12 @@ class Pool:
         if self._young_deaths == 1:
             return
         words = f"\n{death.last_words}" if death.last_words else ""
-        what = "ended by itself" if tracer.hello is not None else _no_start(death)
+        what = "exited unexpectedly" if tracer.hello is not None else _no_start(death)
         given_up = self._young_deaths >= TRIES
         pause = float("inf") if given_up else FIRST_PAUSE * 2 ** (self._young_deaths - 2)
         self._fail(
-            f"No tracer runs with {self._python}: it {what}. Choose another interpreter with the "
-            f"setting `jaxsight.python`, or restart jaxsight.{words}",
+            f"Failed to start the tracer with {self._python}: {what}. Choose another interpreter "
+            f"with the setting `jaxsight.python`, or restart jaxsight.{words}",
             pause,
         )
 
@@ -297,10 +297,10 @@ class Pool:
 def _no_start(death: Death) -> str:
     match death.reason:
         case Reason.TIMEOUT:
-            return f"did not greet within {death.limit:g} s"
+            return f"no handshake within {death.limit:g} s"
         case Reason.PROTOCOL:
-            return "did not greet as a tracer does"
+            return "unexpected handshake"
         case Reason.CRASHED:
-            return "crashed at the start"
+            return "crashed on startup"
         case _:
-            return f"ended at the start with exit status {death.code}"
+            return f"exited on startup with status {death.code}"

@@ -146,7 +146,7 @@ class TracerProcess:
             async with asyncio.timeout(END_GRACE):
                 await self._ended.wait()
         except TimeoutError:
-            log.warning("tracer %d does not end", self.pid)
+            log.warning("tracer %d does not exit", self.pid)
             self._close()
 
     async def _spawn(
@@ -305,14 +305,14 @@ class TracerProcess:
     def _greet(self, message: Message) -> None:
         """The first message."""
         if not isinstance(message, Hello):
-            self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
+            self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
         elif self._speaks(message.version, VERSION):
             self.ready.set_result(message)
             self.idle()
 
     def _speaks(self, version: int, expected: int) -> bool:
         if version != expected:
-            versions = f"it speaks version {version} of the protocol, not {expected}"
+            versions = f"it uses version {version} of the protocol, not {expected}"
             self.kill(Death(Reason.PROTOCOL, last_words=versions))
         return version == expected
 
@@ -378,7 +378,7 @@ class CompilerProcess(TracerProcess):
 
     def _greet(self, message: Message) -> None:
         if not isinstance(message, Ready):
-            self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
+            self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
         elif self._speaks(message.version, COMPILER_VERSION):
             self.ready.set_result(
                 Hello(

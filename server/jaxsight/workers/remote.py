@@ -41,7 +41,7 @@ def take(count):
     while len(data) < count:
         more = os.read(0, count - len(data))
         if not more:
-            sys.exit("the connection ended")
+            sys.exit("connection closed")
         data += more
     return data
 modules = json.loads(zlib.decompress(take(int.from_bytes(take(4), "big"))))

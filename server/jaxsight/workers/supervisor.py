@@ -64,7 +64,7 @@ log = logging.getLogger(__name__)
 
 BOOT = Path(__file__).parent.parent / "tracer" / "boot.py"
 
-SHUT_DOWN = "The tracers are shut down."
+SHUT_DOWN = "the tracers are shut down"
 
 
 class Priority(IntEnum):
@@ -293,7 +293,7 @@ class Tracers:
             try:
                 outcome = await self._run(entry, tracer)
             except WireError as error:
-                return _unavailable(message, f"The request cannot be sent: {error}.")
+                return _unavailable(message, f"cannot send the request to the tracer: {error}")
             if isinstance(outcome, Spoiled):
                 death = Death(Reason.SPOILED, last_words=outcome.reason)
                 tracer.process.kill(death)
@@ -355,7 +355,9 @@ class Tracers:
                         case Stage():
                             pass  # of its imports, when it was the spare a moment ago
                         case unexpected:
-                            log.warning("a tracer sent %s", type(unexpected).__name__)
+                            log.warning(
+                                "unexpected message from a tracer: %s", type(unexpected).__name__
+                            )
         except TimeoutError:
             if entry.cancelled_at is not None:
                 process.kill(Death(Reason.STOPPED))

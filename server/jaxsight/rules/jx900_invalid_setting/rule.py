@@ -1,9 +1,9 @@
-"""JX900: A setting of the project is wrong."""
+"""JX900: an invalid value or an unknown name in `[tool.jaxsight]`."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX900",
     "invalid-setting",
-    "A setting of the project is wrong.",
+    "Invalid or unknown setting in `[tool.jaxsight]`.",
 )

@@ -1,9 +1,9 @@
-"""JX901: A line of the example inputs cannot be read."""
+"""JX901: a syntax error in a line of example inputs."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX901",
     "malformed-example",
-    "A line of the example inputs cannot be read.",
+    "Syntax error in example inputs.",
 )

@@ -1,9 +1,9 @@
-"""JX902: A dtype that neither JAX nor NumPy knows."""
+"""JX902: an unknown dtype or key implementation in example inputs."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX902",
     "unknown-dtype",
-    "A dtype that neither JAX nor NumPy knows.",
+    "Unknown dtype or key implementation in example inputs.",
 )

@@ -1,9 +1,9 @@
-"""JX904: A parameter without default has no example."""
+"""JX904: a required parameter without example."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX904",
     "missing-argument",
-    "A parameter without default has no example.",
+    "Required parameter without example.",
 )

@@ -1,9 +1,9 @@
-"""JX906: A size that `where` and the settings do not define."""
+"""JX906: an undefined or invalid size in example inputs."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX906",
     "unknown-size",
-    "A size that `where` and the settings do not define.",
+    "Undefined or invalid size in example inputs.",
 )

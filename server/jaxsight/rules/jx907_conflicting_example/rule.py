@@ -1,9 +1,9 @@
-"""JX907: An argument, a size or a set is given twice, or two sizes disagree."""
+"""JX907: duplicate or contradictory example inputs."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX907",
     "conflicting-example",
-    "An argument, a size or a set is given twice, or two sizes disagree.",
+    "Duplicate or contradictory example inputs.",
 )

@@ -1,9 +1,9 @@
-"""JX908: An `Expect` line cannot be read."""
+"""JX908: a syntax error in an `Expect` line, or an unknown target."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX908",
     "malformed-expect",
-    "An `Expect` line cannot be read.",
+    "Syntax error in an `Expect` line.",
 )

@@ -1,9 +1,9 @@
-"""JX909: An entry of `[tool.jaxsight.examples]` is wrong."""
+"""JX909: an invalid entry in `[tool.jaxsight.examples]`."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX909",
     "invalid-project-example",
-    "An entry of `[tool.jaxsight.examples]` is wrong.",
+    "Invalid entry in `[tool.jaxsight.examples]`.",
 )

@@ -1,10 +1,10 @@
-"""JX910: A `# jaxsight: ignore` that leaves nothing out."""
+"""JX910: a `# jaxsight: ignore` comment that suppresses nothing."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX910",
     "unused-ignore",
-    "A `# jaxsight: ignore` that leaves nothing out.",
+    "`jaxsight: ignore` comment that suppresses nothing.",
     severity="warning",
 )

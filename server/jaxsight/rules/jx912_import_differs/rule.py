@@ -1,10 +1,10 @@
-"""JX912: A function traces to a different program when its module is imported."""
+"""JX912: a function whose program differs when its module is imported."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX912",
     "import-differs",
-    "A function traces to a different program when its module is imported.",
+    "Program differs when the module is imported.",
     always=False,
 )

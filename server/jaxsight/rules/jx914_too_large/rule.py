@@ -1,10 +1,10 @@
-"""JX914: A file or a statement is too large to be analyzed."""
+"""JX914: a file or statement that is too large to be analyzed."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX914",
     "too-large",
-    "A file or a statement is too large to be analyzed.",
+    "File or statement is too large to be analyzed.",
     severity="information",
 )
