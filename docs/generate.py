@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -14,7 +15,9 @@ def on_config(config: Any) -> Any:
     """Add the rules' pages to the navigation, below the index of rules."""
     for entry in config.nav:
         if isinstance(entry, dict) and "Rules" in entry:
-            entry["Rules"] += [{rule.code: f"rules/{rule.code}.md"} for rule in RULES.values()]
+            entry["Rules"] += [
+                {f"{rule.code} {rule.name}": f"rules/{rule.code}.md"} for rule in RULES.values()
+            ]
     return config
 
 
@@ -23,6 +26,8 @@ def on_files(files: Files, config: Any) -> Files:
     for rule in RULES.values():
         name = f"rules/{rule.code}.md"
         files.append(File.generated(config, name, content=documentation.page(rule)))
+    picture = Path(config.config_file_path).with_name("vscode-extension") / "pictures/kernels.png"
+    files.append(File.generated(config, "pictures/editor.png", content=picture.read_bytes()))
     return files
 
 

@@ -596,8 +596,8 @@ def test_check_fixes_what_is_proved_and_leaves_the_rest(tmp_path: Path) -> None:
     done = jaxsight("check", "model.py", "--fix", cwd=tmp_path)
     assert file.read_bytes() == FIXED.replace("\n", "\r\n").encode()
     first, second, summary, *_ = done.stdout.splitlines()
-    assert first.startswith("model.py:10: JX405 Make `x` safe where the condition does not hold")
-    assert second.startswith("model.py:11: JX405 Make `x` safe where the condition does not hold")
+    assert first.startswith("model.py:10: JX405 Guard `x` with a second `where`")
+    assert second.startswith("model.py:11: JX405 Guard `x` with a second `where`")
     assert summary == "Fixed 2 findings. 1 hidden fix can be enabled with --unsafe-fixes."
     assert "JX403" in done.stdout
     assert done.returncode == 1, "what is left is reported"
@@ -609,12 +609,12 @@ def test_check_fixes_what_changes_values_when_it_is_told_to(tmp_path: Path) -> N
     done = jaxsight("check", "--select", "JX403", "--output-format", "json", cwd=tmp_path)
     (finding,) = json.loads(done.stdout)
     assert finding["fix"]["applicability"] == "unsafe"
-    assert finding["fix"]["message"].startswith("Split `key` for its 2 uses")
+    assert finding["fix"]["message"].startswith("Split `key` into 2 keys")
     assert len(finding["fix"]["edits"]) == 3
     done = jaxsight(
         "check", "--unsafe-fixes", "--select", "JX403", "--output-format", "json", cwd=tmp_path
     )
     assert "key_1, key_2 = jax.random.split(key)" in file.read_text()
     assert json.loads(done.stdout) == []
-    assert "model.py:18: JX403 Split `key` for its 2 uses" in done.stderr
+    assert "model.py:18: JX403 Split `key` into 2 keys" in done.stderr
     assert done.returncode == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +12,7 @@ import jax
 import pytest
 import pytest_asyncio
 
+from jaxsight.compiler.protocol import Compiled
 from jaxsight.engine.session import Session
 from tests.engine.rendering import with_marks, without_marks
 from tests.engine.test_fixtures import FIXTURES, check
@@ -61,15 +64,46 @@ def ranked(x):
 '''
 
 
-async def test_a_fold_of_minutes_is_told_and_not_begun(tmp_path: Path, session: Session) -> None:
+EXPECTING = CAPTURED.replace(
+    "Example inputs:", "Expect:\n        kernels <= 9\n\n    Example inputs:"
+)
+
+
+async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
+    tmp_path: Path, session: Session
+) -> None:
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
     path = str(tmp_path / "model.py")
-    session.open(path, CAPTURED)
-    before = session.compiles
-    codes = {finding.code for finding in await session.findings(path, kernels=True)}
+    session.open(path, EXPECTING)
+    assert "JX102" not in {each.code for each in await session.findings(path, kernels=False)}
+    found = {each.code: each.message for each in await session.findings(path, kernels=True)}
+    _, result = await session.kernels(path, "ranked")
+    left = await session.uncompiled(path)
     session.close(path)
-    assert {"JX101", "JX102"} <= codes
-    assert session.compiles == before
+    assert {"JX101", "JX102", "JX501"} == set(found)
+    assert re.fullmatch(
+        r"compiling for cpu takes more than 15 s with constant folding, \d\.\d s without",
+        found["JX102"],
+    )
+    assert "folding constants takes too long" in found["JX501"]
+    assert not left
+    assert isinstance(result.outcome, Compiled)
+    assert result.is_unfolded
+    assert "sort" in result.outcome.hlo
+    assert any("compiled without constant folding" in note for note in result.outcome.notes)
+
+
+async def test_a_measurement_ends_when_its_file_is_closed(tmp_path: Path) -> None:
+    session = Session()
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu", **QUIET})
+    path = str(tmp_path / "closed.py")
+    session.open(path, CAPTURED.replace("default_rng(0)", "default_rng(7)"))
+    asking = asyncio.ensure_future(session.findings(path, kernels=True))
+    while session.compiles < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
+    session.close(path)
+    assert "JX102" not in {finding.code for finding in await asking}
+    await session.aclose()
 
 
 async def test_a_comment_leaves_a_finding_out_and_an_idle_one_is_told(
@@ -127,7 +161,7 @@ async def test_a_table_that_was_not_filled_is_not_said_to_be_zeros(
     session.close(path)
     noticed = [finding for finding in found if finding.code.startswith("JX1")]
     assert [finding.code for finding in noticed] == ["JX101"]
-    assert "would make it" not in noticed[0].message
+    assert "jnp.zeros" not in noticed[0].help
 
 
 SUMMED = '''\

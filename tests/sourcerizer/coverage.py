@@ -18,7 +18,7 @@ import re
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ if __name__ == "__main__":  # before JAX starts: collectives need devices
 
 import jax
 
+from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.api import Written, write
 from jaxsight.sourcerizer.rules import bound
@@ -80,6 +81,24 @@ def import_all() -> None:
 
 def spellings(written: Written) -> Iterator[tuple[str, str]]:
     """Pairs of a primitive and of how an equation of it is written."""
+    for equations, shown in _lines(written):
+        yield str(equations[-1].primitive.name), shown
+        for equation in equations[:-1]:
+            yield str(equation.primitive.name), f"{PART}{shown}"
+
+
+def within(written: Written) -> Iterator[tuple[str, str]]:
+    """Pairs of a primitive and of the public function whose jitted call holds an equation of it."""
+    for (*_, equation), shown in _lines(written):
+        if equation.primitive.name in ("jit", "pjit") and shown.startswith(
+            ("jax.", "jnp.", "lax.")
+        ):
+            for inner in opened(equation.params["jaxpr"]).jaxpr.eqns:
+                yield str(inner.primitive.name), f"{PART}{shown}"
+
+
+def _lines(written: Written) -> Iterator[tuple[Sequence[Any], str]]:
+    """Equations that are written as one, and what is called for them."""
     tree = ast.parse(written.text)
     passed = {placeholder.name for placeholder in written.placeholders}
     for _, group in groupby(written.lines, key=lambda line: id(line.equations)):
@@ -99,9 +118,7 @@ def spellings(written: Written) -> Iterator[tuple[str, str]]:
             continue
         if shown.removesuffix("(…)") in passed:
             shown = PASSED
-        yield str(equations[-1].primitive.name), shown
-        for equation in equations[:-1]:
-            yield str(equation.primitive.name), f"{PART}{shown}"
+        yield equations, shown
 
 
 def _shown(expr: ast.expr, module: ast.Module) -> str | None:
@@ -179,8 +196,9 @@ def programs() -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
 
 
 def observed() -> Spellings:
-    """How programs are written."""
+    """How programs are written; what only jitted calls of public functions hold is part of these."""
     found: Spellings = collections.defaultdict(collections.Counter)
+    held: Spellings = collections.defaultdict(collections.Counter)
     for name, function, args, kwargs in programs():
         try:
             written = write(function, args, kwargs, name="written")
@@ -189,7 +207,9 @@ def observed() -> Spellings:
             continue
         for primitive, shown in spellings(written):
             found[primitive][shown] += 1
-    return found
+        for primitive, shown in within(written):
+            held[primitive][shown] += 1
+    return {**held, **found}
 
 
 def by_rule(primitive: Any, home: str) -> str:
@@ -402,11 +422,13 @@ def _cell(ways: list[str], why: str, unseen: str | None) -> str:
     public = [shown for shown in whole if kind(shown) == "public"][:2]
     tied = [shown for shown in whole if kind(shown) == "bind"][:1]
     parts = [f"`{shown}`" for shown in public]
-    if not whole:
-        parts.append(f"{PART}`{ways[0].removeprefix(PART)}`")
+    held = [shown.removeprefix(PART) for shown in ways if shown.startswith(PART)][:1]
+    if not public and not tied:
+        parts += [f"{PART}`{shown}`" for shown in held]
     parts += [f"`{_short(shown)}`: {why}" for shown in tied]
     if PASSED in whole and not public:
-        parts.append("passed in by the caller: no public name has it")
+        where = "elsewhere passed in" if held else "passed in"
+        parts.append(f"{where} by the caller: no public name has it")
     elif PASSED in whole:
         parts.append("passed in by the caller where its parameters have no public spelling")
     if not ways[0]:

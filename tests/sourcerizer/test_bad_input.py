@@ -59,6 +59,16 @@ def test_function_that_cannot_be_traced_raises_what_jax_says() -> None:
         sourcerize(lambda x: int(x.sum()))(X)
 
 
+def test_an_error_of_jax_names_the_function_and_its_argument():
+    def broken(x, params):
+        return x if params["w"][0] else -x
+
+    with pytest.raises(jax.errors.TracerBoolConversionError) as error:
+        sourcerize(broken)(X, {"w": [X[0]]})
+    assert "tracing the function broken at" in str(error.value)
+    assert """of the argument params["w"][0]""" in str(error.value)
+
+
 def test_static_argument_that_cannot_be_hashed_raises_what_jax_says() -> None:
     @functools.partial(jax.jit, static_argnames="n")
     def f(x: Any, n: Any) -> Any:

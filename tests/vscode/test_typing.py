@@ -37,7 +37,7 @@ HINTS = [
     r"dot: ~?f32\[131072\] = kvec",
     r"def f_sum_jax\(x\):▣ ~?2 kernels",
     r"def f_sum_explicit\(x\):▣ ~?\d kernel",
-    r"keepdims=True\)⊣ ~?reduction ends kernel 1",
+    r"keepdims=True\)⊣ ~?reduction",
 ]
 """Hints of an older text are marked by `~`; they may be marked, but not be gone."""
 REST = 120
@@ -62,7 +62,7 @@ def editor(opened: Window) -> Iterator[Window]:
         "def f_sum_jax(x):▣ 2 kernels",
         "def f_sum_explicit(x):▣ 1 kernel",
         "dot: f32[131072] = ",
-        "⊣ reduction ends kernel 1",
+        "⊣ reduction",
     )
     opened.page.evaluate(FRAMES, REST)
     yield opened

@@ -37,6 +37,8 @@ def main(log: Path) -> None:
                     os.abort()
                 case "hang":
                     time.sleep(1000)
+                case "folds" if not message.options:
+                    time.sleep(1000)
                 case "slow":
                     time.sleep(0.5)
                 case "eat":

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.compiler.environments import Environment
-from jaxsight.compiler.protocol import Compile, Compiled
+from jaxsight.compiler.protocol import Compile, Compiled, Folding
 from jaxsight.compiler.targets import parse
 from jaxsight.workers.compilers import Compilers, Trouble
 
@@ -23,16 +23,20 @@ CPU = parse("cpu")
 
 
 class Lab:
-    def __init__(self, folder: Path, *, deadline: float = 600.0) -> None:
+    def __init__(self, folder: Path, *, deadline: float = 600.0, folding: float = 600.0) -> None:
         self.log = folder / "log"
         self.compilers = Compilers(
             memory=400 * 2**20,
             deadline=deadline,
+            folding=folding,
             command=lambda each: [each.python, str(FAKE), str(self.log)],
         )
 
     async def compile(self, program: str, target: str = "cpu") -> Compiled | Trouble:
         return await self.compilers.compile(parse(target), HERE, Compile(0, target, program))
+
+    async def fold(self, program: str) -> tuple[Folding, Compiled | None] | Trouble:
+        return await self.compilers.folding(CPU, HERE, Compile(0, "cpu", program))
 
     @property
     def asked(self) -> list[str]:
@@ -78,7 +82,7 @@ async def test_a_compile_has_a_deadline(tmp_path: Path) -> None:
     lab = Lab(tmp_path, deadline=0.3)
     found = await lab.compile("hang")
     assert found == Trouble(
-        "death", "compiling for cpu took longer than 0.3 s (setting `timeouts.compile`)"
+        "time", "compiling for cpu took longer than 0.3 s (setting `timeouts.compile`)"
     )
     await lab.compilers.aclose()
 
@@ -116,3 +120,33 @@ async def test_nothing_runs_after_the_end(lab: Lab) -> None:
     assert isinstance(await waiting, Trouble)
     assert isinstance(await lab.compile("fine"), Trouble)
     assert set(psutil.Process().children(recursive=True)) <= before
+
+
+async def test_folding_is_measured_after_a_compile_without_it(lab: Lab) -> None:
+    measured = await lab.fold("fine")
+    assert not isinstance(measured, Trouble)
+    assert measured[0] == Folding(0.1, 0.1)
+    assert isinstance(measured[1], Compiled)
+    assert lab.asked == ["fine"] * 3
+
+
+async def test_a_fold_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, folding=0.5)
+    assert await lab.fold("folds") == (Folding(0.5, 0.1, is_ended=True), None)
+    await lab.compilers.aclose()
+
+
+@pytest.mark.parametrize("program", ["crash", "refuse"])
+async def test_what_cannot_be_compiled_is_not_measured(lab: Lab, program: str) -> None:
+    assert isinstance(await lab.fold(program), Trouble)
+
+
+async def test_folding_is_measured_beside_what_is_compiled(lab: Lab) -> None:
+    measuring = asyncio.ensure_future(lab.fold("folds"))
+    while lab.asked != ["folds"] * 3:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    assert isinstance(await lab.compile("fine"), Compiled)
+    measuring.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await measuring
+    assert isinstance(await lab.fold("fine"), tuple)

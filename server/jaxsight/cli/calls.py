@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jaxsight import reading
@@ -67,5 +68,6 @@ def _reported(one: Recompiled) -> Reported:
     text = lines[one.line - 1] if one.line <= len(lines) else ""
     start = len(text) - len(text.lstrip())
     place = Range(Position(one.line - 1, start), Position(one.line - 1, len(text.rstrip())))
-    found = finding_of(one.code, place, one.message, help=one.help)
-    return Reported(one.file, source, found)
+    noticed = one.noticed
+    found = finding_of(one.code, place, noticed.message, help=noticed.help, notes=noticed.notes)
+    return Reported(one.file, source, replace(found, data=noticed.data))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jaxsight.compiler import folding
 from jaxsight.compiler.donation import Donation, donations
 from jaxsight.compiler.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.compiler.graph import Graph, Kernel
@@ -55,6 +56,8 @@ class Kernels:
     """The donated inputs, each with the result that takes its buffer."""
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     """Where equations were written (`model.py:12`), by their paths."""
+    is_unfolded: bool = False
+    """Whether constant folding was left out, as it would take long; the last note says so."""
 
     @property
     def kernel_count(self) -> int:
@@ -205,6 +208,7 @@ def expect(
 
     Raises:
         ContractBroken: (when called) something is more than expected.
+        CannotCompile: (when called) it cannot be compiled as it is.
     """
     limits = {
         "kernels": kernels,
@@ -217,6 +221,8 @@ def expect(
     @functools.wraps(fn, updated=())
     def checked(*args: Any, **kwargs: Any) -> Kernels:
         found = make(*args, **kwargs)
+        if found.is_unfolded:
+            raise CannotCompile(f"{found.function} cannot be checked: {found.notes[-1]}")
         figures = {
             "kernels": found.kernel_count,
             "launches": found.launch_count,
@@ -263,12 +269,7 @@ def _kernels(
 
     traced = (fn if hasattr(fn, "trace") else jax.jit(fn)).trace(*args, **kwargs)
     name = getattr(fn, "__name__", "function")
-    for fold in options.folds(traced):
-        if fold.trap:
-            raise CannotCompile(
-                f"{name}: XLA would compute {fold.primitive} of {fold.elements:,} elements while compiling, "
-                f"which takes about {fold.seconds:.0f} s; make what it works on an argument"
-            )
+    traps = [fold for fold in options.folds(traced) if fold.trap]
     try:
         artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:
@@ -278,9 +279,12 @@ def _kernels(
     names = lowering.names(traced)
     program = base64.b64encode(artifact.bytes).decode("ascii")
     chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
-    answer = _compile(target, Compile(1, target.name, program, options=chosen, **facts))
+    request = Compile(1, target.name, program, options=chosen, **facts)
+    answer = _compile(target, folding.without(request) if traps else request)
     if isinstance(answer, NotCompiled):
         raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
+    worst = max(traps, key=lambda fold: fold.seconds, default=None)
+    notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
     return Kernels(
         name,
         target.name,
@@ -288,7 +292,7 @@ def _kernels(
         answer.graph,
         answer.memory,
         answer.hlo,
-        answer.notes,
+        (*answer.notes, *notes),
         donations(
             answer.aliases,
             len(answer.graph.parameters),
@@ -297,6 +301,7 @@ def _kernels(
             lowered.named(names, lowering.donated(traced)),
         ),
         dict(_sources(traced.jaxpr)),
+        bool(traps),
     )
 
 

@@ -15,9 +15,10 @@ import os
 import time
 import zlib
 from pathlib import Path
+from typing import TypeVar
 
 from jaxsight import private, reading
-from jaxsight.compiler.protocol import COMPILER_VERSION, Compiled
+from jaxsight.compiler.protocol import COMPILER_VERSION, Compiled, Folding
 from jaxsight.workers import wire
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ _SWEEP = 64
 """Writes after which the size is looked at."""
 _UNFINISHED = 3600.0
 """Seconds after which nobody is still writing an entry."""
+
+_Kept = TypeVar("_Kept", Compiled, Folding)
 
 
 def digest(*parts: str) -> str:
@@ -48,6 +51,13 @@ class Cache:
 
     def get(self, name: str) -> Compiled | None:
         """The entry of a name; `None` when there is none that can be believed."""
+        return self._get(name, Compiled)
+
+    def folding(self, name: str) -> Folding | None:
+        """What was measured by that name; `None` when there is nothing that can be believed."""
+        return self._get(name, Folding)
+
+    def _get(self, name: str, kind: type[_Kept]) -> _Kept | None:
         path = self._path(name)
         if path is None:
             return None
@@ -59,19 +69,19 @@ class Cache:
         except (zlib.error, wire.WireError) as error:
             log.warning("%s is ignored: %s", path, error)
             return None
-        if not isinstance(found, Compiled):
+        if not isinstance(found, kind):
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
         return found
 
-    def put(self, name: str, compiled: Compiled) -> None:
+    def put(self, name: str, entry: Compiled | Folding) -> None:
         """Keep an entry. A disk that is full or not ours is logged, and nothing is kept."""
         path = self._path(name)
         if path is None or self.limit <= 0:
             return
         try:
-            body = wire.encode(compiled)[wire.HEADER.size :]
+            body = wire.encode(entry)[wire.HEADER.size :]
         except wire.WireError as error:
             log.warning("%s cannot be kept: %s", path, error)
             return

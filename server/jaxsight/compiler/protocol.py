@@ -75,6 +75,18 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
+class Folding:
+    """How long a program compiles with constant folding and without, one after the other in one process.
+
+    `folded` and `unfolded` are seconds; `is_ended`: the compile with folding was ended after `folded`.
+    """
+
+    folded: float
+    unfolded: float
+    is_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NotCompiled:
     """The compiler refused. `kind`: `target` (cannot be compiled for here), `program` (not understood), `xla` (an error of XLA's)."""
 

@@ -7,24 +7,28 @@ the disk remembers. An edit that leaves the program what it was compiles nothing
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from jaxsight.compiler import environments
+from jaxsight.compiler import environments, folding
 from jaxsight.compiler.cache import Cache, digest
 from jaxsight.compiler.environments import Environment, identity
-from jaxsight.compiler.protocol import Compile, Compiled
+from jaxsight.compiler.protocol import Compile, Compiled, Folding
 from jaxsight.compiler.targets import CPU, PREFERRED, Target, parse
 from jaxsight.engine.cache import Recent
 from jaxsight.engine.events import Event, Progress
 from jaxsight.engine.views import Answer
-from jaxsight.tracer.protocol import Failed, Failure, Fold, Lowered
+from jaxsight.tracer.protocol import Failed, Failure, Lowered
 from jaxsight.workers.compilers import Compilers, Trouble
 from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _KEPT = 256
 LONG = 0.7
@@ -57,11 +61,36 @@ class Result:
     target: Target
     lowered: Lowered | None
     outcome: Compiled | Trouble
+    is_unfolded: bool = False
+    """Whether it was compiled without constant folding, which the user's own compile has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What is compiled for a target; `name` is a digest of all that decides what comes of it."""
+
+    name: str
+    lowered: Lowered
+    target: Target
+    environment: Environment
+
+    @property
+    def request(self) -> Compile:
+        """The request for a compiler, without an id."""
+        return Compile(
+            0,
+            self.target.name,
+            self.lowered.program,
+            options=self.lowered.options,
+            constants=self.lowered.constants,
+            barriers=self.lowered.barriers,
+            trips=self.lowered.trips,
+        )
 
 
 @dataclass(eq=False, slots=True)
 class _Running:
-    task: asyncio.Task[Compiled | Trouble]
+    task: asyncio.Task[Any]
     waiting: int = 0
 
 
@@ -80,6 +109,7 @@ class Compiling:
     _results: Recent[tuple[str, str], tuple[Answer, Result]] = field(
         default_factory=lambda: Recent(_KEPT)
     )
+    _foldings: Recent[str, Folding | Trouble] = field(default_factory=lambda: Recent(_KEPT))
     _running: dict[str, _Running] = field(default_factory=dict)
 
     def known(self, answer: Answer, target: Target) -> Result | None:
@@ -103,18 +133,50 @@ class Compiling:
         lowered = await self._lower(answer, target, lower)
         if isinstance(lowered, Trouble):
             result = Result(target, None, lowered)
-        elif traps := [fold for fold in lowered.folds if fold.trap]:
-            result = Result(target, lowered, _trap(traps[0]))
         else:
-            result = Result(target, lowered, await self._compile(lowered, target, python, answer))
+            program = await self._program(lowered, target, python)
+            if isinstance(program, Trouble):
+                result = Result(target, lowered, program)
+            else:
+                result = await self._result(program, answer)
         if isinstance(result.outcome, Compiled) or result.outcome.last:
             self._results.put((answer.question.key, target.name), (answer, result))
         return result
+
+    async def folding(
+        self, answer: Answer, target: Target, python: str, lower: Lower
+    ) -> Folding | None:
+        """How long an answer's program compiles with constant folding and without; nothing where that is not known in the end.
+
+        Raises:
+            Gone: it has to be traced again.
+        """
+        if target.host and self.not_sent(answer.question.path, target.host):
+            return None
+        lowered = await self._lower(answer, target, lower)
+        if isinstance(lowered, Trouble):
+            return None
+        program = await self._program(lowered, target, python)
+        if isinstance(program, Trouble):
+            return None
+        name = digest(program.name, "folding")
+        found = self._foldings.get(name)
+        if found is None:
+            found = await self._shared(name, lambda: self._measure(name, program, answer))
+            self._foldings.put(name, found)
+        if isinstance(found, Trouble):
+            return None
+        if not found.is_ended:
+            known = self._results.get((answer.question.key, target.name))
+            if known is not None and known[1].is_unfolded:
+                self._results.pop((answer.question.key, target.name))
+        return found
 
     def forget(self) -> None:
         """Believe no failure any more: something was installed, or a setting changed."""
         self._results.clear()
         self._compiled.clear()
+        self._foldings.clear()
         self._lowered.clear()
 
     async def aclose(self) -> None:
@@ -144,9 +206,7 @@ class Compiling:
         self._lowered.put(key, (answer, lowered))
         return lowered
 
-    async def _compile(
-        self, lowered: Lowered, target: Target, python: str, answer: Answer
-    ) -> Compiled | Trouble:
+    async def _program(self, lowered: Lowered, target: Target, python: str) -> _Program | Trouble:
         found = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
         if isinstance(found, Trouble):
             return found
@@ -157,18 +217,50 @@ class Compiling:
             name = digest(lowered.key, *identity(replace(found, jax=has), target))
         else:
             name = digest(lowered.key, *identity(found, target))
-        known = self._compiled.get(name)
+        return _Program(name, lowered, target, found)
+
+    async def _result(self, program: _Program, answer: Answer) -> Result:
+        """What a program is, without constant folding where that would take minutes and is not known."""
+        traps = [fold for fold in program.lowered.folds if fold.trap]
+        request = program.request
+        if not traps or await self._known(program.name) is not None:
+            outcome = await self._compile(program.name, program, request, answer)
+            return Result(program.target, program.lowered, outcome)
+        name = digest(program.name, "unfolded")
+        outcome = await self._compile(name, program, folding.without(request), answer)
+        if isinstance(outcome, Compiled):
+            worst = max(traps, key=lambda fold: fold.seconds)
+            note = folding.note(worst.primitive, worst.elements, worst.seconds)
+            outcome = replace(outcome, notes=(*outcome.notes, note))
+        return Result(program.target, program.lowered, outcome, is_unfolded=True)
+
+    async def _compile(
+        self, name: str, program: _Program, request: Compile, answer: Answer
+    ) -> Compiled | Trouble:
+        known = await self._known(name)
         if known is not None:
             return known
+        return await self._shared(name, lambda: self._work(name, program, request, answer))
+
+    async def _known(self, name: str) -> Compiled | Trouble | None:
+        known = self._compiled.get(name)
+        if known is None and name not in self._running:
+            known = await asyncio.to_thread(self.cache.get, name)
+            if known is not None:
+                self._compiled.put(name, known)
+        return known
+
+    async def _shared(self, name: str, work: Callable[[], Coroutine[None, None, T]]) -> T:
+        """What comes of some work that all who ask for the same share; it ends when none of them waits."""
         running = self._running.get(name)
         if running is None:
-            work = self._work(name, lowered, target, found, answer)
-            running = _Running(asyncio.get_running_loop().create_task(work))
+            running = _Running(asyncio.get_running_loop().create_task(work()))
             self._running[name] = running
             running.task.add_done_callback(lambda task: self._ended(name, task))
         running.waiting += 1
         try:
-            return await asyncio.shield(running.task)
+            found: T = await asyncio.shield(running.task)
+            return found
         except asyncio.CancelledError:
             if running.waiting == 1 and not running.task.done():
                 running.task.cancel()
@@ -176,7 +268,7 @@ class Compiling:
         finally:
             running.waiting -= 1
 
-    def _ended(self, name: str, task: asyncio.Task[Compiled | Trouble]) -> None:
+    def _ended(self, name: str, task: asyncio.Task[Any]) -> None:
         if not task.cancelled():
             task.exception()
         running = self._running.get(name)
@@ -184,32 +276,45 @@ class Compiling:
             del self._running[name]
 
     async def _work(
-        self, name: str, lowered: Lowered, target: Target, environment: Environment, answer: Answer
+        self, name: str, program: _Program, request: Compile, answer: Answer
     ) -> Compiled | Trouble:
-        outcome: Compiled | Trouble | None = await asyncio.to_thread(self.cache.get, name)
-        if outcome is None:
-            request = Compile(
-                0,
-                target.name,
-                lowered.program,
-                options=lowered.options,
-                constants=lowered.constants,
-                barriers=lowered.barriers,
-                trips=lowered.trips,
-            )
-            what = f"{answer.question.subject.name} for {target.short}"
-            key = f"compile {name}"
-            ticking = asyncio.get_running_loop().create_task(self._tick(key, what))
-            try:
-                outcome = await self.compilers.compile(target, environment, request)
-            finally:
-                ticking.cancel()
-                self.events.put_nowait(Progress(key, "Compiling", done=True))
-            if isinstance(outcome, Compiled):
-                await asyncio.to_thread(self.cache.put, name, outcome)
+        what = f"{answer.question.subject.name} for {program.target.short}"
+        async with self._ticking(f"compile {name}", what):
+            outcome = await self.compilers.compile(program.target, program.environment, request)
+        if isinstance(outcome, Compiled):
+            await asyncio.to_thread(self.cache.put, name, outcome)
         if isinstance(outcome, Compiled) or outcome.last:
             self._compiled.put(name, outcome)
         return outcome
+
+    async def _measure(self, name: str, program: _Program, answer: Answer) -> Folding | Trouble:
+        found = await asyncio.to_thread(self.cache.folding, name)
+        if found is not None:
+            return found
+        what = f"constant folding in {answer.question.subject.name} for {program.target.short}"
+        async with self._ticking(f"compile {name}", what):
+            measured = await self.compilers.folding(
+                program.target, program.environment, program.request
+            )
+        if isinstance(measured, Trouble):
+            log.info("constant folding is not measured: %s", measured.message)
+            return measured
+        found, compiled = measured
+        await asyncio.to_thread(self.cache.put, name, found)
+        if compiled is not None:
+            self._compiled.put(program.name, compiled)
+            await asyncio.to_thread(self.cache.put, program.name, compiled)
+        return found
+
+    @contextlib.asynccontextmanager
+    async def _ticking(self, key: str, what: str) -> AsyncIterator[None]:
+        """Tell meanwhile how long it takes."""
+        ticking = asyncio.get_running_loop().create_task(self._tick(key, what))
+        try:
+            yield
+        finally:
+            ticking.cancel()
+            self.events.put_nowait(Progress(key, "Compiling", done=True))
 
     async def _tick(self, key: str, what: str) -> None:
         """Tell how long it takes, each second, once it takes long."""
@@ -263,11 +368,3 @@ def environment_of(target: Target, python: str, jax: str) -> Environment | Troub
             f"gets it (about {size} MB).",
         )
     return found
-
-
-def _trap(fold: Fold) -> Trouble:
-    return Trouble(
-        "fold",
-        f"XLA would constant-fold `{fold.primitive}` of {fold.elements:,} elements, which takes about "
-        f"{fold.seconds:.0f} s: make an operand an argument",
-    )

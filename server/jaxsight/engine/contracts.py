@@ -25,6 +25,8 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
 }
 
+_UNFOLDED = "XLA would take too long to fold constants of the program"
+
 
 def target_of(expect: Expect, default: Target) -> Target:
     """Return the target of a contract, by its short (`h100`) or full name (`cuda:h100`).
@@ -64,10 +66,12 @@ def untraced(view: View, expect: Expect) -> Finding:
 def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
     """Report the broken conditions of a contract, or why it cannot be checked."""
     on = result.target.short
-    if not isinstance(result.outcome, Compiled):
+    if not isinstance(result.outcome, Compiled) or result.is_unfolded:
+        why = _UNFOLDED if isinstance(result.outcome, Compiled) else result.outcome.message
         message = f"contract cannot be checked: not compiled for {on}"
-        why = clause(result.outcome.message, 300)
-        yield _finding(view, expect, RULE.code, message, Severity.WARNING, notes=(why,))
+        yield _finding(
+            view, expect, RULE.code, message, Severity.WARNING, notes=(clause(why, 300),)
+        )
         return
     compiled = result.outcome
     figures = {

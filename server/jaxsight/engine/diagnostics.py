@@ -132,10 +132,7 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
             idle = [
                 text
                 for text, rule in named.items()
-                if rule is not None
-                and rule.code in codes
-                and not rule.on_request
-                and rule.code not in here
+                if rule is not None and rule.code in codes and rule.always and rule.code not in here
             ]
             unknown = [text for text, rule in named.items() if rule is None]
             if not idle and not unknown:

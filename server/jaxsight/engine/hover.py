@@ -9,7 +9,7 @@ from jaxsight import units
 from jaxsight.engine import caveats, stale, trees
 from jaxsight.engine.answers import Hover
 from jaxsight.engine.documents import Subject
-from jaxsight.engine.failures import summary
+from jaxsight.engine.failures import explanation
 from jaxsight.engine.functions import Function
 from jaxsight.engine.inert import one_line
 from jaxsight.engine.markdown import escaped, fenced, prose, span
@@ -50,7 +50,7 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         parts.append(
             f"**{escaped(subject.name)}** cannot be traced with {_set_words(subject, view)}"
         )
-        parts.append(summary(answer.reply, view))
+        parts.append(explanation(answer.reply, view))
         parts.append(notes)
     return _hover(subject.name_range, parts, view)
 

@@ -286,15 +286,9 @@ def _updates(view: View) -> str:
 
 
 def _barrier(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
-    """`reduction ends kernel 1`; of several the reasons, each once."""
-    reasons: dict[str, list[int]] = {}
-    for index, kernel in ended:
-        reasons.setdefault(kernels.reason(kernel), []).append(index + 1)
-    parts = []
-    for reason, numbers in reasons.items():
-        word = "kernel" if len(numbers) == 1 else "kernels"
-        parts.append(f"{reason} ends {word} {_numbers(numbers)}")
-    return ", ".join(parts[:3]) + (" …" if len(parts) > 3 else "")
+    """Return why kernels end on a line, each reason once: `reduction`, `fft, layout change`."""
+    reasons = list(dict.fromkeys(kernels.reason(kernel) for _, kernel in ended))
+    return ", ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
 
 
 def _numbers(numbers: Sequence[int]) -> str:
@@ -312,7 +306,7 @@ def _sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
     if kernel.launches == 0:
         times = ", never launched as the number of iterations is known"
     feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
-    return f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; ends because of {kernels.reason(kernel)}"
+    return f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; fusion boundary: {kernels.reason(kernel)}"
 
 
 def head(view: View) -> Range:
@@ -439,7 +433,7 @@ def _where(target: Target) -> str:
 
 def table(kernels: Kernels) -> str:
     """All kernels in Markdown, for a tooltip."""
-    rows = ["| | kernel | launches | in | out | ends because of |", "|---|---|---|---|---|---|"]
+    rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
     shown = kernels.graph.kernels[:20]
     for index, kernel in enumerate(shown):
         what = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()

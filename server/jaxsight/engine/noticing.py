@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.engine.answers import Finding, Place, Severity, finding_of
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.definitions import Source
@@ -18,6 +18,7 @@ from jaxsight.engine.places import Places
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
 from jaxsight.rules import RULES
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.rules.jx413_miscompiled import rule as miscompiled
 from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.reading import Reading
@@ -36,6 +37,7 @@ from jaxsight.tracer.protocol import (
 log = logging.getLogger(__name__)
 
 TOO_LARGE = "JX914"
+FOLDING = folded_while_compiling.RULE.code
 
 
 def of_program(view: View, outlined: Outlined, codes: Iterable[str]) -> Iterator[Finding]:
@@ -45,12 +47,23 @@ def of_program(view: View, outlined: Outlined, codes: Iterable[str]) -> Iterator
 
 
 def of_kernels(
-    view: View, outlined: Outlined, result: Result, codes: Iterable[str]
+    view: View,
+    outlined: Outlined,
+    result: Result,
+    codes: Iterable[str],
+    folding: Folding | None = None,
 ) -> Iterator[Finding]:
-    """Yield what a target makes of it, of the wanted codes; nothing when it was not compiled."""
-    if isinstance(result.outcome, Compiled):
-        rules = [(RULES[code], find) for code in codes if (find := RULES[code].in_kernels)]
-        yield from _found(view, outlined, result, rules)
+    """Yield what a target makes of it, of the wanted codes; nothing when it was not compiled.
+
+    Args:
+        folding: what was measured of constant folding. Of a program that was compiled without it
+            nothing else is found: its kernels are not those that the user's own compile gives.
+    """
+    if not isinstance(result.outcome, Compiled):
+        return
+    known = [code for code in codes if code == FOLDING or not result.is_unfolded]
+    rules = [(RULES[code], find) for code in known if (find := RULES[code].in_kernels)]
+    yield from _found(view, outlined, result, rules, folding)
 
 
 def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iterator[Finding]:
@@ -100,6 +113,7 @@ def _found(
     outlined: Outlined,
     result: Result | None,
     rules: Iterable[tuple[Rule, InProgram]],
+    folding: Folding | None = None,
 ) -> Iterator[Finding]:
     reply = view.answer.reply
     if not isinstance(reply, Traced):
@@ -109,6 +123,7 @@ def _found(
         name=view.subject.name,
         program=outlined.program,
         folds=outlined.folds,
+        folding=folding,
         runtime=outlined.runtime,
         exact=not view.caveats,
         numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from jaxsight.compiler.cache import Cache
-from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.compiler.targets import Target, UnknownTarget, parse
 from jaxsight.engine import caveats, contracts, examples, failures, nested, noticing
 from jaxsight.engine import kernels as kernel_words
@@ -62,7 +62,7 @@ from jaxsight.engine.projects import Projects
 from jaxsight.engine.questions import Question, Unasked, ask
 from jaxsight.engine.relocate import expressions_at
 from jaxsight.engine.schedule import debounce
-from jaxsight.engine.sourcerized import Sources, inserted_name, insertion
+from jaxsight.engine.sourcerized import INSERTED_STYLE, Sources, inserted_name, insertion
 from jaxsight.engine.stale import marked
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.engine.trust.decisions import SSH
@@ -71,6 +71,7 @@ from jaxsight.engine.uncompiled import Uncompiled
 from jaxsight.engine.verification import Sliced, Verification, Verified
 from jaxsight.engine.views import Answer, View
 from jaxsight.rules import RULES
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.rules.jx413_miscompiled import rule as miscompiled
 from jaxsight.rules.selection import ignored
 from jaxsight.tracer import protocol
@@ -137,6 +138,8 @@ class Session:
         self._saved: dict[tuple[str, str], Compiled] = {}
         """What each function was when its file was last saved, by file and name."""
         self._unsaved: set[str] = set()
+        self._measuring: dict[tuple[str, str], tuple[Answer, asyncio.Future[Folding | None]]] = {}
+        """By file and function: the answer whose constant folding is being measured."""
         self._kept: set[asyncio.Future[Any]] = set()
         self._held: Recent[tuple[str, str], _Held] = Recent(_OUTLINES)
         """Compiles for contracts and other machines, running or done, by question and target."""
@@ -244,6 +247,7 @@ class Session:
             task.cancel()
         self._answering.forget(path)
         self._fixing.stop(path)
+        self._stop_measuring(path)
         for unit in [unit for unit in self._made if unit[0] == path]:
             del self._made[unit]
         for key in [key for key in self._compiled if key[0] == path]:
@@ -573,10 +577,52 @@ class Session:
             settings = self._projects.of(view.answer.question.path).settings
             here = settings.ignored_on(result.target)
             wanted_here = [code for code in codes if not ignored(code, here)]
+            folding = None
+            if noticing.FOLDING in wanted_here:
+                folding = await self._within(self._folding(view, result), patience, view)
+            if folding is not None and result.is_unfolded and not folding.is_ended:
+                result = await self._within(self._result(view), patience, view) or result
+            known = result
             found += await self._looked_at(
-                view, lambda: list(noticing.of_kernels(view, outlined, result, wanted_here))
+                view,
+                lambda: list(noticing.of_kernels(view, outlined, known, wanted_here, folding)),
             )
         return found
+
+    async def _folding(self, view: View, result: Result) -> Folding | None:
+        """How long a function compiles with constant folding and without; `None` where that is not worth measuring.
+
+        The function's next program ends the measurement.
+        """
+        lowered, project = result.lowered, self._projects.of(view.answer.question.path)
+        key = view.answer.question.path, view.subject.name
+        running = self._measuring.get(key)
+        if running is not None and running[0] is not view.answer:
+            running[1].cancel()
+            running = None
+        is_compiled = lowered is not None and isinstance(result.outcome, Compiled)
+        if lowered is None or not is_compiled or project.interpreter is None:
+            return None
+        if not folded_while_compiling.is_candidate(lowered.folds):
+            return None
+        if running is None:
+            measure = self._compile().folding(
+                view.answer, result.target, project.interpreter.path, project.lower
+            )
+            running = self._measuring[key] = view.answer, asyncio.ensure_future(measure)
+        task = running[1]
+        await asyncio.wait([task])
+        if self._measuring.get(key) is running:
+            del self._measuring[key]
+        ended = task.cancelled() or isinstance(task.exception(), Gone)
+        return None if ended else task.result()
+
+    def _stop_measuring(self, path: str | None = None) -> None:
+        """End the measurements of a file that nobody looks at any more; all of them without a path."""
+        for key, (_, task) in list(self._measuring.items()):
+            if path in (None, key[0]):
+                task.cancel()
+                self._measuring.pop(key)
 
     def _refresh(self, path: str) -> None:
         self.events.put_nowait(Refresh(path))
@@ -915,7 +961,7 @@ class Session:
         await self._read(path)
         document, subject = self._find(path, pending)
         name = inserted_name(document.module, pending)
-        shown = await self._show(path, pending, Sourcerize(name=name))
+        shown = await self._show(path, pending, Sourcerize(INSERTED_STYLE, name=name))
         document, subject = self._find(path, pending)
         return insertion(document.module, subject, shown.text, module_name(document.path))
 
@@ -1064,6 +1110,7 @@ class Session:
             task.cancel()
         for kept in self._kept:
             kept.cancel()
+        self._stop_measuring()
         for path in list(self._documents):
             self._answering.cancel(path)
         await self._fixing.aclose()

@@ -6,7 +6,9 @@ A function that could not be verified has no text, only a reason.
 from __future__ import annotations
 
 import ast
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+import builtins
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from jaxsight.engine import failures, meaning
 from jaxsight.engine.answers import Shown
@@ -85,13 +87,18 @@ def _failed(view: View, wanted: Sourcerize, reply: Failed | Died) -> str:
     question = view.answer.question
     seen = View(Answer(question, reply), view.module, question, view.subject)
     (found,) = failures.findings(seen)
-    return f"tracing {name} failed: {found.message} ({found.code})"
+    rest = "".join(f"\n{line}" for line in found.lines[1:])
+    return f"tracing {name} failed: {found.message} ({found.code}){rest}"
+
+
+INSERTED_STYLE = "pretty"
+"""The style of what is put into a file: that of the document that the lens opens beside it."""
 
 
 def inserted_name(module: Module, function: str) -> str:
-    """Return the name of the source of `function`: `f_lax`, or `f_lax_2` if that is taken."""
+    """Name a function that is written below `function`: `f_jax`, or `f_jax_2` where that is taken."""
     words = [part.strip("_") or part for part in function.split(".")]
-    return _free("_".join(words) + "_lax", module)
+    return _free("_".join(words) + "_jax", module)
 
 
 def _free(base: str, module: Module, taken: Collection[str] = ()) -> str:
@@ -104,41 +111,34 @@ def _free(base: str, module: Module, taken: Collection[str] = ()) -> str:
 
 
 def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tuple[Edit, ...]:
-    """Return edits that insert the source of a function after it, and its imports.
+    """Return edits that put the source of a function below it, and its imports below the file's.
 
-    Statements that the file already has, such as from an earlier insertion, are not inserted again.
-    `name` is the module name of the file itself, which needs no import.
+    What the file has already, from another insertion say, is not put there again. Under `name`
+    the file itself is imported: what it defines needs no import there.
 
     Raises:
-        NotSourcerized: the file already defines a name that the source imports.
+        NotSourcerized: the file means something else by a name that the source reads.
     """
-    text = _without_own_import(text, name, module.bindings.definers.keys())
+    text = _without_own_import(text, name)
     tree = ast.parse(text)
-    there: set[str] = set()
-    meanings: set[str] = set()
-    below = 0
+    there: set[_Import] = set()
+    below = _first_free_line(module)
     for chunk in module.chunks:
-        meanings.add(chunk.meaning)
         if chunk.surface.imports and chunk.first_line < subject.chunk.first_line:
-            there.update(line for node in tree_of(chunk.text).body for line in _imports(node))
+            there.update(each for node in tree_of(chunk.text).body for each in _imports(node))
             below = chunk.first_line + chunk.piece.lines_used
-    needed = dict.fromkeys(line for node in tree.body for line in _imports(node))
-    missing = [line for line in needed if line not in there]
+    needed = dict.fromkeys(each for node in tree.body for each in _imports(node))
     body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
     if ast.get_docstring(tree) is not None:
         del body[0]
-    body = [node for node in body if _meaning(node) not in meanings]
-    known = module.bindings.definers.keys()
-    if clashing := sorted(known & {n for line in missing for n in _bound(ast.parse(line))}):
-        words = ", ".join(clashing)
-        raise NotSourcerized(
-            f"cannot insert: the file already defines {words}; "
-            "open the source in a new document instead"
-        )
+    _check_names(module, needed, tree)
+    shared = _shared(module, body)
+    body = [node for node in body if node not in shared]
     names = list(dict.fromkeys(name for node in body for name in _bound(node)))
-    text = _renamed(text, tree, {n: _free(n, module, names) for n in names if n in known})
+    clashing = [name for name in names if name in module.bindings.definers or _is_builtin(name)]
+    text = _renamed(text, tree, {name: _free(name, module, names) for name in clashing})
     edits = []
-    if missing:
+    if missing := [each.line for each in needed if each not in there]:
         start = Position(below, 0)
         edits.append(Edit(Range(start, start), "".join(f"{line}\n" for line in missing)))
     lines = text.split("\n")
@@ -147,8 +147,65 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     return tuple(edits)
 
 
-def _without_own_import(text: str, name: str, defined: Collection[str]) -> str:
-    """Return the text for insertion into the module `name`, whose names need no prefix there."""
+def _first_free_line(module: Module) -> int:
+    """The line below the module's docstring, or the first."""
+    first = next(iter(module.chunks), None)
+    if first is None or not first.surface.is_text:
+        return 0
+    return first.first_line + first.piece.lines_used
+
+
+def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) -> None:
+    """Raise `NotSourcerized` where the file gives imports or builtins of the source a meaning."""
+    known = module.bindings
+    clashing = {
+        each.name
+        for each in needed
+        if each.name in known.definers and known.origins.get(each.name) != each.origin
+    }
+    bound = {name for node in ast.walk(tree) for name in _bound_here(node)}
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    clashing |= {name for name in read - bound if _is_builtin(name) and name in known.definers}
+    if clashing:
+        words = ", ".join(sorted(clashing))
+        raise NotSourcerized(
+            f"cannot insert: the file already defines {words}; "
+            "open the source in a new document instead"
+        )
+
+
+def _is_builtin(name: str) -> bool:
+    return hasattr(builtins, name)
+
+
+def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
+    """The statements of a source that the file has, as well as all that they read of the source."""
+    meanings = {chunk.meaning for chunk in module.chunks}
+    definers = module.bindings.definers
+    bound = {node: set(_bound(node)) for node in body}
+    shared = {
+        node
+        for node in body
+        if _meaning(node) in meanings and all(len(definers.get(n, ())) == 1 for n in bound[node])
+    }
+    while True:
+        own = set().union(*(bound[node] for node in body if node not in shared))
+        reading = {node for node in shared if own & _read(node)}
+        if not reading:
+            return shared
+        shared -= reading
+
+
+def _read(node: ast.stmt) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _without_own_import(text: str, name: str) -> str:
+    """Rewrite the text for the file that is the module called `name`, by the file's own names.
+
+    Raises:
+        NotSourcerized: the text means something else by one of these.
+    """
     tree = ast.parse(text)
     own = next(
         (node for node in tree.body if _dotted(node) and f".{name}".endswith(f".{_dotted(node)}")),
@@ -163,8 +220,13 @@ def _without_own_import(text: str, name: str, defined: Collection[str]) -> str:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == path
     ]
-    if not all(node.attr in defined for node in uses):
-        return text
+    bound = {each for node in ast.walk(tree) for each in _bound_here(node)}
+    if clashing := sorted({node.attr for node in uses} & bound):
+        words = ", ".join(clashing)
+        raise NotSourcerized(
+            f"cannot insert: the source redefines {words}; "
+            "open the source in a new document instead"
+        )
     for node in sorted(uses, key=lambda node: (node.lineno, node.col_offset), reverse=True):
         row = lines[node.lineno - 1].encode()
         rest = row[node.col_offset + len(path) + 1 :]
@@ -210,15 +272,36 @@ def _end(subject: Subject) -> Range:
     return Range(end, end)
 
 
-def _imports(node: ast.stmt) -> Iterator[str]:
-    """Yield an import as lines of one name each, for comparison."""
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """One name that an import binds, with the full name of what it stands for.
+
+    `import jax.numpy as jnp` and `from jax import numpy as jnp` are equal.
+    """
+
+    name: str
+    origin: str
+    loads: str
+    """The module that it loads besides, of which `name` is the first part."""
+    line: str = field(compare=False)
+
+
+def _imports(node: ast.stmt) -> Iterator[_Import]:
+    """Split an import into those of one name each, to compare it with others."""
     match node:
         case ast.Import(names=names):
             for alias in names:
-                yield ast.unparse(ast.Import([alias]))
+                line = ast.unparse(ast.Import([alias]))
+                first = alias.name.partition(".")[0]
+                if alias.asname:
+                    yield _Import(alias.asname, alias.name, "", line)
+                else:
+                    yield _Import(first, first, alias.name, line)
         case ast.ImportFrom(module=module, names=names, level=level):
             for alias in names:
-                yield ast.unparse(ast.ImportFrom(module, [alias], level))
+                line = ast.unparse(ast.ImportFrom(module, [alias], level))
+                origin = f"{'.' * level}{module or ''}.{alias.name}"
+                yield _Import(alias.asname or alias.name, origin, "", line)
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:
@@ -226,21 +309,27 @@ def _bound(tree: ast.AST) -> Iterator[str]:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        match node:
-            case (
-                ast.FunctionDef(name=name)
-                | ast.AsyncFunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
-                yield name
-                continue
-            case ast.Lambda():
-                continue
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                yield from (alias.asname or alias.name.partition(".")[0] for alias in names)
-            case ast.Name(id=name, ctx=ast.Store()):
-                yield name
-        waiting.extend(ast.iter_child_nodes(node))
+        yield from _bound_here(node)
+        if not isinstance(node, _SCOPES):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def _bound_here(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds by itself, whatever is in it."""
+    match node:
+        case (
+            ast.FunctionDef(name=name)
+            | ast.AsyncFunctionDef(name=name)
+            | ast.ClassDef(name=name)
+            | ast.Name(id=name, ctx=ast.Store())
+            | ast.arg(arg=name)
+        ):
+            yield name
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in names)
 
 
 def _first_line(node: ast.stmt, lines: list[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jaxsight.engine.answers import Shown
-from jaxsight.engine.failures import summary
+from jaxsight.engine.failures import explanation
 from jaxsight.engine.views import View
 
 MARK = "~"
@@ -25,7 +25,7 @@ def notice(view: View) -> str:
     failed = view.failed
     if failed is None:
         return f"*{_WORDS}*"
-    error = summary(failed.answer.reply, failed)
+    error = explanation(failed.answer.reply, failed)
     return f"*{_WORDS}; the newest trace fails:*\n\n{error}"
 
 

@@ -102,7 +102,8 @@ def same_jaxpr(
 
 
 def all_operands(equation: Any) -> Sequence[Any]:
-    return list(equation.invars)
+    operands: Sequence[Any] = equation.invars
+    return operands
 
 
 def live(
@@ -116,6 +117,11 @@ def live(
         read_by: the operands that an equation depends on.
     """
     return _live(program_outputs, equations, read_by)[0]
+
+
+def read_by_live(program_outputs: Iterable[Any], equations: Sequence[Any]) -> set[int]:
+    """The ids of what results and the equations that are `live` read."""
+    return _live(program_outputs, equations, all_operands)[1]
 
 
 def needed_by(program: Program) -> list[Any]:
@@ -133,12 +139,12 @@ def _live(
     read_by: Callable[[Any], Sequence[Any]],
 ) -> tuple[list[Any], set[int]]:
     """What `live` gives, and the ids of all that is read by these equations and by the results."""
-    needed = {id(atom) for atom in program_outputs if not is_literal(atom)}
+    needed = set(map(id, program_outputs))  # literals too, which no equation makes
     kept = []
     for equation in reversed(equations):
-        if equation.effects or any(id(var) in needed for var in equation.outvars):
+        if equation.effects or not needed.isdisjoint(map(id, equation.outvars)):
             kept.append(equation)
-            needed.update(id(atom) for atom in read_by(equation) if not is_literal(atom))
+            needed.update(map(id, read_by(equation)))
     kept.reverse()
     return kept, needed
 
@@ -286,6 +292,8 @@ class Comparison:
         """How often a rule held a value of these programs."""
 
     def programs(self, left: Program, right: Program) -> Difference | None:
+        if _same_at_once(left, right):
+            return None
         try:
             self._closed(left, right)
         except Parted as parted:
@@ -704,6 +712,77 @@ class Comparison:
             self._values(what, ours, theirs)
         finally:
             self._opening.discard(pair)
+
+
+_EQUAL_IF_SAID = (type(None), bool, int, str, np.dtype)
+"""Types whose values are the same where their type is and `==` says so."""
+
+
+def _same_at_once(left: Program, right: Program) -> bool:
+    """Whether two programs are the same equation by equation, as most are; false where that takes a
+    closer look: at constants, effects, parameters that are no plain values, dead code.
+    """
+    if left.consts or right.consts or left.jaxpr.constvars or right.jaxpr.constvars:
+        return False
+    one, other = left.jaxpr, right.jaxpr
+    stands_for: dict[int, Any] = {}
+
+    def reads_same(left_atoms: Sequence[Any], right_atoms: Sequence[Any]) -> bool:
+        if len(left_atoms) != len(right_atoms):
+            return False
+        for atom, counterpart in zip(left_atoms, right_atoms, strict=True):
+            if stands_for.get(id(atom)) is not counterpart and not _same_literal(atom, counterpart):
+                return False
+        return True
+
+    def makes_same(left_vars: Sequence[Any], right_vars: Sequence[Any]) -> bool:
+        if len(left_vars) != len(right_vars):
+            return False
+        for var, counterpart in zip(left_vars, right_vars, strict=True):
+            if var.aval is not counterpart.aval and var.aval != counterpart.aval:
+                return False
+            stands_for[id(var)] = counterpart
+        return True
+
+    return (
+        len(one.eqns) == len(other.eqns)
+        and makes_same(one.invars, other.invars)
+        and all(
+            equation.primitive is counterpart.primitive
+            and not equation.effects
+            and not counterpart.effects
+            and (equation.ctx is counterpart.ctx or equation.ctx == counterpart.ctx)
+            and reads_same(equation.invars, counterpart.invars)
+            and _same_plainly(equation.params, counterpart.params)
+            and makes_same(equation.outvars, counterpart.outvars)
+            for equation, counterpart in zip(one.eqns, other.eqns, strict=True)
+        )
+        and reads_same(one.outvars, other.outvars)
+    )
+
+
+def _same_literal(left: Any, right: Any) -> bool:
+    if not (is_literal(left) and is_literal(right)) or left.aval != right.aval:
+        return False
+    return _literal_token(left) == _literal_token(right)
+
+
+def _same_plainly(left: Any, right: Any) -> bool:
+    """Whether two parameters are one, or equal and of types whose equality says all."""
+    if left is right:
+        return True
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind is tuple:
+        return len(left) == len(right) and all(map(_same_plainly, left, right))
+    if kind is dict:
+        return left.keys() == right.keys() and all(
+            _same_plainly(value, right[key]) for key, value in left.items()
+        )
+    if is_jaxpr(left):
+        return _same_at_once(opened(left), opened(right))
+    return issubclass(kind, _EQUAL_IF_SAID) and _package(kind) in _TRUSTED and bool(left == right)
 
 
 def _outcome(rule: Any) -> str:

@@ -1,4 +1,4 @@
-"""Which rule explains an exception that ended a trace."""
+"""Find the rule that explains an exception that ended a trace."""
 
 from __future__ import annotations
 

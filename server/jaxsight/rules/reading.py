@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.compiler.targets import Target
 from jaxsight.tracer.places import Span
 from jaxsight.tracer.program import CONSTANT, LITERAL, Body, Program, Step, Value
@@ -54,6 +54,8 @@ class Reading:
     """The syntax around an equation's place in its function, the innermost first."""
     target: Target | None = None
     compiled: Compiled | None = None
+    folding: Folding | None = None
+    """How long that compiles with constant folding and without, where it was measured."""
     runtime: Runtime = field(default=Runtime())
     """What the user's programs run on by default."""
     exact: bool = True

@@ -38,8 +38,8 @@ class Rule:
     """Whether it is reported unless `select` says otherwise."""
     once_a_line: bool = False
     """Whether it speaks of the program as a whole, so that one finding a line is enough."""
-    on_request: bool = False
-    """Whether only an option of `jaxsight check` looks for it."""
+    always: bool = True
+    """Whether every check looks for it. Otherwise a comment that ignores it is never unused."""
     in_text: FindInText | None = field(default=None, init=False)
     in_program: InProgram | None = field(default=None, init=False)
     in_kernels: InProgram | None = field(default=None, init=False)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import linecache
 import logging
 import re
 import tempfile
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,9 +16,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsight.interpreters.compat.staging import is_literal, opened, stage
+from jaxsight.interpreters.compat.staging import (
+    abstract,
+    is_ref,
+    opened,
+    stage,
+)
 from jaxsight.interpreters.depth import room_for_nesting
-from jaxsight.interpreters.same import Difference, live, same_jaxpr
+from jaxsight.interpreters.same import Difference, read_by_live, same_jaxpr
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import passing, rules, shadowing, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits
@@ -29,6 +33,7 @@ from jaxsight.sourcerizer.exprs import call as calling
 from jaxsight.sourcerizer.fixed import checks
 from jaxsight.sourcerizer.gathering import gathered
 from jaxsight.sourcerizer.inlining import handled, inlined
+from jaxsight.sourcerizer.layout import flat as text_of
 from jaxsight.sourcerizer.module import (
     Assign,
     Function,
@@ -46,14 +51,14 @@ from jaxsight.sourcerizer.primal import equations_of, primal
 from jaxsight.sourcerizer.remarks import with_sources
 from jaxsight.sourcerizer.repeats import repeats_of
 from jaxsight.sourcerizer.results import pytree
-from jaxsight.sourcerizer.running import NOT_RUN, Differs, Ran, run_beside
-from jaxsight.sourcerizer.running import is_number as is_python_number
+from jaxsight.sourcerizer.running import NOT_RUN, Differs, Ran, is_number_type, run_beside
 from jaxsight.sourcerizer.source import Source
 from jaxsight.sourcerizer.whole import jitted
 from jaxsight.sourcerizer.writer import (
     LEAST_REFUSED,
     LONGEST_RULES,
     MOST_LINES,
+    NameOf,
     NotTheSame,
     Placeholder,
     Scope,
@@ -175,7 +180,7 @@ def write(
     options: Options | None = None,
     name: str | None = None,
     traced: Callable[[Any], bool] = signature.is_traced,
-    name_of: Callable[[Any], str | None] = lambda var: None,
+    name_of: NameOf | None = None,
     fits: Fits | None = None,
 ) -> Written:
     """As `sourcerize`, with all that is known of the result.
@@ -189,22 +194,18 @@ def write(
     options = options or Options()
     if name is not None and not is_identifier(name):
         raise ValueError(f"{name!r} cannot be the name of a function")
-    if (called := name or signature.name_of(function)) in spelling.IMPORTS:
-        raise ValueError(f"{called!r} is what the text imports: give the function another name")
+    title = name or signature.name_of(function)
+    if title in spelling.IMPORTS:
+        raise ValueError(f"{title!r} is what the text imports: give the function another name")
     call = signature.bind(function, args, kwargs, traced)
     with room_for_nesting():
         traced_call = _traced(call)
         if options.derivatives == "primal":
             traced_call = replace(traced_call, jaxpr=primal(traced_call.jaxpr))
         equations = equations_of(traced_call.jaxpr)
-        title = name or signature.name_of(function)
-        plain = replace(options, style="lax", fold=False)
-        unfolded = replace(options, fold=False)
-        unshared = replace(options, share=False)
-        folded = (options, unshared) if options.folds else ()
         shares = True
-        for chosen in dict.fromkeys((*folded, unfolded, plain)):
-            if chosen is unshared and not shares:
+        for chosen in _attempts(options):
+            if chosen.folds and not chosen.share and not shares:
                 continue
 
             def new_writer(chosen: Options = chosen) -> Writer:
@@ -239,6 +240,17 @@ def write(
             )
     short = textwrap.shorten(str(why), _LONGEST, placeholder=" …")
     raise NotTheSame(title, f"the text that was made for it is not the same program: {short}")
+
+
+def _attempts(options: Options) -> Iterator[Options]:
+    """The options, and after them others that are tried where these give no text that is the program."""
+    yield options
+    if options.folds:
+        if options.share:
+            yield replace(options, share=False)
+        yield replace(options, fold=False)
+    if options.style != "lax":
+        yield replace(options, style="lax")
 
 
 def _shortest(
@@ -288,24 +300,20 @@ def _of_length(written: Written, equations: int) -> Written:
 
 @dataclass(frozen=True, slots=True)
 class _Traced:
-    """A call's program, its results as structs, and which of them are numbers of Python's."""
+    """A call's program, how its results are nested (a `PyTreeDef`), and which of them are numbers of Python's."""
 
     jaxpr: Any
-    shape: Any
+    structure: Any
     numbers: tuple[bool, ...]
 
 
 def _traced(call: signature.Call) -> _Traced:
-    numbers: list[tuple[bool, ...]] = []
-
-    def flat(*leaves: Any) -> Any:
-        results = call.flat(*leaves)
-        numbers.append(tuple(map(is_python_number, jax.tree.leaves(results))))
-        return results
-
     values = [argument.value for argument in call.arguments]
-    jaxpr, shape = jax.make_jaxpr(flat, return_shape=True)(*values)
-    return _Traced(jaxpr, shape, numbers[-1])
+    if any(map(is_ref, values)):
+        jax.make_jaxpr(call.flat)(*values)  # refuses refs that are the same one
+    names = [text_of(argument.expr) for argument in call.arguments]
+    staged = stage(call.flat, list(map(abstract, values)), call.function, names)
+    return _Traced(staged.program, staged.tree, tuple(map(is_number_type, staged.types)))
 
 
 def _made_call(written: Written, call: signature.Call) -> signature.Call:
@@ -314,13 +322,10 @@ def _made_call(written: Written, call: signature.Call) -> signature.Call:
 
 def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | Exception | None:
     """Where a written module is not the program that it was written for."""
-    values = [argument.value for argument in call.arguments]
     try:
-        made = _made_call(written, call).flat
-        staged = stage(made, [var.aval for var in opened(jaxpr).jaxpr.invars]).program
-        if written.differs(jaxpr, staged) is None:
-            return None  # in half of the time that `jax.make_jaxpr` takes
-        return written.differs(jaxpr, jax.make_jaxpr(made)(*values))
+        made = _made_call(written, call)
+        avals = [var.aval for var in opened(jaxpr).jaxpr.invars]
+        return written.differs(jaxpr, stage(made.flat, avals).program)
     except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program either
         return error
 
@@ -360,7 +365,7 @@ def _write(
     scope = writer.scope()
     for parameter in shadowing.bare(call.parameters):
         scope.names.keep(parameter)
-    used = {id(var) for var in _read_by(program.jaxpr)}
+    used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
     for argument, var in zip(call.arguments, program.jaxpr.invars, strict=True):
         if isinstance(argument.expr, Atom):
             scope.write(var, argument.expr)
@@ -376,9 +381,9 @@ def _write(
         results = [_as_number(given) if plain else _as_array(given) for given, plain in pairs]
     if options.style == "pretty" and one is None:
         scope.body = [*_converted(call, scope.body), *scope.body]
-    trees = [(Atom(others.get(name, name)), given) for name, given in _argument_trees(call)]
-    structure = jax.tree.structure(traced_call.shape)
-    value = pytree(structure, results, trees, writer.structure)
+    given = call.bound.arguments.items()
+    trees = [(Atom(others.get(name, name)), value) for name, value in given]
+    value = pytree(traced_call.structure, results, trees, writer.structure)
     if options.folds:
         value = gathered(value, writer.sizes)
     parameters = whole.parameters
@@ -393,17 +398,20 @@ def _write(
         plain = [p for p in parameters if not p.startswith("**")]
         parameters = (*plain, *star, *added, *double)
     passed = [placeholder.name for placeholder in extra]
-    writer.functions[:], nested = passing.split(writer.functions, [*passed, *stored])
+    nested: list[Statement] = []
+    if passed or stored:
+        writer.functions[:], nested = passing.split(writer.functions, [*passed, *stored])
     refused = checks(call.fixed)
     statements: list[Statement] = [*nested, *refused.statements, *scope.body, Return(value)]
     main = Function(name, parameters, statements)
-    main.docstring = passing.explained(
-        [
-            *((given.name, given.why) for given in extra),
-            *((constant, arrays.about(writer.stored[constant])) for constant in stored),
-        ],
-        refused.explained,
-    )
+    if extra or stored or refused.explained:
+        main.docstring = passing.explained(
+            [
+                *((given.name, given.why) for given in extra),
+                *((constant, arrays.about(writer.stored[constant])) for constant in stored),
+            ],
+            refused.explained,
+        )
     if others:
         body_name = writer.names.fresh(f"{name}_body")
         writer.functions.append(shadowing.apart(main, body_name, others))
@@ -484,27 +492,6 @@ def _array(expr: Expr) -> Expr:
     return calling("jnp.asarray", expr)
 
 
-def _read_by(jaxpr: Any) -> list[Any]:
-    return [
-        atom
-        for atoms in (
-            jaxpr.outvars,
-            *(equation.invars for equation in live(jaxpr.outvars, jaxpr.eqns)),
-        )
-        for atom in atoms
-        if not is_literal(atom)
-    ]
-
-
-def _argument_trees(call: signature.Call) -> list[tuple[str, Any]]:
-    args, kwargs = call.rebuild([argument.value for argument in call.arguments])
-    try:
-        bound = inspect.signature(call.function).bind(*args, **kwargs)
-    except (TypeError, ValueError):
-        return []
-    return [(name, given) for name, given in bound.arguments.items()]
-
-
 def _module(writer: Writer, main: list[Statement], name: str, options: Options) -> list[Line]:
     head = [f"`{name}`, written by jaxsight for JAX {jax.__version__}."]
     config: Any = jax.config
@@ -518,7 +505,7 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
         head.append("Keeps derivatives of the first order alone, where there are custom rules.")
     inner: list[Statement] = [*writer.functions, *main]
     if options.style == "pretty" and not options.shapes:
-        inner = inlined(inner)
+        inner = inlined(inner, name)
     if options.sources:
         inner = with_sources(inner)
     rest: list[Statement] = []
@@ -530,7 +517,7 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
         rest.extend(_companion(writer))
     rest.extend(writer.made)
     core = [*writer.constants, *inner, *rest]
-    written = list(lines(core, before=Raw([])))
+    written = lines(core, before=Raw([]))
     imports = _imports("\n".join(line.text for line in written), writer)
     gap = [""] if imports or writer.constants else []  # functions bring their own
     under = [""] if imports and writer.constants else []
@@ -605,7 +592,8 @@ def load(written: Written) -> Callable[..., Any]:
     path = f"<sourcerized {written.name}>"
     linecache.cache[path] = (len(written.text), None, written.text.splitlines(True), path)
     code = compile(written.text, path, "exec")
-    with tempfile.TemporaryDirectory() if written.source.constants else nullcontext("") as folder:
+    reads = written.constants == "npz" and bool(written.stored)
+    with tempfile.TemporaryDirectory() if reads else nullcontext("") as folder:
         if folder:
             namespace["__file__"] = f"{folder}/{written.name}.py"
             written.source.save(namespace["__file__"])

@@ -230,6 +230,47 @@ def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
             raise TypeError(f"not an expression: {expr!r}")
 
 
+_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    Keyword: lambda expr: (expr.value,),
+    Star: lambda expr: (expr.value,),
+    Unary: lambda expr: (expr.value,),
+    Attribute: lambda expr: (expr.value,),
+    Pair: lambda expr: (expr.key, expr.value),
+    Call: lambda expr: (expr.function, *expr.items),
+    Index: lambda expr: (expr.value, *expr.items),
+    Sequence_: lambda expr: tuple(expr.items),
+    Binary: lambda expr: (expr.left, expr.right),
+    Each: lambda expr: (expr.values, expr.body),
+}
+
+
+def parts_of(expr: Any) -> tuple[Any, ...]:
+    """What Python evaluates of an expression, in order, before the expression itself."""
+    parts = _PARTS.get(type(expr))
+    return parts(expr) if parts is not None else ()
+
+
+def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:
+    """An expression with others in place of its parts."""
+    match expr:
+        case Keyword(name):
+            return Keyword(name, *parts)
+        case Attribute(_, name):
+            return Attribute(parts[0], name)
+        case Unary(operator) | Binary(operator):
+            return type(expr)(operator, *parts)
+        case Star() | Pair():
+            return type(expr)(*parts)
+        case Call() | Index():
+            return type(expr)(parts[0], parts[1:])
+        case Sequence_(bracket):
+            return Sequence_(bracket, parts)
+        case Each(_, target):
+            return Each(parts[1], target, parts[0])
+        case _:
+            return expr
+
+
 def fill(expr: Any, slots: Sequence[Expr]) -> Any:
     """`expr` with each slot replaced."""
     kind = type(expr)  # the common kinds first: this runs for every equation

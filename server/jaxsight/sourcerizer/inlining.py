@@ -8,10 +8,8 @@ order of its equations. Names that the user gave stay.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 from jaxsight.sourcerizer.exprs import (
@@ -19,41 +17,52 @@ from jaxsight.sourcerizer.exprs import (
     Attribute,
     Binary,
     Call,
-    Each,
     Expr,
     Index,
     Keyword,
     Lambda,
-    Pair,
     Sequence_,
     Slot,
     Star,
     Unary,
     is_identifier,
+    parts_of,
     rebuilt,
 )
-from jaxsight.sourcerizer.layout import STEP, WIDTH, flat
+from jaxsight.sourcerizer.layout import STEP, WIDTH, flat, precedence
 from jaxsight.sourcerizer.module import (
     Assign,
     Effect,
     For,
     Function,
-    Raw,
-    Remark,
     Return,
     Statement,
     With,
+    lines,
     replaced,
+)
+from jaxsight.sourcerizer.reading import names_assigned, names_read
+from jaxsight.sourcerizer.spelling import IMPORTS
+from jaxsight.sourcerizer.together import (
+    alike,
+    returned,
+    returned_whole,
+    starred,
+    unread,
+    with_rest,
 )
 
 MOST_STEPS = 5
 """Operations and calls that one line may hold."""
 
-DEEPEST = 3
-"""Levels of calls and brackets within one another."""
+DEEPEST = 2
+"""Brackets within one another."""
 
 FEW = 3
 """Times that a short part of an argument is read without a name of its own."""
+
+SHORT = 24
+"""Characters of what is short."""
 
 FAR = 16
 """Statements between a function and its use, at most, for it to become a lambda there."""
@@ -62,11 +71,39 @@ _HARMLESS = frozenset({"at"})
 """Attributes that make no equation."""
 
 
-def inlined(body: Sequence[Statement], indent: str = "") -> list[Statement]:
-    """The statements of a module or function, and of the functions in it, with values moved to where they are used."""
-    inside = _without_readings([_within(statement, indent) for statement in body])
-    inside = _read_alone(_returned_together(_returned_whole(_passed_whole(inside))))
-    counts = Counter(_names(inside))
+def inlined(body: Sequence[Statement], main: str) -> list[Statement]:
+    """The statements of a module, and of the functions in it, with values moved to where they are used.
+
+    Args:
+        main: the function that others call; it keeps its parameters.
+    """
+    functions = {each.name for each in body if isinstance(each, Function)}
+    others = [each for each in body if not isinstance(each, Function)]
+    names = {*names_assigned(others), *functions, *IMPORTS}
+    made = _inlined(body, "", _Names(functions, names))
+    return [
+        with_rest(each, names | _names_of(each))
+        if isinstance(each, Function) and each.name != main
+        else each
+        for each in made
+    ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Names:
+    """Functions of the module, and names that mean something here, which new ones are added to."""
+
+    functions: set[str]
+    taken: set[str]
+
+
+def _names_of(function: Function) -> set[str]:
+    return {*names_assigned([function]), *names_read([function])}
+
+
+def _inlined(body: Sequence[Statement], indent: str, names: _Names) -> list[Statement]:
+    inside = _without_readings([_within(each, indent, names) for each in body], indent)
+    counts = Counter(names_read(inside))
     done: list[Statement] = []
     for statement in inside:
         made = statement
@@ -127,169 +164,57 @@ def _is_small(statement: Statement) -> TypeGuard[Function]:
     )
 
 
-def _without_readings(body: Sequence[Statement]) -> list[Statement]:
-    """Without names for parts of arguments (`params["w"]`) that are read once, or that are as short as the name: reading them does nothing."""
-    counts = Counter(_names(body))
-    short: dict[str, Expr] = {}
-    for statement in body:
-        if (
-            isinstance(statement, Assign)
-            and isinstance(statement.targets, str)
-            and _reads_part(statement)
-        ):
-            name = statement.targets
-            if counts[name] <= 1 or (
-                counts[name] <= FEW and len(flat(statement.value)) <= len(name) + 2
-            ):
-                short[name] = statement.value
+def _without_readings(body: Sequence[Statement], indent: str) -> list[Statement]:
+    """Without names for parts of arguments (`params["w"]`) that are read once, or a few times where
+    they are short and leave lines as they are: reading them does nothing."""
+    counts = Counter(names_read(body))
+    short = {
+        statement.targets: statement.value
+        for statement in body
+        if isinstance(statement, Assign)
+        and isinstance(statement.targets, str)
+        and _reads_part(statement)
+        and (
+            counts[statement.targets] <= 1
+            or (counts[statement.targets] <= FEW and len(flat(statement.value)) <= SHORT)
+        )
+    }
     if not short:
         return list(body)
-
-    def leaf(found: Atom | Slot) -> Expr:
-        return short.get(found.text, found) if isinstance(found, Atom) else found
-
-    kept = [
-        s
+    for name in _making_long(body, indent, short):
+        if counts[name] > 1:
+            short.pop(name, None)
+    return [
+        _with_values(s, short)
         for s in body
         if not (isinstance(s, Assign) and isinstance(s.targets, str) and s.targets in short)
     ]
-    return replaced(kept, leaf)
 
 
-def _read_alone(body: Sequence[Statement]) -> list[Statement]:
-    """Without names for the parts of a tuple that nothing reads: `first, *_ = carry`."""
-    counts = Counter(_names(body))
-    kept: list[Statement] = []
+def _with_values(statement: Statement, values: dict[str, Expr]) -> Statement:
+    """A statement that reads these names, with their values in their place."""
+
+    def leaf(found: Atom | Slot) -> Expr:
+        return values.get(found.text, found) if isinstance(found, Atom) else found
+
+    (made,) = replaced([statement], leaf)
+    return made
+
+
+def _making_long(body: Sequence[Statement], indent: str, values: dict[str, Expr]) -> Iterator[str]:
+    """The names that would put a statement on several lines, were their values in their place."""
     for statement in body:
-        if (
-            isinstance(statement, Assign)
-            and isinstance(statement.targets, Sequence_)
-            and isinstance(statement.value, Atom)
-            and not statement.equations
-            and all(isinstance(item, Atom) for item in statement.targets.items)
-        ):
-            items: list[Any] = [
-                item if isinstance(item, Atom) and counts[item.text] else _UNREAD
-                for item in statement.targets.items
-            ]
-            last = max((i for i, item in enumerate(items) if item != _UNREAD), default=-1)
-            if last < 0:
-                continue
-            if len(items) - last > 2:
-                items[last + 1 :] = [Star(_UNREAD)]
-            bracket = statement.targets.bracket
-            statement = dataclasses.replace(statement, targets=Sequence_(bracket, tuple(items)))
-        kept.append(statement)
-    return kept
-
-
-_UNREAD = Atom("_")
-
-
-def _passed_whole(body: Sequence[Statement]) -> list[Statement]:
-    """Without names for the parts of a tuple that are only ever passed on together, in order: `f(*xs)`."""
-    counts = Counter(_names(body))
-    kept = list(body)
-    for statement in body:
-        if not (
-            isinstance(statement, Assign)
-            and isinstance(statement.targets, Sequence_)
-            and isinstance(statement.value, Atom)
-        ):
-            continue
-        if statement.equations or statement.given:
-            continue
-        parts = statement.targets.items
-        others = [other for other in kept if other is not statement]
-        passed = [_starred(other, parts, statement.value) for other in others]
-        times = sum(count for _, count in passed)
-        if times and all(isinstance(part, Atom) and counts[part.text] == times for part in parts):
-            kept = [made for made, _ in passed]
-    return kept
-
-
-_LOOPS = frozenset({"lax.scan", "lax.while_loop", "lax.fori_loop", "lax.cond", "lax.switch"})
-"""Functions that give tuples where functions of ours do."""
-
-
-def _returned_whole(body: Sequence[Statement]) -> list[Statement]:
-    """`return lax.scan(…)`, where all parts of what it gives were named to be returned as they are."""
-    match list(body):
-        case [
-            *before,
-            Assign(Sequence_("(", targets), Call(Atom(path)) as value, equations),
-            Return(Sequence_("(", results), others),
-        ] if (
-            path in _LOOPS
-            and targets == results
-            and not any(target == Atom("_") for target in targets)
-        ):
-            return [*before, Return(value, [*equations, *others])]
-        case kept:
-            return kept
-
-
-def _returned_together(body: Sequence[Statement]) -> list[Statement]:
-    """`ct, *grads = backward(ct)`, where the last of a function's results are only returned, in order: `return ct, *grads`."""
-    kept = list(body)
-    match kept:
-        case [*_, Return(Sequence_("(", items))]:
-            returned = list(items)
-        case _:
-            return kept
-    counts = Counter(_names(kept))
-    for place, statement in enumerate(kept[:-1]):
-        if not (
-            isinstance(statement, Assign)
-            and isinstance(statement.targets, Sequence_)
-            and isinstance(statement.value, Call)
-        ):
-            continue
-        targets = list(statement.targets.items)
-        count = 0
-        while count < len(targets) - 1 and _only_returned(targets[-1 - count], returned, counts):
-            count += 1
-        tail = targets[len(targets) - count :]
-        start = returned.index(tail[0]) if count > 1 else -1
-        if start < 0 or returned[start : start + count] != tail:
-            continue
-        rest = Star(tail[0])  # type: ignore[arg-type]
-        kept[place] = dataclasses.replace(
-            statement, targets=Sequence_("(", (*targets[: len(targets) - count], rest))
-        )
-        returned[start : start + count] = [rest]
-    value = Sequence_("(", tuple(returned))
-    kept[-1] = dataclasses.replace(kept[-1], value=value)  # type: ignore[arg-type]
-    return kept
-
-
-def _only_returned(target: Any, returned: Sequence[Any], counts: Counter[str]) -> bool:
-    return isinstance(target, Atom) and target in returned and counts[target.text] == 1
-
-
-def _starred(statement: Statement, parts: tuple[Any, ...], whole: Atom) -> tuple[Statement, int]:
-    """`statement` with `*whole` for these arguments wherever they are passed in a row, and how often they are."""
-    times = 0
-
-    def again(expr: Any) -> Any:
-        nonlocal times
-        match expr:
-            case Call(function, items):
-                made = tuple(map(again, items))
-                for start in range(len(made) - len(parts) + 1):
-                    if made[start : start + len(parts)] == parts:
-                        times += 1
-                        made = (*made[:start], Star(whole), *made[start + len(parts) :])
-                        break
-                return Call(again(function), made)
-            case Attribute(value, name):
-                return Attribute(again(value), name)
+        match statement:
+            case Function(_, _, inside) | With(_, inside) | For(_, _, inside):
+                yield from _making_long(inside, indent + STEP, values)
+            case Assign() | Effect() | Return():
+                read = {name for name in names_read([statement]) if name in values}
+                if read and _height(statement, indent) < _height(
+                    _with_values(statement, values), indent
+                ):
+                    yield from read
             case _:
-                return expr
-
-    if isinstance(statement, (Assign, Effect, Return)):
-        return dataclasses.replace(statement, value=again(statement.value)), times
-    return statement, 0
+                pass
 
 
 def _reads_part(statement: Assign) -> bool:
@@ -303,12 +228,19 @@ def _reads_part(statement: Assign) -> bool:
     )
 
 
-def _within(statement: Statement, indent: str) -> Statement:
+def _within(statement: Statement, indent: str, names: _Names) -> Statement:
+    inner = indent + STEP
     match statement:
         case Function():
-            return dataclasses.replace(statement, body=inlined(statement.body, indent + STEP))
+            taken = names.taken if indent else names.taken | _names_of(statement)
+            own = _Names(names.functions, taken)
+            whole = starred(returned_whole(statement.body), taken, mostly=True)
+            body = alike(_inlined(whole, inner, own), inner, taken)
+            body = returned(unread(starred(body, taken)), names.functions)
+            made = dataclasses.replace(statement, body=body)
+            return with_rest(made, taken) if indent else made
         case With() | For():
-            return dataclasses.replace(statement, body=inlined(statement.body, indent + STEP))
+            return dataclasses.replace(statement, body=_inlined(statement.body, inner, names))
         case _:
             return statement
 
@@ -337,7 +269,7 @@ def _taking(
         )
         made = dataclasses.replace(statement, value=value)
         whole = isinstance(statement, Return) and statement.value == Atom(name)
-        if not whole and (given.given or not _reads_well(made, given.value, indent)):
+        if not whole and (given.given or not _reads_well(statement, made, given.value, indent)):
             break
         made = dataclasses.replace(made, equations=[*given.equations, *made.equations])
         del before[place]
@@ -361,14 +293,24 @@ def _last_value(before: Sequence[Statement]) -> int | None:
     return None
 
 
-def _reads_well(statement: Assign | Effect | Return, moved: Expr, indent: str) -> bool:
+def _reads_well(
+    before: Assign | Effect | Return, statement: Assign | Effect | Return, moved: Expr, indent: str
+) -> bool:
+    """Whether a statement that has `moved` in it takes no more lines than without."""
     value = statement.value
     return (
-        len(indent + _start(statement) + flat(value)) <= WIDTH
+        (
+            len(indent + _start(statement) + flat(value)) <= WIDTH
+            or _height(statement, indent) <= _height(before, indent)
+        )
         and _steps(value) <= MOST_STEPS
         and _depth(value) <= DEEPEST
         and not isinstance(moved, (Lambda, Sequence_))
     )
+
+
+def _height(statement: Statement, indent: str) -> int:
+    return sum(1 for _ in lines([statement], indent))
 
 
 def _start(statement: Assign | Effect | Return) -> str:
@@ -377,26 +319,6 @@ def _start(statement: Assign | Effect | Return) -> str:
         return "return "
     targets = statement.targets
     return f"{targets if isinstance(targets, str) else flat(targets)} = "
-
-
-_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
-    Keyword: lambda expr: (expr.value,),
-    Star: lambda expr: (expr.value,),
-    Unary: lambda expr: (expr.value,),
-    Attribute: lambda expr: (expr.value,),
-    Pair: lambda expr: (expr.key, expr.value),
-    Call: lambda expr: (expr.function, *expr.items),
-    Index: lambda expr: (expr.value, *expr.items),
-    Sequence_: lambda expr: tuple(expr.items),
-    Binary: lambda expr: (expr.left, expr.right),
-    Each: lambda expr: (expr.values, expr.body),
-}
-
-
-def _parts(expr: Any) -> tuple[Any, ...]:
-    """What Python evaluates of an expression, in order, before the expression itself."""
-    parts = _PARTS.get(type(expr))
-    return parts(expr) if parts is not None else ()
 
 
 def _does(expr: Any) -> bool:
@@ -429,7 +351,7 @@ def _reached_first(expr: Any, name: str) -> bool:
 
 def _evaluated(expr: Any, called: bool) -> Iterator[tuple[Any, bool]]:
     """Expressions in the order in which they are done with, and whether they are only called."""
-    parts = _parts(expr)
+    parts = parts_of(expr)
     for index, part in enumerate(parts):
         yield from _evaluated(part, isinstance(expr, Call) and index == 0 and _method(part))
     yield expr, called
@@ -439,73 +361,41 @@ _STEPS = frozenset({Call, Binary, Unary, Index})
 
 
 def _steps(expr: Any) -> int:
-    steps = 1 if type(expr) in _STEPS else 0
-    for part in _parts(expr):
-        steps += _steps(part)
-    return steps
+    """Count operations and calls; of a collection those of the item that has the most of them."""
+    if _is_part(expr):
+        return 0
+    inside = map(_steps, parts_of(expr))
+    if type(expr) is Sequence_:
+        return max(inside, default=0)
+    return sum(inside) + (type(expr) in _STEPS)
 
 
-_LEVELS = frozenset({Call, Index, Binary})
+def _is_part(expr: Any) -> bool:
+    """Whether it reads a part of an argument: `params["w"]`."""
+    if type(expr) is not Index or not all(type(item) is Atom for item in expr.items):
+        return False
+    return type(expr.value) is Atom or _is_part(expr.value)
 
 
 def _depth(expr: Any) -> int:
-    deepest = 0
-    for part in _parts(expr):
-        deepest = max(deepest, _depth(part))
-    return deepest + 1 if type(expr) in _LEVELS else deepest
-
-
-def _names(body: Sequence[Statement]) -> Iterator[str]:
-    """Every reading of a name, as often as it is read."""
-    for statement in body:
-        match statement:
-            case Assign(_, value) | Effect(value) | Return(value):
-                yield from _read(value)
-            case Function(_, parameters, inside, decorators):
-                for parameter in parameters:
-                    yield from _words(parameter.partition("=")[2])
-                for decorator in decorators:
-                    yield from _read(decorator)
-                yield from _names(inside)
-            case With(context, inside):
-                yield from _read(context)
-                yield from _names(inside)
-            case For(_, values, inside):
-                yield from _read(values)
-                yield from _names(inside)
-            case Raw(lines):
-                for line in lines:
-                    yield from _words(line)
-            case Remark():
-                pass
-
-
-@functools.lru_cache(maxsize=4096)
-def _words(text: str) -> tuple[str, ...]:
-    """Names at the start of what a text says: of `jnp.ones` only `jnp`."""
-    if is_identifier(text):
-        return (text,)
-    return tuple(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text))
-
-
-def _read(expr: Any) -> list[str]:
-    """Names that an expression reads, each as often as it does."""
-    found: list[str] = []
-    _gather(expr, found)
-    return found
-
-
-def _gather(expr: Any, found: list[str]) -> None:
+    """Count brackets within one another, those of a chain `x.sum().reshape()` beside each other."""
     kind = type(expr)
-    if kind is Atom:
-        found.extend(_words(expr.text))
-    elif kind is Lambda:
-        inside = _read(expr.body)
-        found.extend(inside)
-        found.extend(inside)  # what is evaluated later, or more than once, stays where it is
-    else:
-        for part in _parts(expr):
-            _gather(part, found)
+    if _is_part(expr):
+        return 0
+    if kind is Call:
+        inside = max(map(_depth, expr.items), default=0)
+        return max(_depth(expr.function), inside + 1)
+    if kind is Index:
+        inside = max(map(_depth, expr.items), default=0)
+        return max(_depth(expr.value), inside and inside + 1)
+    if kind is Binary:
+        return max(_operand_depth(expr, expr.left), _operand_depth(expr, expr.right))
+    return max(map(_depth, parts_of(expr)), default=0)
+
+
+def _operand_depth(expr: Binary, operand: Expr) -> int:
+    is_looser = precedence(operand) < precedence(expr)
+    return _depth(operand) + is_looser
 
 
 def handled(body: Sequence[Statement]) -> set[str]:
@@ -537,4 +427,4 @@ def _handled(expr: Any, outer: bool) -> set[str]:
         case Keyword(_, value) | Star(value):
             return _handled(value, outer)
         case _:
-            return set().union(*(_handled(part, True) for part in _parts(expr)))
+            return set().union(*(_handled(part, True) for part in parts_of(expr)))

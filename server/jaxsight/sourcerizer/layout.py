@@ -7,7 +7,7 @@ one line if they fit and else one per line with a trailing comma, items of a col
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from jaxsight.sourcerizer.exprs import (
     Atom,
@@ -34,7 +34,7 @@ WIDTH = 88
 WIDEST = 100
 """Columns of a line with a remark for `ruff format`, at most."""
 
-FEWEST_FILLED = 6
+FEWEST_FILLED = 3
 """Names that do not stand on lines of their own where they do not fit on one."""
 
 STEP = "    "
@@ -181,6 +181,14 @@ def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
         case Attribute(Call() as value, name):
             return broken(value, indent, before, f".{name}{after}")
         case Sequence_(bracket, (_, *_) as items):
+            if len(line) <= WIDEST and _is_filled(items):
+                row = Filled(line)
+                row.alone = [
+                    f"{indent}{before}{bracket}",
+                    *(f"{inner}{flat(each)}," for each in items),
+                    f"{indent}{_CLOSING[bracket]}{after}",
+                ]
+                return [row]
             return [
                 f"{indent}{before}{bracket}",
                 *_one_per_line(items, inner),
@@ -221,7 +229,7 @@ def _one_per_line(items: Iterable[Item], indent: str) -> list[str]:
             return [*broken(body, indent, "", ""), *after]
         case items:
             pass
-    if len(items) >= FEWEST_FILLED and all(map(_is_short, items)):
+    if _is_filled(items):
         return filled(map(flat, items), indent)
     return [line for item in items for line in broken(item, indent, "", ",")]
 
@@ -238,7 +246,7 @@ def filled(names: Iterable[str], indent: str) -> list[str]:
     """Names with commas, as many on each line as fit."""
     rows: list[list[str]] = []
     for name in names:
-        if rows and len(indent) + sum(len(other) + 2 for other in (*rows[-1], name)) - 1 <= WIDTH:
+        if rows and len(indent) + sum(len(other) + 2 for other in (*rows[-1], name)) - 1 <= WIDEST:
             rows[-1].append(name)
         else:
             rows.append([name])
@@ -252,12 +260,17 @@ def filled(names: Iterable[str], indent: str) -> list[str]:
 
 def kept(rows: list[str]) -> list[str]:
     """The lines of a statement, with a remark for `ruff format` if it would change them."""
-    if not any(isinstance(row, Filled) for row in rows):
+    if len(rows) == 1 or not any(isinstance(row, Filled) for row in rows):
         return rows
     last = f"{rows[-1]}  # fmt: skip"
     if len(last) <= WIDEST:
         return [*rows[:-1], last]
     return [line for row in rows for line in (row.alone if isinstance(row, Filled) else [row])]
+
+
+def _is_filled(items: Sequence[Item]) -> bool:
+    """Whether items stand on as few lines as they fit on."""
+    return len(items) >= FEWEST_FILLED and all(map(_is_short, items))
 
 
 def _is_short(item: Item) -> bool:
@@ -287,6 +300,8 @@ def _head(value: Expr) -> str:
             return f"{_tight(function)}("
         case Index(inside, (_, *_)):
             return f"{_tight(inside)}["
+        case Sequence_(bracket, (_, *_)):
+            return bracket
         case _:
             return flat(value)
 
@@ -316,7 +331,10 @@ def returned(value: Expr, indent: str) -> list[str]:
 
 def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
     """`before` + value; what has no bracket to open on the line gets parentheses."""
-    if isinstance(value, (Binary, Unary)) and len(f"{indent}{before}{flat(value)}") > WIDTH:
+    line = f"{indent}{before}{flat(value)}"
+    if len(line) <= WIDTH:
+        return [line]
+    if isinstance(value, (Binary, Unary)):
         match value:
             case Binary(operator, left, (Call(_, (_, *_)) | Index()) as last) if _is_single(value):
                 head = f"{before}{_at(left, _PRECEDENCE[operator])} {operator} "
@@ -326,7 +344,7 @@ def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
                 pass
         inner = indent + STEP
         return [f"{indent}{before}(", *_operands(value, inner), f"{indent})"]
-    if _is_chain(value) and len(f"{indent}{before}{flat(value)}") > WIDTH:
+    if _is_chain(value):
         inner = indent + STEP
         if len(f"{inner}{flat(value)}") <= WIDTH:
             return [f"{indent}{before}(", f"{inner}{flat(value)}", f"{indent})"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -103,65 +104,80 @@ class Line(NamedTuple):
 
 def lines(
     body: Sequence[Statement], indent: str = "", before: Statement | None = None
-) -> Iterator[Line]:
+) -> list[Line]:
     """The statements as formatted lines, after the one `before` them."""
-    gap = 2 if not indent else 1
-    start = 0 if before is None else 1
-    for position, statement in enumerate(body):
-        is_function = isinstance(statement, Function)
-        after_function = isinstance(before, Function)
-        remarked = isinstance(before, Remark) and is_function
-        if (position + start and (is_function or after_function) and not remarked) or (
-            isinstance(statement, Remark) and position + start and _leads(body, position)
-        ):
-            yield from [Line("")] * gap
-        match statement:
-            case Assign(targets, value, equations, quoted):
-                made = kept(assign(targets, value, indent))
-                comment = _visible(quoted)
-                if comment and len(made) == 1 and len(made[0]) + len(comment) + 4 <= WIDTH:
-                    made[0] += f"  # {comment}"
-                elif comment:
-                    yield Line(f"{indent}# {comment}")
-                yield from (Line(text, equations) for text in made)
-            case Effect(value, equations):
-                made = kept(broken(value, indent, "", ""))
-                yield from (Line(text, equations) for text in made)
-            case Return(value, equations):
-                made = kept(returned(value, indent))
-                yield from (Line(text, equations) for text in made)
-            case Remark(text):
-                for line in text.splitlines():
-                    yield Line(f"{indent}# {_visible(line)}".rstrip())
-            case Raw(given):
-                yield from (Line(f"{indent}{line}".rstrip()) for line in given)
-            case With(context, inside):
-                yield from map(Line, kept(broken(context, indent, "with ", ":")))
-                if isinstance(inside[0], Function):
-                    yield Line("")
-                yield from lines(inside, indent + STEP)
-            case For(target, values, inside):
-                heading: list[str] = []
-                named = target if isinstance(target, str) else flat(target)[1:-1]
-                if isinstance(target, str) or len(f"{indent}for {named} in zip(") <= WIDTH:
-                    opening = f"for {named} in "
-                else:
-                    *heading, last = broken_always(target, indent)
-                    heading[0] = f"{indent}for ("
-                    opening = f"{last.strip()} in "
-                heading += broken(values, indent, opening, ":")
-                yield from map(Line, kept(heading))
-                yield from lines(inside, indent + STEP)
-            case Function(name, parameters, inside, decorators, docstring):
-                for decorator in decorators:
-                    yield from map(Line, kept(broken(decorator, indent, "@", "")))
-                yield from map(Line, kept(definition(name, parameters, indent)))
-                if docstring:
-                    yield from _docstring(docstring, indent + STEP)
-                    if inside and isinstance(inside[0], Function):
-                        yield Line("")
-                yield from lines(inside, indent + STEP)
+    made: list[Line] = []
+    for statement, after in itertools.zip_longest(body, body[1:]):
+        if before is not None and _is_apart(before, statement, after):
+            made += [Line("")] * (1 if indent else 2)
+        made += _laid_out(statement, indent)
         before = statement
+    return made
+
+
+def _is_apart(before: Statement, statement: Statement, after: Statement | None) -> bool:
+    """Whether there are empty lines above a statement: around functions with the remarks that lead them."""
+    if isinstance(statement, Function):
+        return not isinstance(before, Remark)
+    leads = isinstance(statement, Remark) and isinstance(after, Function)
+    return leads or isinstance(before, Function)
+
+
+def _laid_out(statement: Statement, indent: str) -> list[Line]:
+    match statement:
+        case Assign(targets, value, equations, quoted):
+            made = kept(assign(targets, value, indent))
+            if not quoted:
+                return [Line(text, equations) for text in made]
+            comment = _visible(quoted)
+            above = []
+            if len(made) == 1 and len(made[0]) + len(comment) + 4 <= WIDTH:
+                made[0] += f"  # {comment}"
+            else:
+                above = [Line(f"{indent}# {comment}")]
+            return [*above, *(Line(text, equations) for text in made)]
+        case Effect(value, equations):
+            return [Line(text, equations) for text in kept(broken(value, indent, "", ""))]
+        case Return(value, equations):
+            return [Line(text, equations) for text in kept(returned(value, indent))]
+        case Remark(text):
+            return [Line(f"{indent}# {_visible(row)}".rstrip()) for row in text.splitlines()]
+        case Raw(given):
+            return [Line(f"{indent}{row}".rstrip()) for row in given]
+        case With(context, inside):
+            head = [Line(text) for text in kept(broken(context, indent, "with ", ":"))]
+            gap = [Line("")] if isinstance(inside[0], Function) else []
+            return [*head, *gap, *lines(inside, indent + STEP)]
+        case For(target, values, inside):
+            return [*_heading(target, values, indent), *lines(inside, indent + STEP)]
+        case Function():
+            return _function(statement, indent)
+
+
+def _heading(target: str | Sequence_, values: Expr, indent: str) -> list[Line]:
+    """`for target in values:`."""
+    heading: list[str] = []
+    named = target if isinstance(target, str) else flat(target)[1:-1]
+    if isinstance(target, str) or len(f"{indent}for {named} in zip(") <= WIDTH:
+        opening = f"for {named} in "
+    else:
+        *heading, last = broken_always(target, indent)
+        heading[0] = f"{indent}for ("
+        opening = f"{last.strip()} in "
+    heading += broken(values, indent, opening, ":")
+    return [Line(text) for text in kept(heading)]
+
+
+def _function(function: Function, indent: str) -> list[Line]:
+    head: list[str] = []
+    for decorator in function.decorators:
+        head += kept(broken(decorator, indent, "@", ""))
+    head += kept(definition(function.name, function.parameters, indent))
+    if function.docstring:
+        head += _docstring(function.docstring, indent + STEP)
+        if function.body and isinstance(function.body[0], Function):
+            head.append("")
+    return [*map(Line, head), *lines(function.body, indent + STEP)]
 
 
 def _visible(quoted: str) -> str:
@@ -169,20 +185,15 @@ def _visible(quoted: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in quoted)
 
 
-def _leads(body: Sequence[Statement], position: int) -> bool:
-    """Whether a remark stands directly above a function."""
-    return position + 1 < len(body) and isinstance(body[position + 1], Function)
-
-
-def _docstring(text: str, indent: str) -> Iterator[Line]:
+def _docstring(text: str, indent: str) -> list[str]:
     first, *rest = text.splitlines()
     if not rest:
-        yield Line(f'{indent}"""{first}"""')
-        return
-    yield Line(f'{indent}"""{first}')
-    for line in rest:
-        yield Line(f"{indent}{line}".rstrip())
-    yield Line(f'{indent}"""')
+        return [f'{indent}"""{first}"""']
+    return [
+        f'{indent}"""{first}',
+        *(f"{indent}{line}".rstrip() for line in rest),
+        f'{indent}"""',
+    ]
 
 
 def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:

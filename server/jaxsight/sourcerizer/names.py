@@ -85,6 +85,8 @@ _BY_METHOD = {
 def after_expression(expr: Expr) -> str | None:
     """A base name for what an expression gives, where a public function or a method says enough."""
     match expr:
+        case Call(Atom("jnp.split")):
+            return "part"
         case Call(Atom(path)) if "." in path and not path.endswith(".bind"):
             last = path.rpartition(".")[2]
             return _BY_FUNCTION.get(last) or suggested(last)
@@ -116,12 +118,22 @@ def identifier(text: str, fallback: str = "value") -> str:
     return f"{short}_" if keyword.iskeyword(short) else short
 
 
+@functools.lru_cache(maxsize=1024)
 def of_path(text: str, fallback: str = "value") -> str:
     """An identifier made of how a part of an argument is read: of its last words, which say most, where not all have room."""
     short = re.sub(r"\W+", "_", text).strip("_")
     while len(short) > LONGEST and "_" in short:
         short = short.partition("_")[2].lstrip("_0123456789")
     return identifier(short or text, fallback)
+
+
+_NUMBERED = re.compile(r"(?<=[A-Za-z])_\d+$")
+"""What `fresh` appends."""
+
+
+def without_number(name: str) -> str:
+    """A name without what `fresh` appended."""
+    return _NUMBERED.sub("", name)
 
 
 class Names:
@@ -196,6 +208,9 @@ def made_at(equation: Any) -> Location | None:
 
 
 def place(equation: Any) -> str:
-    """The same as `file:line`, or nothing."""
+    """The same as `file:line`, or nothing. Files of installed packages begin with the package."""
     at = made_at(equation)
-    return f"{at.file}:{at.line}" if at is not None else ""
+    return f"{_INSTALLED.sub('', at.file)}:{at.line}" if at is not None else ""
+
+
+_INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")

@@ -12,6 +12,13 @@ Constants = Literal["inline", "npz", "argument"]
 Derivatives = Literal["exact", "first", "primal"]
 
 
+_CHOICES = (
+    ("style", get_args(Style)),
+    ("constants", get_args(Constants)),
+    ("derivatives", get_args(Derivatives)),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """See `api.sourcerize` for what each of them does."""
@@ -44,11 +51,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for a word that is no choice."""
-        for name, choices in (
-            ("style", get_args(Style)),
-            ("constants", get_args(Constants)),
-            ("derivatives", get_args(Derivatives)),
-        ):
+        for name, choices in _CHOICES:
             given = getattr(self, name)
             if given not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {given!r}")

@@ -29,7 +29,7 @@ class Path:
     @property
     def name(self) -> str:
         """What the part may be called: by its last words, which say most."""
-        words = (_FORMATTED.sub("", text) for _, text in self.steps)
+        words = (_FORMATTED.sub("", text).strip("\"'") for _, text in self.steps)
         return of_path("_".join((self.root, *filter(None, words))), self.root)
 
     @property

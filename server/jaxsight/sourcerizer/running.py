@@ -58,9 +58,9 @@ class Differs(Exception):
     """What the text gives that the original does not, when both are run."""
 
 
-def is_number(leaf: Any) -> bool:
-    """Whether a result is a number of Python's, which no array is."""
-    return isinstance(leaf, (bool, int, float, complex)) and not isinstance(leaf, np.generic)
+def is_number_type(kind: type) -> bool:
+    """Whether results of a type are numbers of Python's, which no array is."""
+    return issubclass(kind, (bool, int, float, complex)) and not issubclass(kind, np.generic)
 
 
 def run_beside(
@@ -192,9 +192,10 @@ def _eagerly(
     types = [var.aval for var in program.jaxpr.outvars]
     for index, (one, other, aval) in enumerate(zip(expected, made, types, strict=True)):
         what = f"result {index}, run eagerly,"
-        if is_number(other) != numbers[index]:
+        is_number = is_number_type(type(other))
+        if is_number != numbers[index]:
             kinds = ("an array", "a number of Python's")
-            raise Differs(f"{what} is {kinds[is_number(other)]}, not {kinds[numbers[index]]}")
+            raise Differs(f"{what} is {kinds[is_number]}, not {kinds[numbers[index]]}")
         weak = getattr(other, "weak_type", None)
         if isinstance(other, jax.Array) and weak != getattr(aval, "weak_type", False):
             raise Differs(f"{what} has another weak type")

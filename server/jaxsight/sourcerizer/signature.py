@@ -57,6 +57,22 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """The value of a parameter, as a pytree of which some leaves are traced."""
+
+    leaves: Sequence[Any]
+    tree: Any
+    places: Sequence[int]
+    """Of each leaf among those that are traced; -1 for the others."""
+
+    def rebuilt(self, traced: Sequence[Any]) -> Any:
+        pairs = zip(self.leaves, self.places, strict=True)
+        return jax.tree.unflatten(
+            self.tree, [leaf if place < 0 else traced[place] for leaf, place in pairs]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of the original function."""
 
@@ -65,8 +81,17 @@ class Call:
     """As in a `def`, with defaults, `*` and `/`."""
     arguments: tuple[Argument, ...]
     fixed: tuple[Fixed, ...]
-    rebuild: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
-    """Arguments and keyword arguments from values of the traced leaves."""
+    bound: inspect.BoundArguments
+    parts: Mapping[str, _Part]
+    """Of the parameters that are not static."""
+
+    def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments and keyword arguments from values of the traced leaves."""
+        given = self.bound.arguments | {
+            name: part.rebuilt(leaves) for name, part in self.parts.items()
+        }
+        again = inspect.BoundArguments(self.bound.signature, given)
+        return again.args, again.kwargs
 
     def flat(self, *leaves: Any) -> Any:
         args, kwargs = self.rebuild(leaves)
@@ -87,6 +112,14 @@ def is_traced(value: Any) -> bool:
     return isinstance(value, _ARRAYS) or hasattr(value, "__jax_array__")
 
 
+_KINDS = {
+    inspect.CO_COROUTINE: "an async function",
+    inspect.CO_ASYNC_GENERATOR: "an async generator",
+    inspect.CO_GENERATOR: "a generator",
+}
+"""Functions that JAX does not trace, by the flag of their code."""
+
+
 def _refuse_other_kinds(function: Any) -> None:
     if not callable(function):
         raise TypeError(f"{type(function).__name__} object cannot be written: it is no function")
@@ -94,12 +127,9 @@ def _refuse_other_kinds(function: Any) -> None:
     while isinstance(inner, functools.partial):
         inner = inner.func
     inner = inspect.unwrap(inner)
-    for asks, kind in (
-        (inspect.iscoroutinefunction, "an async function"),
-        (inspect.isasyncgenfunction, "an async generator"),
-        (inspect.isgeneratorfunction, "a generator"),
-    ):
-        if asks(inner):
+    flags = getattr(getattr(inner, "__code__", None), "co_flags", 0)
+    for flag, kind in _KINDS.items():
+        if flags & flag:
             raise TypeError(
                 f"{name_of(function)} cannot be written: it is {kind}, which JAX does not trace"
             )
@@ -131,39 +161,30 @@ def bind(
     arguments: list[Argument] = []
     fixed: list[Fixed] = []
     parameters = list(signature.parameters.values())
-    places: dict[str, list[int]] = {}
+    parts: dict[str, _Part] = {}
     for position, parameter in enumerate(parameters):
-        if parameter.name not in bound.arguments:
+        name = parameter.name
+        if name not in bound.arguments:
             if parameter.default is not inspect.Parameter.empty:
                 unheld = _default(parameter.default) == "..."
-                fixed.append(Fixed(Atom(parameter.name), parameter.default, parameter.name, unheld))
+                fixed.append(Fixed(Atom(name), parameter.default, name, unheld))
             continue
-        given = bound.arguments[parameter.name]
-        is_static = position in static.positions or parameter.name in static.names
-        if is_static:
-            fixed.append(Fixed(Atom(parameter.name), given, parameter.name))
+        given = bound.arguments[name]
+        if position in static.positions or name in static.names:
+            fixed.append(Fixed(Atom(name), given, name))
             continue
-        places[parameter.name] = []
-        for path, leaf in jax.tree_util.tree_flatten_with_path(given)[0]:
-            expr, name = _reader(parameter.name, given, path)
+        paths, tree = jax.tree_util.tree_flatten_with_path(given)
+        places = []
+        for path, leaf in paths:
+            expr, called = _reader(name, given, path)
             if traced(leaf):
-                places[parameter.name].append(len(arguments))
-                arguments.append(Argument(expr, name, leaf))
+                places.append(len(arguments))
+                arguments.append(Argument(expr, called, leaf))
             else:
-                places[parameter.name].append(-1)
-                fixed.append(Fixed(expr, leaf, parameter.name))
-
-    def rebuild(leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        again = signature.bind(*args, **kwargs)
-        for name, where in places.items():
-            old, tree = jax.tree.flatten(again.arguments[name])
-            new = [
-                leaf if place < 0 else leaves[place] for leaf, place in zip(old, where, strict=True)
-            ]
-            again.arguments[name] = jax.tree.unflatten(tree, new)
-        return again.args, again.kwargs
-
-    return Call(function, _shown(parameters), tuple(arguments), tuple(fixed), rebuild)
+                places.append(-1)
+                fixed.append(Fixed(expr, leaf, name))
+        parts[name] = _Part([leaf for _, leaf in paths], tree, places)
+    return Call(function, _shown(parameters), tuple(arguments), tuple(fixed), bound, parts)
 
 
 def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:

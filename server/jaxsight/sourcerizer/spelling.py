@@ -115,10 +115,6 @@ def _extended() -> dict[int, str]:
 
 _SOURCES = (
     "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0)",
-    (
-        "jax.make_jaxpr(lambda k: jax.extend.random.threefry_prng_impl.random_bits(k, 32, (3,)))"
-        "(jnp.zeros(2, jnp.uint32))"
-    ),
     "jax.make_jaxpr(lambda: lax.platform_dependent(cpu=lambda: 0.0, default=lambda: 1.0))()",
 )
 """Programs made by public functions, to take primitives from that no public module has."""
@@ -127,8 +123,6 @@ _SOURCES = (
 @functools.cache
 def _obtained(source: str) -> dict[int, str]:
     """Where each primitive of such a program is in it."""
-    import jax.extend.random
-
     found: dict[int, str] = {}
     waiting = [(eval(source, {"jax": jax, "jnp": jnp, "lax": jax.lax}), source)]
     while waiting:
@@ -147,8 +141,6 @@ def _from_a_program(given: Any) -> str | None:
     for source in _SOURCES:
         found = _obtained(source).get(id(given))
         if found is not None:
-            if "jax.extend.random" in found:
-                modules["jax.extend.random"] = "jax.extend.random"
             return found
     return None
 
@@ -158,13 +150,13 @@ def primitive(given: Any) -> str:
     name = _extended().get(id(given))
     if name is not None:
         return f"primitives.{name}"
-    found = public_path(given) or _from_a_program(given) or _elsewhere(given)
+    found = public_path(given) or _from_a_program(given) or elsewhere(given)
     if found is None:
         raise Unwritable(given, "no public module has this primitive")
     return found
 
 
-def _elsewhere(given: Any) -> str | None:
+def elsewhere(given: Any) -> str | None:
     """Where another package's object is had from: public modules first, short paths before long ones."""
     places = [
         (module_name, name)
@@ -180,7 +172,7 @@ def package_of(given: Any) -> str | None:
     """The package that a primitive is of, where that is not JAX."""
     if id(given) in _extended() or public_path(given) or _from_a_program(given):
         return None
-    path = _elsewhere(given)
+    path = elsewhere(given)
     return path.partition(".")[0] if path else None
 
 

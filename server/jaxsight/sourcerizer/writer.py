@@ -37,7 +37,7 @@ from jaxsight.interpreters.compat.staging import (
     opened,
     variable,
 )
-from jaxsight.interpreters.same import Comparison, live, needed_by, value_token
+from jaxsight.interpreters.same import Comparison, live, needed_by, read_by_live, value_token
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import remembered, spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
@@ -53,6 +53,7 @@ from jaxsight.sourcerizer.exprs import (
     Once,
     Sequence_,
     Slot,
+    Star,
     call,
     fill,
     is_identifier,
@@ -82,6 +83,7 @@ from jaxsight.sourcerizer.names import (
     of_path,
     place,
     suggested,
+    without_number,
 )
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.paths import Path
@@ -97,6 +99,9 @@ DEEPEST = 12
 """Levels of functions within functions; deeper ones move to the top of the module and take what they capture as arguments. (Python itself
 allows a hundred levels of indentation.)"""
 
+
+MANY = 6
+"""Values that are passed several times under a name for all of them."""
 
 MOST_LINES = 3
 """Lines of text for each equation of a program, at most."""
@@ -153,6 +158,9 @@ class Proved:
 WRITTEN = Proved(NONE, None)
 """What a rule gives that wrote statements of its own: there is nothing to assign."""
 
+NameOf = Callable[[Any], "str | None"]
+"""What the user called a variable; None where that is not known."""
+
 Structure = Callable[["Scope", Any], "Proved | None"]
 """A rule for an equation that contains programs. The expression's slots are filled already; None leaves the equation to others."""
 
@@ -191,7 +199,7 @@ class Writer:
     """Equations that are written at most, those of rules included."""
     size: int = 0
     """Equations of the program."""
-    name_of: Callable[[Any], str | None] = lambda var: None
+    name_of: NameOf | None = None
     """What the user called a variable, where someone watched the program being made."""
     fits: Fits | None = None
     """Which types the values of the user's expressions had, where someone watched."""
@@ -258,11 +266,12 @@ class Writer:
         if not self.options.user_names:
             return {}
         self.derivative = self.derivative or is_of_derivative(equations)
-        seen: dict[int, Sequence[str]] = {
-            index: names
-            for index, equation in enumerate(kept)
-            if (names := self._seen_names(equation)) is not None
-        }
+        seen: dict[int, Sequence[str]] = {}
+        if self.name_of is not None:
+            for index, equation in enumerate(kept):
+                names = self._seen_names(equation, self.name_of)
+                if names is not None:
+                    seen[index] = names
         if seen or self.backward:
             return seen
         positions = {id(equation): index for index, equation in enumerate(kept)}
@@ -273,8 +282,8 @@ class Writer:
             if id(equations[index]) in positions
         }
 
-    def _seen_names(self, equation: Any) -> list[str] | None:
-        names = [self.name_of(var) for var in equation.outvars]
+    def _seen_names(self, equation: Any, name_of: NameOf) -> list[str] | None:
+        names = [name_of(var) for var in equation.outvars]
         if not any(names):
             return None
         other = suggested(_primitive(equation))
@@ -467,21 +476,27 @@ class Writer:
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved:
         """The best expression that is proved to be an equation. Raises `Unsourceable`."""
-        made: Proved | None
-        known = remembered.key_of(self.options.style, self.prover.axes, key)
-        made = remembered.proved(known)
-        if made is None:
-            made = self._prove(view_of, claim, self._sources())
-            text = flat(made.expr)
-            made = Proved(made.expr, made.results, bound=".bind(" in text)
-            remembered.keep(known, made, text)
+        made = self._prove(view_of, claim, self._sources())
+        text = flat(made.expr)
+        made = Proved(made.expr, made.results, bound=".bind(" in text)
+        remembered.keep(self._key_anywhere(key), made, text)
         if key is not None:
             self._spelled[key] = made
         return made
 
     def proved(self, key: Any) -> Proved | None:
-        """What was proved before to be such an equation."""
-        return None if key is None else self._spelled.get(key)
+        """What was proved before to be such an equation, for this text or for another."""
+        if key is None:
+            return None
+        made: Proved | None = self._spelled.get(key)
+        if made is None:
+            made = remembered.proved(self._key_anywhere(key))
+            if made is not None:
+                self._spelled[key] = made
+        return made
+
+    def _key_anywhere(self, key: Any) -> Any:
+        return remembered.key_of(self.options.style, self.prover.axes, key)
 
     def _prove(
         self,
@@ -738,11 +753,25 @@ class Scope:
         """Several parameters that come as one."""
         self.body.append(Assign(tuple_(map(Atom, names)), Atom(whole)))
 
+    def several(self, values: Sequence[Expr], base: str) -> list[Expr]:
+        """Values that are passed more than once, as one tuple where there are many of them."""
+        if len(values) < MANY:
+            return list(values)
+        name = self.names.fresh(base)
+        self.body.append(Assign(name, tuple_(values)))
+        return [Star(Atom(name))]
+
     def program(self, program: Program) -> list[Expr]:
         """Writes the equations of a program whose inputs are named, and gives its results."""
+        if program.consts:
+            self._constants(program)
+        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
+        return [self.operand(atom) for atom in program.jaxpr.outvars]
+
+    def _constants(self, program: Program) -> None:
+        """Writes the constants of a program that are read."""
         converted = _converted(program)
-        kept = live(program.jaxpr.outvars, program.jaxpr.eqns)
-        used = set(map(id, itertools.chain(program.jaxpr.outvars, *(e.invars for e in kept))))
+        used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
         needed = set(map(id, needed_by(program)))
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
             if is_tracer(value):
@@ -751,8 +780,6 @@ class Scope:
             elif id(var) in used:
                 made = self.writer.unfolded if id(var) in converted else self.writer.constant
                 self.write(var, made(value))
-        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
-        return [self.operand(atom) for atom in program.jaxpr.outvars]
 
     def _held_by_rule(self, tracer: Any) -> Expr:
         """What a rule holds of the programs around the function that it belongs to.
@@ -783,11 +810,11 @@ class Scope:
         for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
             if not is_literal(atom):
                 uses[id(atom)] = uses.get(id(atom), 0) + 1
-        called = {
-            index: [_user_name(var, given) for var in item.outvars]
-            for index, item in enumerate(kept)
-            if any(_user_name(var, given) != "_" for var in item.outvars)
-        }
+        called: dict[int, list[str]] = {}
+        for index, item in enumerate(kept):
+            known_as = [_user_name(var, given) for var in item.outvars]
+            if any(name != "_" for name in known_as):
+                called[index] = known_as
         self.names.promise(itertools.chain.from_iterable(called.values()))
         self.uses |= uses
         windows = self._windows(kept, uses)
@@ -800,7 +827,7 @@ class Scope:
                 group: Sequence[Any] = window.window.equations
                 position += len(group)
                 self.writer.equations += len(group)
-                expr = self._fill(window.expr, window.window.inputs)
+                expr = self.fill(window.expr, window.window.inputs)
                 start = len(self.body)
                 self._assign(group, Proved(expr, 0), called.get(position - 1), uses)
                 self._place(start, equation)
@@ -965,9 +992,9 @@ class Scope:
 
     def _filled(self, proved: Proved, equation: Any) -> Proved:
         variables = [atom for atom in equation.invars if not is_literal(atom)]
-        return Proved(self._fill(proved.expr, variables), proved.results)
+        return Proved(self.fill(proved.expr, variables), proved.results)
 
-    def _fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
+    def fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
         """An expression about variables. Where all of these are numbers they are made arrays: Python would compute with them itself."""
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
@@ -1127,11 +1154,6 @@ def passed_as(operands: Sequence[Expr]) -> list[str]:
     return [without_number(e.text) if _is_name(e) else "x" for e in operands]  # type: ignore[union-attr]
 
 
-def without_number(name: str) -> str:
-    """A name without what `fresh` appended."""
-    return _NUMBERED.sub("", name)
-
-
 def slices_of(operands: Sequence[Expr]) -> list[str]:
     """Base names for slices of what a loop goes over."""
     counted = {"iota": "i", "numbers": "i"}
@@ -1147,9 +1169,6 @@ def _is_name(expr: Expr) -> bool:
 
 _TRANSFORMATIONS = re.compile(r"\w+\(|[)/]")
 """What a scope's text has besides the names that people gave."""
-
-_NUMBERED = re.compile(r"(?<=[A-Za-z])_\d+$")
-"""What `fresh` appends."""
 
 
 def sequence(results: list[Expr]) -> Expr:

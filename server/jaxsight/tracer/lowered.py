@@ -42,9 +42,6 @@ def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.
         UserError: of stage `lower`: it captures too much, or JAX cannot lower it for the platform.
     """
     _refuse_large(traced)
-    predicted = options.folds(traced)
-    if any(fold.trap for fold in predicted):
-        return protocol.Lowered(request.id, request.platform, "", "", folds=predicted)
     artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
     if artifact.devices > 1:
         raise refusal("lower", spanning(artifact.devices), type="SeveralDevices")
@@ -57,7 +54,7 @@ def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.
         key=hashlib.sha256(compiled).hexdigest(),
         program=base64.b64encode(artifact.bytes).decode("ascii"),
         equations=tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr))),
-        folds=predicted,
+        folds=options.folds(traced),
         options=chosen,
         **facts(traced.jaxpr),
         jaxlib=lowering.JAXLIB,

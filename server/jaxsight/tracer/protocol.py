@@ -509,7 +509,7 @@ class Equation:
 class Fold:
     """A computation that XLA would do while compiling, predicted from the jaxpr: equation `path`, over `elements` elements.
 
-    `seconds` is a rough estimate of what it would cost; `traps` are those not to be awaited.
+    `seconds` is a rough estimate of what it would cost; `trap` says whether it is not to be awaited.
     """
 
     path: str
@@ -525,7 +525,7 @@ class Lowered:
     """A program in StableHLO, its operations located by the paths of their equations instead of by lines.
 
     `program` is a portable artifact (MLIR bytecode) in base64. `key` is a digest of the program without names of files: an edit that only moves lines
-    does not change it. `program` is empty when `folds` has a trap.
+    does not change it.
     """
 
     id: int

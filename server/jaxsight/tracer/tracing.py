@@ -23,7 +23,7 @@ from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import display, protocol, shown, stateful
 from jaxsight.tracer.compared import compared, compared_with_values
-from jaxsight.tracer.compat import jaxprs, leaks, lowering, traces
+from jaxsight.tracer.compat import config, contexts, jaxprs, leaks, lowering, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
 from jaxsight.tracer.find import find
 from jaxsight.tracer.fingerprint import fingerprint
@@ -37,6 +37,9 @@ from jaxsight.tracer.stateful import Outcome
 from jaxsight.tracer.states.watch import Watch
 from jaxsight.tracer.transforms import transformed
 from jaxsight.tracer.viewed import viewed
+
+Settings = tuple[Mapping[str, object], ...]
+"""Options of `jax.config`, and the thread's own."""
 
 Stage = Callable[[str, str], None]
 """Told at which stage the request is, and a detail for people."""
@@ -59,10 +62,13 @@ class _Kept:
     stage: Any
     seen: Any
     outcome: Outcome
+    settings: Settings
+    """Those that it was traced under: JAX traces functions of its own while it lowers."""
 
     @staticmethod
     def of(stage: Any, outcome: Outcome) -> _Kept:
-        return _Kept(stage, lowering.without_first(stage, outcome.markers), outcome)
+        seen = lowering.without_first(stage, outcome.markers)
+        return _Kept(stage, seen, outcome, _settings())
 
 
 class Tracing:
@@ -189,7 +195,8 @@ class Tracing:
             case protocol.JAXPR:
                 return shown.whole(request, kept.seen.jaxpr)
             case protocol.STABLEHLO:
-                return stablehlo(request, kept.stage)
+                with _under(kept.settings):
+                    return stablehlo(request, kept.stage)
             case protocol.PROGRAM:
                 return protocol.Shown(request.id, fingerprint(kept.seen.jaxpr))
             case _:
@@ -198,7 +205,8 @@ class Tracing:
     def lower(self, request: protocol.Lower) -> protocol.Lowered:
         """An earlier trace in StableHLO. Raises `UserError` when it is no longer kept, or cannot be lowered for the platform."""
         kept = self._stored(request.trace)
-        return lowered(request, kept.stage, kept.outcome.markers)
+        with _under(kept.settings):
+            return lowered(request, kept.stage, kept.outcome.markers)
 
     def compare(self, request: protocol.Compare) -> protocol.Compared:
         """Whether two earlier traces compute the same. Raises `UserError` when one is no longer kept."""
@@ -222,6 +230,28 @@ class Tracing:
     def outline(self, request: protocol.Outline) -> protocol.Outlined:
         """An earlier trace as plain data. Raises `UserError` when it is no longer kept."""
         return outlined(request, self.stored(request.trace))
+
+
+def _settings() -> Settings:
+    return config.values(), contexts.values()
+
+
+@contextlib.contextmanager
+def _under(settings: Settings) -> Iterator[None]:
+    """Bring JAX's settings back for a while."""
+    before = _settings()
+    _change(before, settings)
+    try:
+        yield
+    finally:
+        _change(settings, before)
+
+
+def _change(now: Settings, wanted: Settings) -> None:
+    for write, old, new in zip((config.update, contexts.enter), now, wanted, strict=True):
+        for name, value in new.items():
+            if old[name] is not value and old[name] != value:
+                write(name, value)
 
 
 def _escaped(request: protocol.Trace, error: Exception, equation: Any) -> protocol.Failure:

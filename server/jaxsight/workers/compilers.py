@@ -10,14 +10,17 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import math
 import os
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from jaxsight import units
+from jaxsight.compiler import folding as constant_folding
 from jaxsight.compiler.environments import Environment, compiler_variables, variables
-from jaxsight.compiler.protocol import Compile, Compiled, NotCompiled
+from jaxsight.compiler.protocol import Compile, Compiled, Folding, NotCompiled
 from jaxsight.compiler.targets import CPU, Target
 from jaxsight.workers import remote
 from jaxsight.workers.environment import neutral_folder, tracer_environment
@@ -28,10 +31,17 @@ from jaxsight.workers.wire import WireError
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 BOOT = Path(__file__).parent.parent / "compiler" / "boot.py"
 
 GRACE = 2.0
 """Seconds that a compile nobody waits for may still take: what it gives is kept."""
+
+FOLDING = 15.0
+"""Seconds of a compile that measures constant folding: whatever takes longer is too long."""
+_SHORT, _CERTAIN = 1.0, 4.0
+"""Seconds of a compile between which a second one is measured as well: another process may have delayed the first."""
 
 IDLE = 600.0
 """Seconds without work after which a compiler is ended: it holds some 400 MB."""
@@ -39,7 +49,7 @@ IDLE = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why there is nothing compiled. `kind`: as in `NotCompiled`, or `death`, `missing`, `fold`, `lower`."""
+    """Why there is nothing compiled. `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`."""
 
     kind: str
     message: str
@@ -67,6 +77,7 @@ class Compilers:
         deadline: float,
         command: Callable[[Environment], Sequence[str]] = lambda each: compiler_command(each),
         remote_python: str = remote.PYTHON,
+        folding: float = FOLDING,
     ) -> None:
         """Nothing is started yet.
 
@@ -75,11 +86,13 @@ class Compilers:
             deadline: seconds that one compile may take.
             command: what to run as the compiler of an environment; it must speak the protocol.
             remote_python: the interpreter that compiles on other machines, as they know it.
+            folding: seconds after which a compile that measures constant folding is ended.
         """
         self._remote_python = remote_python
         self._command = command
         self._limits = Limits(start=90.0, memory=memory)
         self._deadline = deadline
+        self._longest = folding
         self._workers: dict[str, _Worker] = {}
         self._ids = itertools.count(1)
         self._closed = False
@@ -96,7 +109,50 @@ class Compilers:
             request: without an id.
         """
         worker = self._worker(target, environment)
-        task = asyncio.get_running_loop().create_task(self._run(worker, request))
+        return await self._unless_cancelled(worker, self._run(worker, request, self._deadline))
+
+    async def folding(
+        self, target: Target, environment: Environment, request: Compile
+    ) -> tuple[Folding, Compiled | None] | Trouble:
+        """Measure how long a program compiles without and with constant folding, in a process of its own.
+
+        Returns:
+            The times, and what was compiled with folding where that was not ended.
+        """
+        worker = self._worker(target, environment, "folding")
+        try:
+            return await self._unless_cancelled(worker, self._measured(worker, request))
+        finally:
+            if worker.idle is not None:
+                worker.idle.cancel()
+            self._rest(worker)
+
+    async def _measured(
+        self, worker: _Worker, request: Compile
+    ) -> tuple[Folding, Compiled | None] | Trouble:
+        unfolded = folded = math.inf
+        last: Compiled | None = None
+        for _ in range(2):  # the first compile of a process takes longer
+            found = await self._run(worker, constant_folding.without(request), self._deadline)
+            if isinstance(found, Trouble):
+                return found
+            unfolded = min(unfolded, found.seconds)
+        while last is None or _SHORT <= folded <= _CERTAIN:
+            found = await self._run(worker, request, self._longest)
+            if isinstance(found, Trouble):
+                is_ended = found.kind == "time"
+                return (
+                    (Folding(self._longest, unfolded, is_ended=True), None) if is_ended else found
+                )
+            folded = min(folded, found.seconds)
+            if last is not None:
+                break
+            last = found
+        return Folding(folded, unfolded), last
+
+    async def _unless_cancelled(self, worker: _Worker, work: Coroutine[None, None, T]) -> T:
+        """What comes of a worker's work; when the caller is cancelled it is stopped, unless it ends within a moment."""
+        task = asyncio.get_running_loop().create_task(work)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -128,12 +184,13 @@ class Compilers:
         while self._closing:
             await asyncio.wait(self._closing)
 
-    def _worker(self, target: Target, environment: Environment) -> _Worker:
-        worker = self._workers.get(target.name)
+    def _worker(self, target: Target, environment: Environment, purpose: str = "") -> _Worker:
+        name = f"{target.name} {purpose}".rstrip()
+        worker = self._workers.get(name)
         if worker is None or worker.environment != environment:
             if worker is not None and worker.process is not None:
                 self._later(worker.process.aclose())
-            worker = self._workers[target.name] = _Worker(
+            worker = self._workers[name] = _Worker(
                 target, self._command_of(target, environment), environment
             )
         return worker
@@ -145,7 +202,7 @@ class Compilers:
         there = variables(here if target.chip is None else target.platform)
         return remote.command(target.host, there, self._remote_python)
 
-    async def _abandon(self, worker: _Worker, task: asyncio.Task[Compiled | Trouble]) -> None:
+    async def _abandon(self, worker: _Worker, task: asyncio.Task[T]) -> None:
         """Nobody waits any more."""
         done, _ = await asyncio.wait([task], timeout=GRACE)
         if done:
@@ -156,14 +213,14 @@ class Compilers:
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    async def _run(self, worker: _Worker, request: Compile) -> Compiled | Trouble:
+    async def _run(self, worker: _Worker, request: Compile, deadline: float) -> Compiled | Trouble:
         async with worker.lock:
             if worker.idle is not None:
                 worker.idle.cancel()
             for again in (True, False):
                 if self._closed:
                     return Trouble("death", _words(worker.target, Death(Reason.STOPPED)))
-                answer = await self._once(worker, request)
+                answer = await self._once(worker, request, deadline)
                 if isinstance(answer, Death):
                     crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
                     if again and crashed and not _unreachable(worker.target, answer):
@@ -171,7 +228,8 @@ class Compilers:
                             "the compiler for %s died (%s); retrying", worker.target.name, answer
                         )
                         continue
-                    return Trouble("death", _words(worker.target, answer))
+                    kind = "time" if answer.reason is Reason.TIMEOUT else "death"
+                    return Trouble(kind, _words(worker.target, answer))
                 loop = asyncio.get_running_loop()
                 worker.idle = loop.call_later(IDLE, self._rest, worker)
                 if isinstance(answer, NotCompiled):
@@ -179,7 +237,9 @@ class Compilers:
                 return answer
             raise AssertionError("the second try answers")
 
-    async def _once(self, worker: _Worker, request: Compile) -> Compiled | NotCompiled | Death:
+    async def _once(
+        self, worker: _Worker, request: Compile, deadline: float
+    ) -> Compiled | NotCompiled | Death:
         process = self._process(worker)
         ready = await asyncio.shield(process.ready)
         if ready is None:
@@ -194,13 +254,13 @@ class Compilers:
         process.busy()
         self.compiled += 1
         try:
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(deadline):
                 while (received := await process.receive()) is not None:
                     if isinstance(received, Compiled | NotCompiled) and received.id == numbered.id:
                         process.idle()
                         return received
         except TimeoutError:
-            process.kill(Death(Reason.TIMEOUT, limit=self._deadline))
+            process.kill(Death(Reason.TIMEOUT, limit=deadline))
         return await asyncio.shield(process.death)
 
     def _process(self, worker: _Worker) -> CompilerProcess:

@@ -21,7 +21,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
 
-from jaxsight.compiler.protocol import FromCompiler, ToCompiler
+from jaxsight.compiler.protocol import Folding, FromCompiler, ToCompiler
 from jaxsight.tracer.protocol import FromTracer, ToTracer
 
 FRAME_LIMIT = 64 * 1024 * 1024
@@ -29,7 +29,8 @@ FRAME_LIMIT = 64 * 1024 * 1024
 
 HEADER = struct.Struct(">I")
 
-Message = ToTracer | FromTracer | ToCompiler | FromCompiler
+Message = ToTracer | FromTracer | ToCompiler | FromCompiler | Folding
+"""What is sent, and what a cache keeps."""
 
 _MESSAGES: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 

@@ -30,6 +30,14 @@ def solvers_of_numpy() -> Call:
     return called(run, _square(), floats(4))
 
 
+@program(gradient=False)
+def packed_factors_of_qr() -> Call:
+    def run(a: Any) -> Any:
+        return jnp.linalg.qr(a, mode="raw")[0], jnp.linalg.qr(a, mode="r")
+
+    return called(run, floats(4, 3))
+
+
 @program()
 def least_squares_and_pseudoinverse() -> Call:
     def run(a: Any, b: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.extend.random
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -136,6 +137,12 @@ def partitionable_and_not() -> Call:
         return a, jax.random.uniform(key, (5,))
 
     return called(run, jax.random.key(8))
+
+
+@program()
+def bits_of_a_raw_key() -> Call:
+    drawn = jax.extend.random.threefry_prng_impl.random_bits
+    return called(lambda key: drawn(key, 32, (3,)), integers(2, dtype=np.uint32))
 
 
 @program()

@@ -132,6 +132,9 @@ def _of_function(one: Incomplete | Refused, code: str, message: str) -> dict[str
     return {
         "code": code,
         "message": message,
+        "help": None,
+        "notes": [],
+        "data": None,
         "filename": one.path,
         "location": _location(function.range.start),
         "end_location": _location(function.range.end),

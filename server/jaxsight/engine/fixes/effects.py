@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight import units
-from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.compiler.roofline import total
 from jaxsight.compiler.targets import parse
-from jaxsight.tracer.protocol import Outlined, Traced
+from jaxsight.tracer.protocol import Traced
 
 _SHARE = 0.8
 """Equations and seconds are told of when less than this share of them is left."""
@@ -25,18 +25,15 @@ class Figures:
 
     equations: int
     constants: int
-    folding: float
     compiled: Compiled | None = None
+    folding: Folding | None = None
+    """How long it compiles with constant folding, where that was measured."""
 
     @staticmethod
-    def of(traced: Traced, outlined: Outlined, compiled: Compiled | None) -> Figures:
+    def of(traced: Traced, compiled: Compiled | None, folding: Folding | None) -> Figures:
         """Read off what is known of a function."""
-        return Figures(
-            traced.equations,
-            sum(size for _, size in traced.constants),
-            sum(fold.seconds for fold in outlined.folds),
-            compiled,
-        )
+        constants = sum(size for _, size in traced.constants)
+        return Figures(traced.equations, constants, compiled, folding)
 
     @property
     def kernels(self) -> tuple[int, int]:
@@ -53,6 +50,13 @@ class Figures:
         kernels = self.compiled.graph.kernels
         moved = sum((each.bytes_in + each.bytes_out) * each.launches for each in kernels)
         return max(self.compiled.memory.temporaries, 0), moved
+
+    @property
+    def compiling(self) -> float:
+        """Seconds that compiling takes, or more."""
+        if self.folding is not None:
+            return self.folding.folded
+        return self.compiled.seconds if self.compiled is not None else 0.0
 
     @property
     def time(self) -> float | None:
@@ -89,13 +93,29 @@ def more(before: Figures, after: Figures) -> bool:
     return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
-def slower(before: Figures, after: Figures, times: float = _COUNTS) -> bool:
-    """Whether it is estimated to take more than so many times as long on the target."""
+def slower(before: Figures, after: Figures) -> bool:
+    """Whether it is estimated to take longer on the target."""
     was, now = before.time, after.time
-    return was is not None and now is not None and now > was * times
+    return was is not None and now is not None and now > was * _COUNTS
+
+
+def too_slow(before: Figures, after: Figures, times: float) -> bool:
+    """Whether it may take more than so many times as long on the target.
+
+    Where no time is estimated, as on CPUs, it may where so many times as many kernels are launched, or as many bytes moved:
+    a fix leaves the arithmetic what it was.
+    """
+    if before.compiled is None or after.compiled is None:
+        return False
+    was, now = before.time, after.time
+    if was is not None and now is not None:
+        return now > was * times
+    launched, moved = (before.kernels[1], after.kernels[1]), (before.memory[1], after.memory[1])
+    return any(is_now > had * times for had, is_now in (launched, moved))
 
 
 LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
+ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
 
 
 def worse(before: Figures, after: Figures) -> frozenset[str]:
@@ -127,20 +147,19 @@ def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
         told = _grown(*stored) or _grown(*reversed(stored))
         if told:
             yield f"temp {units.size(stored[0])} → {units.size(stored[1])}"
-        elif _grown(*moved) or _grown(*reversed(moved)):
+        if _grown(*moved) or (not told and _grown(*reversed(moved))):
             yield f"memory traffic {units.size(moved[0])} → {units.size(moved[1])}"
         if slower(before, after):
             yield f"≈ time {units.time(before.time or 0)} → {units.time(after.time or 0)}"
     if before.constants != after.constants:
         yield f"constants {units.size(before.constants)} → {units.size(after.constants)}"
-    if before.folding >= _LONG and after.folding < before.folding * _SHARE:
-        yield f"folding {_seconds(before.folding)} → {_seconds(after.folding)}"
     if after.equations < before.equations * _SHARE:
         yield f"equations {before.equations} → {after.equations}"
     if timed and before.compiled is not None and after.compiled is not None:
-        was_s, now_s = before.compiled.seconds, after.compiled.seconds
+        was_s, now_s = before.compiling, after.compiling
         if was_s >= _LONG and now_s < was_s * _SHARE:
-            yield f"compile {_seconds(was_s)} → {_seconds(now_s)}"
+            least = "> " if before.folding is not None and before.folding.is_ended else ""
+            yield f"compile {least}{_seconds(was_s)} → {_seconds(now_s)}"
 
 
 def _seconds(seconds: float) -> str:

@@ -26,7 +26,15 @@ class Remedy:
     propose: Callable[[Asked], Iterator[Candidate]]
     """Yield changes to try, the best first."""
     proof: Proof = Proof.GONE
-    compiled: bool = False
-    """Whether both forms are compiled, and the change dropped when a figure of the target is worse."""
+    timed: bool = False
+    """Whether the title also says how long both forms take to compile."""
     trades: frozenset[str] = frozenset()
-    """Figures of the target that may be worse, for what is better: the title has both."""
+    """Figures of the target that may be worse, for what is better: the title has both.
+
+    A change that makes another figure worse is dropped.
+    """
+    costs_any: bool = False
+    """Whether the change may take any time: what it mends is an error, or takes seconds by itself.
+
+    Other changes may take twice as long as the original at most.
+    """

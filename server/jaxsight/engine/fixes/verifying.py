@@ -5,13 +5,14 @@ Everything is known by content: the same change of the same function is tried on
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from jaxsight.compiler.protocol import Compiled
+from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.compiler.targets import Target
 from jaxsight.engine import failures, noticing
 from jaxsight.engine.answers import Finding
@@ -30,7 +31,8 @@ from jaxsight.engine.questions import Question, ask
 from jaxsight.engine.text import Edit
 from jaxsight.engine.views import Answer, View
 from jaxsight.rules import RULES
-from jaxsight.tracer.protocol import Compared, Miscompiled, Traced
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.tracer.protocol import Compared, Miscompiled, Outlined, Traced
 from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
@@ -239,14 +241,11 @@ class Verifying:
         if candidate.same and not compared.same:
             return _Verdict(compared.words)
         remedy = FIXES[code]
-        if not remedy.compiled:
-            target = None
         first = await self._looked_at(workshop, before, code, target)
         second = await self._looked_at(workshop, after, code, target)
         if first is None or second is None:
             return _Verdict("it could not be compiled", untold=True)
-        timed = remedy.compiled and remedy.proof is Proof.GONE
-        words = list(effects.words(first.figures, second.figures, timed=timed))
+        words = list(effects.words(first.figures, second.figures, timed=remedy.timed))
         match remedy.proof:
             case Proof.SMALLER:
                 helps = effects.smaller(first.figures, second.figures)
@@ -256,7 +255,9 @@ class Verifying:
             case Proof.GONE:
                 helps = second.findings < first.findings
         worse = effects.worse(first.figures, second.figures) - remedy.trades
-        if worse or effects.slower(first.figures, second.figures, _LONGEST_TRADE):
+        if worse or (
+            not remedy.costs_any and effects.too_slow(first.figures, second.figures, _LONGEST_TRADE)
+        ):
             helps = False
         if not helps:
             return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
@@ -289,6 +290,9 @@ class Verifying:
         outlined = await workshop.outline(answer)
         if outlined is None or not isinstance(answer.reply, Traced):
             return None
+        folding = None
+        if target is not None and code == noticing.FOLDING:
+            folding = await self._folding(workshop, answer, target, outlined)
         result = await self._result(workshop, answer, target) if target is not None else None
         compiled = result.outcome if result is not None else None
         if not isinstance(compiled, Compiled):
@@ -296,12 +300,22 @@ class Verifying:
         if RULES[code].in_kernels is not None:
             if result is None or compiled is None:
                 return None
-            found = list(noticing.of_kernels(view, outlined, result, [code]))
+            found = list(noticing.of_kernels(view, outlined, result, [code], folding))
         elif RULES[code].in_program is not None:
             found = list(noticing.of_program(view, outlined, [code]))
         else:
             found = [each for each in _of_text(question.module) if each.code == code]
-        return _Look(len(found), Figures.of(answer.reply, outlined, compiled))
+        return _Look(len(found), Figures.of(answer.reply, compiled, folding))
+
+    async def _folding(
+        self, workshop: Workshop, answer: Answer, target: Target, outlined: Outlined
+    ) -> Folding | None:
+        interpreter = workshop.project.interpreter
+        if interpreter is None or not folded_while_compiling.is_candidate(outlined.folds):
+            return None
+        with contextlib.suppress(Gone):
+            return await self.compiling().folding(answer, target, interpreter.path, workshop.lower)
+        return None
 
     async def _result(self, workshop: Workshop, answer: Answer, target: Target) -> Result | None:
         interpreter = workshop.project.interpreter

@@ -1,7 +1,8 @@
 """What equations of control flow and of custom rules keep in their parameters. Holds for JAX 0.8 to 0.12.
 
 Private API used: parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`), `custom_jvp_call`
-(`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`), `lu.WrappedFun`, `ad.Zero`, `HiPrim.params`, `util.Hashable`.
+(`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`), `lu.WrappedFun`, `ad.Zero`, `HiPrim.params`, `util.Hashable`, closures
+of `Traced.closure_convert`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from jax._src.interpreters import ad as _ad
 from jax.custom_derivatives import SymbolicZero
 
 from jaxsight.interpreters.compat.memos import undisturbed
-from jaxsight.interpreters.compat.staging import Program, Staged, closed, opened, stage
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    Staged,
+    closed,
+    is_jaxpr,
+    opened,
+    stage,
+)
 from jaxsight.interpreters.contents import Identity
 
 _ZERO: Any = getattr(_ad, "Zero")  # noqa: B009 - its module says not that it exports it
@@ -393,6 +401,107 @@ def high(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     found = params["_prim"]
     given = {**vars(found), **dict(getattr(found, "params", {}))}
     return type(found).__name__, given
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A `lax.custom_root` (from JAX 0.12 on).
+
+    The inputs of each program are values that it captures, then its arguments: those of `tangent`
+    are the roots and the right hand side. `captured` are the operands of the equation that each
+    captures, `guess` those that it begins with, and `results` how its results are nested.
+    """
+
+    function: Program
+    solve: Program
+    tangent: Program
+    captured: tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
+    guess: Sequence[Any]
+    results: Any
+    has_aux: bool
+
+
+def root(equation: Any) -> Root | None:
+    """Read a `CustomRoot`.
+
+    Returns:
+        None for other equations, for what `vmap` made of one, and where the roots, or what its
+        solver returns besides, are not a single array or a tuple of arrays.
+    """
+    name, given = high(equation.params)
+    functions = [given.get(key) for key in ("f", "solve", "tangent_solve")]
+    if name != "CustomRoot" or not all(map(_is_converted, functions)):
+        return None
+    solve, guess, function, tangent = given["in_avals"]
+    outputs: Any = jax.tree.structure(given["out_aval"])
+    results = jax.tree.unflatten(outputs, range(outputs.num_leaves))
+    if not (_of_tuples(guess) and _of_tuples(results)):
+        return None
+    operands = iter(equation.invars)
+    parts = [
+        list(itertools.islice(operands, len(jax.tree.leaves(each))))
+        for each in (solve, guess, function, tangent)
+    ]
+    captured = parts[2], parts[0], parts[3]
+    found, solver, solver_of_tangents = map(_converted, functions)
+    return Root(found, solver, solver_of_tangents, captured, parts[1], results, given["has_aux"])
+
+
+@dataclass(frozen=True, slots=True)
+class RootMap:
+    """The derivative of a root's function, which `lax.custom_root` gives to `tangent_solve`.
+
+    `function` is that function, `count` says how many of the last operands the map is linear in.
+    """
+
+    function: Program
+    count: int
+    transposed: bool
+
+
+def root_map(equation: Any) -> RootMap | None:
+    """Read a `_RootLinearMap`; None for other equations."""
+    name, given = high(equation.params)
+    if name != "_RootLinearMap":
+        return None
+    function = next(_converted_within(given["f"]), None)
+    if function is None:
+        return None
+    count = len(jax.tree.leaves(given["in_avals"][2]))
+    return RootMap(function, count, given["transposed"])
+
+
+def _converted_within(function: Any) -> Iterator[Program]:
+    """Find the programs of a function that was converted, mapped any number of times or not."""
+    if _is_converted(function):
+        yield _converted(function)
+        return
+    for cell in function.__closure__ or ():
+        if isinstance(cell.cell_contents, types.FunctionType):
+            yield from _converted_within(cell.cell_contents)
+
+
+def _of_tuples(tree: Any) -> bool:
+    if not isinstance(tree, tuple):
+        return tree is not None and jax.tree.leaves(tree) == [tree]
+    return type(tree) is tuple and all(map(_of_tuples, tree))
+
+
+def _is_converted(function: Any) -> bool:
+    """Whether it is what `Traced.closure_convert` makes of a function."""
+    name = str(getattr(function, "__qualname__", ""))
+    return name.startswith("_closure_converted_fun.") and len(_held_jaxprs(function)) == 1
+
+
+def _held_jaxprs(function: Any) -> list[Any]:
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    return [each for each in held if is_jaxpr(each)]
+
+
+def _converted(function: Any) -> Program:
+    """The program of such a function."""
+    (jaxpr,) = _held_jaxprs(function)
+    return opened(jaxpr)
 
 
 def held_by_high(value: Any) -> dict[str, Any] | None:

@@ -1,34 +1,46 @@
-"""JX101 and JX104: a captured array, made where it is used, or given as an argument."""
+"""Fix JX101 and JX104: generate a captured array where it is used, or pass it as an argument."""
 
 from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator
 
 from jaxsight.engine.fixes.asked import Asked, Candidate, FunctionNode
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.rules.jx101_captured_constant.rule import CapturedArray
 
-_MADE = re.compile(r"`(?P<source>jnp\.[^`]*)` would make")
-_TYPE = re.compile(r"\((?P<type>\w+\[[\d,]*\])\)")
+_TYPE = re.compile(r"\w+\[[\d,]*\]")
+"""Types that example inputs can be written with."""
 _NUMPY = re.compile(
-    r"numpy\.(arange|zeros|ones|full|linspace|logspace|geomspace|eye|identity|tri|tril|triu|meshgrid|indices|zeros_like|ones_like|full_like|"
-    r"sin|cos|tan|exp|log|sqrt|abs|tanh|square|power|where|outer|repeat|tile|stack|concatenate|hstack|vstack|reshape|broadcast_to|"
-    r"float32|float16|int32|int16|int8|uint32|uint8|pi|newaxis|hanning|hamming|blackman|diag|roll|flip|array|asarray|fft\.fftfreq|fft\.rfftfreq)"
+    r"numpy\.(arange|zeros|ones|full|linspace|logspace|geomspace|eye|identity|tri|tril|triu|"
+    r"meshgrid|indices|zeros_like|ones_like|full_like|sin|cos|tan|exp|log|sqrt|abs|tanh|square|"
+    r"power|where|outer|repeat|tile|stack|concatenate|hstack|vstack|reshape|broadcast_to|"
+    r"float32|float16|int32|int16|int8|uint32|uint8|pi|newaxis|hanning|hamming|blackman|diag|"
+    r"roll|flip|array|asarray|fft\.fftfreq|fft\.rfftfreq)"
 )
-"""What `jax.numpy` has under the same name with the same meaning."""
+"""Functions and constants that `jax.numpy` has under the same name, with the same meaning."""
+_TITLE = 60
+"""Characters of a title."""
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`jnp` in place of `np`, then what would make the array, then an argument."""
+    """Yield `jnp` instead of `np`, then an equal expression of `jnp`, then an argument."""
+    array = asked.finding.data
+    if not isinstance(array, CapturedArray):
+        return
     yield from by_jnp(asked)
-    yield from _made(asked)
-    yield from to_argument(asked)
+    yield from _generated(asked, array.equal_to)
+    yield from to_argument(asked, array.type)
 
 
 def by_jnp(asked: Asked) -> Iterator[Candidate]:
-    """NumPy's functions as those of `jax.numpy`, in the expression and in what its local names are assigned."""
+    """Replace NumPy's functions by those of `jax.numpy`.
+
+    Both in the expression and in the assignments of the local names that it reads.
+    """
     if not asked.jnp:
         return
     edits: dict[Range, Edit] = {}
@@ -40,12 +52,12 @@ def by_jnp(asked: Asked) -> Iterator[Candidate]:
                     root = root.value
                 edits[asked.range(root)] = asked.replace(root, asked.jnp)
     if edits:
-        title = f"Compute it by `{asked.jnp}` in place of `{asked.np}`"
+        title = f"Compute it with `{asked.jnp}` instead of `{asked.np}`"
         yield Candidate(title, tuple(edits.values()))
 
 
 def _with_assignments(asked: Asked) -> list[ast.AST]:
-    """The largest node in the range, and the statements of its function that assign the names in it, as far back as they lead."""
+    """Return the largest node in the range, and the assignments that it depends on."""
     found: list[ast.AST] = list(asked.nodes[:1])
     function = asked.function(found[0]) if found else None
     if function is None:
@@ -65,20 +77,20 @@ def _with_assignments(asked: Asked) -> list[ast.AST]:
     return found
 
 
-def _made(asked: Asked) -> Iterator[Candidate]:
-    """The array's name as the expression that would make it."""
-    said = _MADE.search(asked.finding.message)
-    if said is None or not asked.jnp:
+def _generated(asked: Asked, equal_to: str) -> Iterator[Candidate]:
+    """Replace the array's name by an expression of `jnp` with the same values."""
+    if not equal_to.startswith("jnp.") or not asked.jnp:
         return
-    source = re.sub(r"\bjnp\.", f"{asked.jnp}.", said["source"])
+    source = re.sub(r"\bjnp\.", f"{asked.jnp}.", equal_to)
     for name in globals_in(asked):
-        yield Candidate(
-            f"Make `{name.id}` by `{source}`", (asked.replace(name, asked.bracketed(name, source)),)
-        )
+        title = f"Generate `{name.id}` with `"
+        shown = textwrap.shorten(source, max(_TITLE - len(title) - 1, 20), placeholder="…")
+        edit = asked.replace(name, asked.bracketed(name, source))
+        yield Candidate(f"{title}{shown}`", (edit,))
 
 
 def globals_in(asked: Asked) -> list[ast.Name]:
-    """Names in the finding's range that the module binds by an assignment."""
+    """Return the names in the finding's range that the module binds by an assignment."""
     found = []
     for name in asked.find(ast.Name):
         assert isinstance(name, ast.Name)
@@ -108,11 +120,12 @@ def _assigned(asked: Asked, name: ast.Name) -> bool:
     )
 
 
-def to_argument(asked: Asked) -> Iterator[Candidate]:
-    """A captured array as an argument, with an example of its type."""
-    kind = _TYPE.search(asked.finding.message)
+def to_argument(asked: Asked, type: str) -> Iterator[Candidate]:
+    """Pass a captured array of a type as an argument, with an example input of that type."""
     function = asked.subject
-    if kind is None or function is None or function.args.defaults or function.args.vararg:
+    if function is None or function.args.defaults or function.args.vararg:
+        return
+    if not _TYPE.fullmatch(type):
         return
     places = [place for _, place in asked.view.answer.question.set.places]
     if asked.view.subject.examples.source != "docstring" or not places:
@@ -132,7 +145,7 @@ def to_argument(asked: Asked) -> Iterator[Candidate]:
         ]
         end = asked.range(taken[-1]).end
         below = Position(last.end.line + 1, 0)
-        text = kind["type"].replace(",", ", ")
+        text = type.replace(",", ", ")
         yield Candidate(
             f"Make `{name.id}` an argument",
             (
@@ -145,7 +158,7 @@ def to_argument(asked: Asked) -> Iterator[Candidate]:
 
 
 REMEDY = Remedy(
-    "`jnp` in place of `np`; what would make the array, `jnp.arange(…)`; an argument (unsafe)",
+    "`jnp` instead of `np`; an equal expression such as `jnp.arange(…)`; an argument (unsafe)",
     candidates,
-    compiled=True,
+    timed=True,
 )

@@ -1,37 +1,39 @@
-"""JX102 and JX103: what XLA would fold is computed once before, kept from it, or its constant becomes an argument.
+"""Fix JX102: compute a folded expression once at import, or turn constant folding off.
 
-JX102 is kept from XLA by the option that JAX documents for it (jax#39786), which needs a `jax.jit` of the user's; JX103 by a barrier.
+The latter takes the option that JAX documents for it (jax-ml/jax#39786), at a `jax.jit` of the
+user's.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate, keyword
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.engine.text import Edit, Position, Range
 from jaxsight.rules.jx101_captured_constant import fix as jx101
+from jaxsight.rules.jx102_folded_while_compiling.rule import Folded
+from jaxsight.units import MIB
 
 _PASSES = "xla_disable_hlo_passes"
 _OPTION = f'{{"{_PASSES}": "constant_folding"}}'
-_SIZE = re.compile(r"[\d.]+ (?P<unit>B|[KMG]iB)")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """What is small is computed once, when the module is imported; what is large only when the function runs."""
-    yield from once(asked)
+    """Yield the expression computed at import, then without folding, then with `jnp`."""
+    folded = asked.finding.data
+    if not isinstance(folded, Folded):
+        return
+    if folded.bytes < MIB:
+        yield from _once(asked)
     yield from _unfolded(asked.of_subject())
     yield from jx101.by_jnp(asked)
-    yield from jx101.to_argument(asked)
 
 
-def once(asked: Asked) -> Iterator[Candidate]:
-    """Compute what is small before the function, when the module is imported."""
-    size = _SIZE.search(asked.finding.message)
-    if size is not None and size["unit"] not in ("B", "KiB"):
-        return
+def _once(asked: Asked) -> Iterator[Candidate]:
+    """Compute the expression before the function, when the module is imported."""
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         called = asked.called(call.func)
@@ -39,19 +41,22 @@ def once(asked: Asked) -> Iterator[Candidate]:
             continue
         of = f"_of_{call.args[0].id}" if call.args and isinstance(call.args[0], ast.Name) else ""
         name = asked.fresh(f"{called.rpartition('.')[2]}{of}".upper())
-        yield from asked.hoisted(call, name, f"Compute it once, as `{name}`")
+        yield from asked.hoisted(call, name, f"Compute it once as `{name}`")
         return
 
 
 def _unfolded(asked: Asked) -> Iterator[Candidate]:
-    """The option at the `jax.jit` that decorates the traced function: inner ones take none."""
+    """Add the option to the `jax.jit` that decorates the function; inner ones accept none."""
     for decorator in asked.subject.decorator_list if asked.subject is not None else ():
         if (edits := _with_option(asked, decorator)) is not None:
-            yield Candidate("Do not fold constants while compiling, by `compiler_options`", edits)
+            yield Candidate("Compute it on every call, by `compiler_options`", edits)
 
 
 def _with_option(asked: Asked, decorator: ast.expr) -> tuple[Edit, ...] | None:
-    """The edits that give a decorator the option; nothing where it is no `jax.jit`, or has options that are not written out."""
+    """Return the edits that add the option to a decorator.
+
+    Return `None` if it is not a `jax.jit`, or if its options are not a literal dictionary.
+    """
     if not isinstance(decorator, ast.Call):
         if asked.called(decorator) != "jax.jit":
             return None
@@ -78,8 +83,12 @@ def _with_option(asked: Asked, decorator: ast.expr) -> tuple[Edit, ...] | None:
     return None
 
 
+# Seconds of compiling, for what is computed in each call.
 REMEDY = Remedy(
-    "the expression computed once, before the function; `compiler_options` of the function's `jax.jit` (JX102); `optimization_barrier` around an operand (JX103); `jnp` in place of `np`; an argument (unsafe)",
+    "the expression computed once, before the function; `compiler_options` of the function's "
+    "`jax.jit`; `jnp` instead of `np`",
     candidates,
-    compiled=True,
+    timed=True,
+    trades=effects.ALL,
+    costs_any=True,
 )

@@ -1,20 +1,28 @@
-"""JX102: XLA computes something of constants while it compiles, slowly. Told before anything is compiled."""
+"""JX102: XLA folds constants for seconds or minutes while it compiles.
+
+What may be folded is predicted from the traced program and then measured: the program is compiled
+with and without constant folding. A finding reports the measurement; the prediction only names what
+is folded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from jaxsight.compiler.protocol import Folding
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.tracer.protocol import Fold
 from jaxsight.units import size
 
 RULE = Rule(
     "JX102",
     "folded-while-compiling",
-    "XLA computes this while it compiles.",
+    "Slow constant folding at compile time.",
     severity="warning",
-    once_a_line=True,
+    always=False,
 )
 
 SLOW = frozenset(
@@ -22,28 +30,65 @@ SLOW = frozenset(
      "reduce_window_sum", "conv_general_dilated"}
 )  # fmt: skip
 """Operations that XLA's evaluator is so slow at that a fold of some size is an error."""
-LEAST = 0.1
-"""Seconds of folding that are worth a word."""
+LEAST = 0.3
+"""Seconds of predicted folding from which it is measured; predictions are right to the order of
+magnitude.
+"""
+SECONDS, TIMES = 1.0, 2.0
+"""How much longer, and how many times as long, compiling takes with folding to be reported."""
+_SHARE = 0.1
+"""Folds that are predicted to take less than this share of the longest are not counted."""
 
 
-@RULE.finds_in_program
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What constant folding was measured to cost."""
+
+    folded: float
+    """Seconds of compiling with constant folding; at least that if the measurement was ended."""
+    unfolded: float
+    """Seconds of compiling without it."""
+    bytes: int
+    """Size of the result that is predicted to take the longest."""
+
+
+def is_candidate(folds: Sequence[Fold]) -> bool:
+    """Whether it is worth measuring what folding costs."""
+    return sum(fold.seconds for fold in folds) >= LEAST
+
+
+def is_slow(measured: Folding) -> bool:
+    """Whether folding takes so long that it is worth a word."""
+    return (
+        measured.folded - measured.unfolded >= SECONDS
+        and measured.folded >= TIMES * measured.unfolded
+    )
+
+
+@RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """The folds that take long, the longest first."""
-    for fold in sorted(reading.folds, key=lambda each: -each.seconds):
-        if fold.seconds < LEAST and not fold.trap:
-            continue
-        slow = fold.primitive in SLOW or fold.trap
-        waits = ". It is not compiled for that reason" if fold.trap else ""
-        yield Noticed(
-            f"XLA will compute {reading.quoted(fold.path)} while it compiles, on one core, as all its operands are constants: "
-            f"{fold.elements:,} elements, {size(fold.bytes)}, about {_time(fold.seconds)}{waits}. Make a constant an argument, compute this "
-            "once outside of the function, or put `jax.lax.optimization_barrier` around an operand.",
-            fold.path,
-            severity="error" if slow else "",
-        )
+    """Report what folding was measured to cost, where it is predicted to take the longest."""
+    measured, target = reading.folding, reading.target
+    if measured is None or target is None or not reading.folds or not is_slow(measured):
+        return
+    worst = max(reading.folds, key=lambda fold: fold.seconds)
+    others = sum(fold.seconds >= worst.seconds * _SHARE for fold in reading.folds) - 1
+    more = f" and {others} more" if others else ""
+    least = "more than " if measured.is_ended else ""
+    yield Noticed(
+        f"compiling for {target.short} takes {least}{_time(measured.folded)} with constant folding,"
+        f" {_time(measured.unfolded)} without",
+        worst.path,
+        help="compute it once outside the function, pass an operand as an argument, or turn "
+        "folding off with `compiler_options`",
+        notes=(
+            f"XLA folds {reading.quoted(worst.path)} ({size(worst.bytes)}){more}",
+            "both compile times were measured on this machine",
+        ),
+        data=Folded(measured.folded, measured.unfolded, worst.bytes),
+        severity="error" if worst.primitive in SLOW else "",
+    )
 
 
 def _time(seconds: float) -> str:
-    if seconds >= 90:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""JX103: a folded constant is computed once before, kept from XLA by a barrier, or becomes an argument."""
+"""Fix JX103: hide an operand from constant folding, or pass the constant as an argument."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from collections.abc import Iterator
 from jaxsight.engine.fixes.asked import Asked, Candidate
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.rules.jx101_captured_constant import fix as jx101
-from jaxsight.rules.jx102_folded_while_compiling.fix import once
+from jaxsight.rules.jx103_folded_constant.rule import FoldedConstant
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """Yield the expression before the function, then behind a barrier, then with `jnp`."""
-    yield from once(asked)
+    """Yield a barrier around each operand, then `jnp` instead of `np`, then an argument."""
+    constant = asked.finding.data
+    if not isinstance(constant, FoldedConstant):
+        return
     yield from _barrier(asked)
     yield from jx101.by_jnp(asked)
-    yield from jx101.to_argument(asked)
+    yield from jx101.to_argument(asked, constant.type)
 
 
 def _barrier(asked: Asked) -> Iterator[Candidate]:
-    told: set[ast.expr] = set()
+    seen: set[ast.expr] = set()
     operands: list[ast.expr] = list(jx101.globals_in(asked))
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         operands += call.args[:1]
     for operand in operands:
-        if operand in told or isinstance(operand, ast.Constant):
+        if operand in seen or isinstance(operand, ast.Constant):
             continue
-        told.add(operand)
+        seen.add(operand)
         shown = " ".join(asked.text(operand).split())
         shown = shown if len(shown) <= 30 else shown[:27] + "…"
         yield Candidate(
@@ -41,8 +43,7 @@ def _barrier(asked: Asked) -> Iterator[Candidate]:
 
 
 REMEDY = Remedy(
-    "the expression computed once, before the function; `optimization_barrier` around an operand; "
-    "`jnp` in place of `np`; an argument (unsafe)",
+    "`optimization_barrier` around an operand; `jnp` instead of `np`; an argument (unsafe)",
     candidates,
-    compiled=True,
+    timed=True,
 )

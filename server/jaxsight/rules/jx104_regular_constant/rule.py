@@ -1,11 +1,12 @@
-"""JX104: a captured array has a rule, and could be made where it is used."""
+"""JX104: a captured array has regular values, and could be generated where it is used."""
 
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterator
 
-from jaxsight.rules.jx101_captured_constant.rule import LARGE
+from jaxsight.rules.jx101_captured_constant.rule import LARGE, CapturedArray
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading
 from jaxsight.rules.rule import Rule
@@ -15,18 +16,22 @@ from jaxsight.units import KIB, size
 RULE = Rule(
     "JX104",
     "regular-constant",
-    "A captured array has a rule that would make it.",
+    "Captured array could be generated instead.",
     severity="information",
     once_a_line=True,
 )
 LEAST = KIB
+_SHOWN = 75
+"""Characters of the expression that a message quotes."""
 
 
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Find captured arrays that a sequence or one repeated value makes, up to where JX101 begins.
+    """Find captured arrays that `jnp.arange`, `jnp.full` and the like generate.
 
-    A table that a statement fills which was left out has other values. Indices that `x[::2]`, `jnp.tril_indices` or a convolution computes in NumPy are JAX's own.
+    Larger ones are reported by JX101. Nothing is reported where a statement that may fill the
+    array was not executed. Indices that `x[::2]`, `jnp.tril_indices` or a convolution computes in
+    NumPy are JAX's own.
     """
     flow = reading.flow
     if not reading.exact:
@@ -39,15 +44,18 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if not reading.quote(users[0].path) or not _is_written(reading, users[0].path):
             continue
+        shown = textwrap.shorten(value.said, _SHOWN, placeholder="…")
         yield Noticed(
-            f"{reading.quoted(users[0].path)} embeds a constant of {size(value.bytes)} ({value.text}) that `{value.said}` "
-            "would make on the device, fused into what uses it.",
+            f"captured array equals `{shown}`",
             users[0].path,
+            help="generate it inside the function, so that XLA fuses it with the code that uses it",
+            notes=(f"{value.text} ({size(value.bytes)}) is embedded in the executable",),
+            data=CapturedArray(value.bytes, value.text, value.said),
         )
 
 
 def _selects(flow: Flow, number: int) -> bool:
-    """Whether a value ends up as indices of what is read or written."""
+    """Whether a value ends up as indices of a read or a write."""
     waiting, seen = [flow.of(number)], set[int]()
     while waiting and len(seen) < _MOST:
         value = waiting.pop()
@@ -64,7 +72,7 @@ def _selects(flow: Flow, number: int) -> bool:
 
 
 def _is_written(reading: Reading, path: str) -> bool:
-    """Whether the user's expression names the array: a NumPy function, or a name that is no argument."""
+    """Whether the user's expression names the array, with a name that is not an argument."""
     function = next((n for n in reading.around(path) if isinstance(n, _FUNCTIONS)), None)
     try:
         expression = ast.parse(reading.quote(path), mode="eval")

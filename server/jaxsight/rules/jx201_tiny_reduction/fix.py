@@ -1,4 +1,4 @@
-"""JX201: a reduction over a tiny axis, written out over the axis."""
+"""Fix JX201: write a reduction out over its tiny axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _MOST = 8
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """The reduction as operators between the parts of its operand; an operand that is an expression gets a name first."""
+    """Yield the reduction as operators between the slices of its operand.
+
+    An operand that is an expression is assigned to a name first.
+    """
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         read = _read(asked, call)
@@ -28,7 +31,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
         if not 1 < length <= _MOST:
             continue
         parts = [_index(axis, keep, index) for index in range(length)]
-        title = f"Write `{name}` out over the axis of {length}"
+        title = f"Write out `{name}` over the axis of size {length}"
         statement = asked.statement(call)
         if isinstance(operand, ast.Name | ast.Attribute) or statement is None:
             text = _joined(asked, name, asked.operand(operand), parts)
@@ -47,7 +50,10 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 
 
 def _read(asked: Asked, call: ast.Call) -> tuple[str, ast.expr, int, bool] | None:
-    """Name, operand, axis, whether dimensions are kept; nothing where more is asked for."""
+    """Return the function's name, operand, axis, and whether dimensions are kept.
+
+    Return `None` if the call has other arguments.
+    """
     if not isinstance(call.func, ast.Attribute | ast.Name):
         return None
     given = list(call.args)
@@ -95,5 +101,4 @@ REMEDY = Remedy(
     "the reduction written out over the axis",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
 )

@@ -1,4 +1,4 @@
-"""JX203: FFTs over axes that are not the last ones: several that make one, or another layout of arguments and results."""
+"""Fix JX203: join FFTs along several axes, or move the batch axes first."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ _EXAMPLE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\[\]]*)\]")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """One FFT for those that follow one another along different axes; then the batch axes first, which callers have to do too."""
+    """Yield one FFT for consecutive ones along different axes, then the batch axes first.
+
+    The latter changes the layout of arguments and results, which callers have to follow.
+    """
     yield from _joined(asked)
     yield from _batch_first(asked)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fft:
-    """A call of one of the functions of `jax.numpy.fft`, with the axes as they are written."""
+    """A call of a function of `jax.numpy.fft`, with its axes as they are written."""
 
     call: ast.Call
     inverse: bool
@@ -33,7 +36,7 @@ class _Fft:
 
     @staticmethod
     def of(asked: Asked, node: ast.AST) -> _Fft | None:
-        """Nothing for other calls, and for those with lengths or norms."""
+        """Return `None` for other calls, and for those with lengths or norms."""
         if not isinstance(node, ast.Call) or len(node.args) != 1:
             return None
         found = _FFT.fullmatch(asked.called(node.func))
@@ -57,7 +60,10 @@ def _integers(node: ast.expr) -> tuple[int, ...] | None:
 
 
 def _joined(asked: Asked) -> Iterator[Candidate]:
-    """`fft(fft(x, axis=0), axis=1)` as `fftn(x, axes=(0, 1))`, also where the inner one has a name that is read once."""
+    """Write `fft(fft(x, axis=0), axis=1)` as `fftn(x, axes=(0, 1))`.
+
+    The inner FFT may have a name, if that is read only once.
+    """
     function = asked.subject
     if function is None:
         return
@@ -78,14 +84,14 @@ def _joined(asked: Asked) -> Iterator[Candidate]:
             head = asked.text(outer.call.func).rpartition(".")
             text = f"{head[0]}{head[1]}{name}({asked.text(inner.operand)}, axes={axes})"
             lines = (Edit(asked.lines(each), "") for each in removed)
-            title = f"Transform the axes {', '.join(map(str, axes))} at once"
+            title = f"Transform axes {', '.join(map(str, axes))} with one FFT"
             yield Candidate(title, (asked.replace(outer.call, text), *lines))
 
 
 def _chain(
     asked: Asked, function: FunctionNode, node: ast.AST
 ) -> tuple[list[_Fft], list[ast.stmt]]:
-    """FFTs of FFTs, the outermost first, and the statements that name those inside."""
+    """Return nested FFTs, the outermost first, and the statements that name the inner ones."""
     chain: list[_Fft] = []
     removed: list[ast.stmt] = []
     while (fft := _Fft.of(asked, node)) is not None:
@@ -101,7 +107,10 @@ def _chain(
 
 
 def _only(asked: Asked, function: FunctionNode, name: ast.Name) -> ast.Assign | None:
-    """The assignment, on lines of its own, of what a name is read as, where nothing else reads that."""
+    """Return the assignment that a name reads, if nothing else reads that value.
+
+    Return `None` if the assignment shares a line with other code.
+    """
     for before, statement in zip(function.body, function.body[1:], strict=False):
         match before:
             case ast.Assign(targets=[ast.Name(id=target)]) if target == name.id:
@@ -127,19 +136,22 @@ def _counted(body: Sequence[ast.stmt], name: str, kind: type[ast.expr_context]) 
 
 
 def _one_for(chain: Sequence[_Fft]) -> str:
-    """The name of the function that does what a chain does; empty where there is none."""
+    """Return the name of the one function that does what a chain does; empty if there is none."""
     if len(chain) < 2 or len({each.inverse for each in chain}) > 1:
         return ""
     inverse = chain[0].inverse
     real = [index for index, each in enumerate(chain) if each.real]
-    # The real one is the first of all forwards, the last of all backwards: the innermost, the outermost.
+    # The real FFT is applied first (innermost), the real inverse FFT last (outermost).
     if real and real != [0 if inverse else len(chain) - 1]:
         return ""
     return f"{'i' if inverse else ''}{'r' if real else ''}fftn"
 
 
 def _batch_first(asked: Asked) -> Iterator[Candidate]:
-    """The function for arrays whose batch axes come first: its examples, the axes of its calls, and with that what it gives."""
+    """Rewrite the function for arrays whose batch axes come first.
+
+    That changes its example inputs, the axes of its calls, and the layout of its result.
+    """
     function = asked.subject
     if function is None or asked.view.subject.examples.source != "docstring":
         return
@@ -160,9 +172,9 @@ def _batch_first(asked: Asked) -> Iterator[Candidate]:
     ]
     if not names or len(function.body) < 2 or not asked.begins_line(function.body[1]):
         return
-    told = ", ".join(f"`{name}`" for name in names)
+    listed = ", ".join(f"`{name}`" for name in names)
     yield Candidate(
-        f"Have the batch axes first in {told} and in what is returned",
+        f"Move the batch axes first in {listed} and in the result",
         (*dict.fromkeys(edit for _, edit in examples), *body),
         safe=False,
         adapted=(*body, *_adapted(asked, function, names, order)),
@@ -170,7 +182,7 @@ def _batch_first(asked: Asked) -> Iterator[Candidate]:
 
 
 def _examples(asked: Asked, order: Sequence[int]) -> Iterator[tuple[str, Edit]]:
-    """The arguments of the FFTs' rank, with the edits that turn their examples."""
+    """Yield the arguments of the FFTs' rank, with the edits of their example inputs."""
     for name, place in asked.view.answer.question.set.places:
         where = place.shifted(asked.chunk.first_line)
         found = _EXAMPLE.fullmatch(asked.module.slice_text(where).strip())
@@ -181,7 +193,7 @@ def _examples(asked: Asked, order: Sequence[int]) -> Iterator[tuple[str, Edit]]:
 
 
 def _axes(asked: Asked, function: FunctionNode, order: Sequence[int]) -> Iterator[Edit]:
-    """The axes of FFTs, reductions and the like, where they lie now."""
+    """Yield edits of the axes of FFTs, reductions and the like."""
     for node in ast.walk(function):
         if not isinstance(node, ast.Call):
             continue
@@ -195,7 +207,11 @@ def _axes(asked: Asked, function: FunctionNode, order: Sequence[int]) -> Iterato
 
 
 def _has_rank(asked: Asked, call: ast.Call, rank: int) -> bool:
-    """Whether a call is about an array of so many axes: its first argument, what its method is of, or what it makes of several."""
+    """Whether a call works on an array of that rank.
+
+    The array is the first argument or the object of the method; for a list of arrays, such as that
+    of `stack`, it is the result.
+    """
     about = call.args[0] if call.args else call
     if isinstance(call.func, ast.Attribute) and asked.seen(call.func.value) is not None:
         about = call.func.value
@@ -208,7 +224,7 @@ def _has_rank(asked: Asked, call: ast.Call, rank: int) -> bool:
 def _broadcasts(
     asked: Asked, function: FunctionNode, rank: int, transformed: set[int]
 ) -> Iterator[Edit]:
-    """`k[..., None]` as `k`, where the batch axis was the last one: an axis that comes first needs no place."""
+    """Write `k[..., None]` as `k` if the batch axis was last: a first axis broadcasts anyway."""
     if transformed != set(range(rank - 1)):
         return
     for node in ast.walk(function):
@@ -234,7 +250,7 @@ def _is_whole(index: ast.expr) -> bool:
 def _adapted(
     asked: Asked, function: FunctionNode, names: Sequence[str], order: Sequence[int]
 ) -> Iterator[Edit]:
-    """What takes and gives arrays as before: it turns the arguments, and turns the results back."""
+    """Yield edits that transpose the arguments, and the results back, to compare both forms."""
     back = [order.index(axis) for axis in range(len(order))]
     turned = "; ".join(f"{name} = {name}.transpose({tuple(order)})" for name in names)
     yield asked.before(function.body[1], turned)
@@ -252,9 +268,9 @@ def _adapted(
 
 # Fewer kernels, for larger temporaries.
 REMEDY = Remedy(
-    "one FFT along several axes in place of one after the other; batch axes first in arguments and results (unsafe)",
+    "one FFT along several axes instead of one after the other; batch axes first in arguments "
+    "and results (unsafe)",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
     trades=frozenset({effects.STORED}),
 )

@@ -1,8 +1,9 @@
-"""JX203: an FFT over axes that are not the last ones, with transposes before or after it that cost kernels and temporaries."""
+"""JX203: an FFT over non-trailing axes needs transposes, which cost kernels and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.rules.noticed import Noticed
@@ -13,22 +14,31 @@ from jaxsight.units import KIB, size
 RULE = Rule(
     "JX203",
     "fft-layout",
-    "An FFT over axes that are not the last ones is transposed around.",
+    "FFT over non-trailing axes requires transposes.",
     severity="warning",
 )
 LEAST = 64 * KIB
 _MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims"})
 
 
+@dataclass(frozen=True, slots=True)
+class Transposes:
+    """The kernels that transpose before and after an FFT."""
+
+    kernels: int
+    bytes: int
+    """How much they write together."""
+
+
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each FFT that the program transposes for, with a kernel before or after it that does nothing but move elements."""
+    """Find FFTs that the program transposes for, in kernels that do nothing else."""
     if reading.compiled is None:
         return
     graph = reading.compiled.graph
-    told: set[str] = set()
+    seen: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
-        if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in told:
+        if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in seen:
             continue
         before, after = _transposed(reading, kernel.ends_at)
         moves = [
@@ -39,17 +49,18 @@ def find(reading: Reading) -> Iterator[Noticed]:
         moved = sum(graph.kernels[move].bytes_out for move in moves)
         if not moves or moved < LEAST:
             continue
-        told.add(kernel.ends_at)
-        count = "one kernel transposes" if len(moves) == 1 else f"{len(moves)} kernels transpose"
+        seen.add(kernel.ends_at)
+        count = f"{len(moves)} transpose kernel{'s' if len(moves) > 1 else ''}"
         yield Noticed(
-            f"{reading.quoted(kernel.ends_at)} transforms axes that do not lie last in memory: {count} "
-            f"{size(moved)} around it. With the batch axes first and the transformed ones last none is needed.",
+            f"FFT over non-trailing axes adds {count} ({size(moved)})",
             kernel.ends_at,
+            help="move the batch axes first, so that the transformed axes are the last ones",
+            data=Transposes(len(moves), moved),
         )
 
 
 def _neighbours(graph: Graph, index: int, *, before: bool, after: bool) -> list[int]:
-    """The kernels whose results an FFT's kernel reads, and those that read its own."""
+    """Return the kernels whose results an FFT's kernel reads, and those that read its result."""
     found: list[int] = []
     for edge in graph.edges:
         if edge.source.what == edge.target.what == "kernel":
@@ -61,7 +72,10 @@ def _neighbours(graph: Graph, index: int, *, before: bool, after: bool) -> list[
 
 
 def _moves(reading: Reading, kernel: Kernel) -> bool:
-    """Whether a kernel moves elements and does no more: what computes too is launched in any layout, and what an FFT consists of is its own affair."""
+    """Whether a kernel only moves elements: one that also computes is launched in any layout.
+
+    The kernels that an FFT consists of do not count.
+    """
     steps = [s for path in kernel.equations if (s := reading.flow.steps.get(path)) is not None]
     if not steps:
         return "transpose" in kernel.what or kernel.kind == "copy"
@@ -69,7 +83,11 @@ def _moves(reading: Reading, kernel: Kernel) -> bool:
 
 
 def _transposed(reading: Reading, path: str) -> tuple[bool, bool]:
-    """Whether the program itself transposes for an FFT before it, and after it: cuFFT's own wishes are nobody's fault, and other FFTs speak for themselves."""
+    """Whether the program transposes for an FFT before it, and whether after it.
+
+    Transposes that only cuFFT asks for are not the user's, and those of other FFTs are reported
+    there.
+    """
     flow = reading.flow
     fft = flow.steps.get(path)
     if fft is None or fft.primitive != "fft":

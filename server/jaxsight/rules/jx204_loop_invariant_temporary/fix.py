@@ -1,4 +1,4 @@
-"""JX204: what is cheap to make and kept through a loop, made in its body."""
+"""Fix JX204: compute a loop-invariant array inside the loop body."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """The assignments of the names that a loop's body takes from around it, copied into the body: those it reads, then all that these need."""
+    """Copy the assignments of names that a loop body captures into the body.
+
+    Yield first those that the body reads, then these with all that they depend on.
+    """
     asked = asked.of_subject()
     function = asked.subject
     if function is None:
@@ -72,7 +75,7 @@ def _moved(
 
 
 def _bodies(asked: Asked, function: ast.AST) -> Iterator[ast.FunctionDef | ast.Lambda]:
-    """The functions that loops run: written in the loop's call, or in the function around it."""
+    """Yield the bodies of loops: lambdas in the loop's call, or functions defined around it."""
     named = {node.name: node for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
     for call in ast.walk(function):
         if not isinstance(call, ast.Call) or asked.called(call.func) not in _LOOPS:
@@ -101,5 +104,4 @@ REMEDY = Remedy(
     "the array computed inside the loop",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
 )

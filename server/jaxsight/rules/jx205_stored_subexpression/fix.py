@@ -1,4 +1,4 @@
-"""JX205: what is stored for a later kernel, computed again there, behind a barrier that hides that it is the same."""
+"""Fix JX205: recompute a stored array at its last use, behind a barrier that defeats CSE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from jaxsight.engine.fixes.remedy import Proof, Remedy
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """For a name that is assigned once, from an `arange`, and read again: the last reading gets a copy that starts at a hidden zero."""
+    """Yield a copy of an array, computed at its last use.
+
+    The name has to be assigned once and computed from an `arange`; the copy starts at a zero that
+    XLA cannot see through.
+    """
     node = next(iter(asked.nodes), None)
     function = asked.function(node) if node is not None else None
     if node is None or function is None:
@@ -39,12 +43,13 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     whole, part = asked.text(value), asked.text(counters[0])
     copy = whole.replace(part, f"({zero} + {part})", 1)
     yield Candidate(
-        f"Compute `{name}` again where it is read last",
+        f"Recompute `{name}` at its last use",
         (
             *asked.jax_import(),
             asked.before(
                 last,
-                f"{zero} = {asked.lax}.optimization_barrier(0)\n{asked.indent(last)}{again} = {copy}",
+                f"{zero} = {asked.lax}.optimization_barrier(0)\n"
+                f"{asked.indent(last)}{again} = {copy}",
             ),
             asked.replace(uses[-1], again),
         ),
@@ -52,8 +57,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 
 
 REMEDY = Remedy(
-    "the array computed again behind a barrier",
+    "the array recomputed behind `optimization_barrier`",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
 )

@@ -1,4 +1,4 @@
-"""JX206: rounds of a Python loop that do not wait for one another, made to take turns by a barrier."""
+"""Fix JX206: serialize independent iterations of a Python loop with a barrier."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from jaxsight.engine.text import Edit, Range
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`total, x = optimization_barrier((total, x))` at the end of a round: the next one reads an `x` that waits for this one's total."""
+    """Yield `total, x = optimization_barrier((total, x))` at the end of the loop body.
+
+    The next iteration reads an `x` that depends on the total of this one.
+    """
     node = next(iter(asked.nodes), None)
     loop = next((n for n in asked.around(node) if isinstance(n, ast.For)), None) if node else None
     function = asked.function(loop) if loop is not None else None
@@ -40,7 +43,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     end = asked.range(last).end
     line = f"\n{asked.indent(last)}{names} = {asked.lax}.optimization_barrier(({names}))"
     yield Candidate(
-        f"Have the rounds take turns by an `optimization_barrier` of `{names}`",
+        "Serialize the iterations with an `optimization_barrier`",
         (*asked.jax_import(), Edit(Range(end, end), line)),
     )
 
@@ -65,11 +68,10 @@ def _is_read(statement: ast.stmt, name: str) -> bool:
     )
 
 
-# Less memory at once, for kernels that take turns.
+# Less memory at once, for kernels that run one after the other.
 REMEDY = Remedy(
-    "`optimization_barrier` at the end of a round of a Python loop",
+    "`optimization_barrier` at the end of the body of a Python loop",
     candidates,
     proof=Proof.SMALLER,
-    compiled=True,
     trades=frozenset({effects.LAUNCHED, effects.MOVED, effects.TIME}),
 )

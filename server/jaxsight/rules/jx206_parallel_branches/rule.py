@@ -1,9 +1,10 @@
-"""JX206: the same work is done several times independently, and all its temporaries may be live at once."""
+"""JX206: independent copies of the same heavy operation may all hold temporaries at once."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
@@ -13,17 +14,37 @@ from jaxsight.units import MIB, size
 RULE = Rule(
     "JX206",
     "parallel-branches",
-    "Independent branches have large temporaries at once.",
+    "Independent copies of heavy work keep their temporaries alive at once.",
     severity="information",
 )
 LEAST = 3
 LARGE = MIB // 2
-_HEAVY = frozenset({"fft", "dot_general", "conv_general_dilated", "sort"})
+_HEAVY = {
+    "fft": "FFTs",
+    "dot_general": "matrix products",
+    "conv_general_dilated": "convolutions",
+    "sort": "sorts",
+}
+"""Heavy primitives, and what several of them are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelBranches:
+    """Independent executions of one expression."""
+
+    count: int
+    result_bytes: int
+    """The size of the result of each."""
+    temporary_bytes: int
+    """The temporary memory of the whole function."""
 
 
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Three or more equal heavy equations of one line that do not wait for one another, whose results the target holds at once."""
+    """Find three or more equal heavy equations of one expression that are independent.
+
+    Their results together fit in the temporary memory that the target allocates.
+    """
     if reading.compiled is None:
         return
     flow = reading.flow
@@ -44,11 +65,18 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if not _independent(reading, paths) or not _in_turn(reading, paths):
             continue
+        target = reading.target.short if reading.target is not None else "the target"
+        copies = f"{len(paths)} independent {_HEAVY[flow.steps[paths[0]].primitive]}"
         yield Noticed(
-            f"{reading.quoted(paths[0])} is computed {len(paths)} times independently, each with {size(one.bytes)} of results, and "
-            f"{size(temporaries)} of temporaries are live at once: a `jax.lax.fori_loop`, or "
-            "`jax.lax.optimization_barrier` between them, makes them take turns.",
+            f"{copies} keep {size(temporaries)} of temporaries alive at once",
             paths[0],
+            help="serialize them with `jax.lax.fori_loop`, or with "
+            "`jax.lax.optimization_barrier` between them",
+            notes=(
+                f"each has a result of {size(one.bytes)}",
+                f"the function allocates {size(temporaries)} of temporary memory on {target}",
+            ),
+            data=ParallelBranches(len(paths), one.bytes, temporaries),
         )
         return  # the others are parts of the same branches
 
@@ -58,7 +86,7 @@ def _bytes(reading: Reading, paths: list[str]) -> int:
 
 
 def _independent(reading: Reading, paths: list[str]) -> bool:
-    """Whether none of the first few comes from another one."""
+    """Whether none of the first few equations depends on another of them."""
     flow = reading.flow
     few = set(paths[:4])
     for path in paths[:4]:
@@ -70,7 +98,10 @@ def _independent(reading: Reading, paths: list[str]) -> bool:
 
 
 def _in_turn(reading: Reading, paths: list[str]) -> bool:
-    """Whether each branch meets the others in one place: what is needed in several is kept, whoever is first."""
+    """Whether each branch meets the others in at most one place, so that they can be serialized.
+
+    A result that is needed in several places is kept in any order.
+    """
     flow = reading.flow
     branches: dict[int, int] = {}
     for index, path in enumerate(paths):

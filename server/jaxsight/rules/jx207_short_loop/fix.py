@@ -1,4 +1,4 @@
-"""JX207: a short loop, unrolled."""
+"""Fix JX207: unroll a short loop."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`unroll=True` for the loop, in place of the number that it has."""
+    """Yield `unroll=True` for the loop, instead of a number that is given."""
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         if asked.called(call.func) not in _LOOPS or not call.args:
             continue
         given = keyword(call, "unroll")
         if given is not None and not isinstance(given.value, ast.Constant):
-            return  # what the caller says
+            return  # the caller decides
         if given is not None:
             edit = asked.replace(given.value, "True")
         else:
@@ -33,9 +33,8 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 
 # Fewer kernels, for larger temporaries.
 REMEDY = Remedy(
-    "`unroll=True`",
+    "`unroll=True` for the loop",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
     trades=frozenset({effects.STORED}),
 )

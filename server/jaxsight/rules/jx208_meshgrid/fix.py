@@ -1,4 +1,4 @@
-"""JX208: a grid of coordinates that is stored, with axes that are computed where they are used."""
+"""Fix JX208: compute the axes of a grid where they are used."""
 
 from __future__ import annotations
 
@@ -11,37 +11,39 @@ from jaxsight.engine.text import Edit, Range
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """Frequencies from counters, which fuse; then `sparse=True`, axes that broadcast."""
+    """Yield frequencies computed from `arange`, which fuse, then `sparse=True`."""
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         if asked.called(call.func) != "jax.numpy.meshgrid" or not call.args:
             continue
-        edits = [edit for each in _made(asked, call) for edit in _counted(asked, each)]
+        edits = [edit for each in _sources(asked, call) for edit in _counted(asked, each)]
         if edits:
-            yield Candidate("Compute the frequencies from counters", tuple(edits))
+            yield Candidate("Compute the frequencies from `arange`", tuple(edits))
         if keyword(call, "sparse") is None:
             last = asked.arguments(call)[-1].end
             yield Candidate("Make the grid sparse", (Edit(Range(last, last), ", sparse=True"),))
         return
 
 
-def _made(asked: Asked, call: ast.Call) -> Iterator[ast.Call]:
-    """The calls that make the grid's axes: its arguments, or what their names are assigned."""
+def _sources(asked: Asked, call: ast.Call) -> Iterator[ast.Call]:
+    """Yield the calls that compute the grid's axes: arguments, or what names are assigned."""
     function = asked.function(call)
     names = {each.id for each in call.args if isinstance(each, ast.Name)}
     yield from (each for each in call.args if isinstance(each, ast.Call))
     for node in ast.walk(function) if function is not None else ():
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made) if name in names:
-                yield made
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as source) if (
+                name in names
+            ):
+                yield source
 
 
-def _counted(asked: Asked, made: ast.Call) -> Iterator[Edit]:
-    """`fftfreq(n)` as `((arange(n) + n // 2) % n - n // 2) / n`."""
-    if made.keywords or len(made.args) != 1:
+def _counted(asked: Asked, source: ast.Call) -> Iterator[Edit]:
+    """Write `fftfreq(n)` as `((arange(n) + n // 2) % n - n // 2) / n`."""
+    if source.keywords or len(source.args) != 1:
         return
-    size = asked.operand(made.args[0])
-    match asked.called(made.func):
+    size = asked.operand(source.args[0])
+    match asked.called(source.func):
         case "jax.numpy.fft.fftfreq":
             half = f"{size} // 2"
             text = f"(({asked.jnp}.arange({size}) + {half}) % {size} - {half}) / {size}"
@@ -49,12 +51,11 @@ def _counted(asked: Asked, made: ast.Call) -> Iterator[Edit]:
             text = f"{asked.jnp}.arange({size} // 2 + 1) / {size}"
         case _:
             return
-    yield asked.replace(made, asked.bracketed(made, text))
+    yield asked.replace(source, asked.bracketed(source, text))
 
 
 REMEDY = Remedy(
-    "frequencies from counters in place of `fftfreq`; `sparse=True`",
+    "`arange` instead of `fftfreq`; `sparse=True`",
     candidates,
     proof=Proof.FEWER,
-    compiled=True,
 )

@@ -1,4 +1,4 @@
-"""JX209: a Python loop over `range`, as a `fori_loop`."""
+"""Fix JX209: turn a Python loop over `range` into a `fori_loop`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from jaxsight.engine.fixes.asked import Asked, Candidate
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.engine.text import Edit, Position, Range
 
-_REFUSED = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Nonlocal, ast.Global)  # fmt: skip
+_REFUSED = (
+    *(ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await),
+    *(ast.Nonlocal, ast.Global),
+)
+"""Statements that a body of `fori_loop` cannot have."""
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`for i in range(…)` whose body assigns names: these go round as the loop's state."""
+    """Rewrite `for i in range(…)`; the names that the body assigns become the loop's carry."""
     nodes = asked.nodes[:1]
     loop = next(
         (
@@ -41,14 +45,14 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     place = Range(asked.range(loop).start, asked.range(loop).end)
     head = Range(place.start, asked.range(loop.body[0]).start)
     yield Candidate(
-        f"Loop over `{loop.target.id}` by `{asked.lax}.fori_loop`",
+        f"Loop over `{loop.target.id}` with `{asked.lax}.fori_loop`",
         (*asked.jax_import(), Edit(place, text)),
         safe="#" not in asked.module.slice_text(head) and all(map(asked.is_pure, loop.body)),
     )
 
 
 def _is_stored(node: ast.AST) -> bool:
-    """Whether something is changed that has no name of its own: `self.x = …`, `table[i] = …`."""
+    """Whether a node assigns to an attribute or an item: `self.x = …`, `table[i] = …`."""
     return isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
 
 
@@ -63,7 +67,10 @@ def _bounds(asked: Asked, loop: ast.For) -> tuple[str, str] | None:
 
 
 def _state(function: ast.AST, loop: ast.For) -> list[str]:
-    """The names that a round takes from the one before, or that are read after the loop; in the order of the text."""
+    """Return the names that the loop carries, in the order of the text.
+
+    An iteration takes them from the one before, or they are read after the loop.
+    """
     stored = _names(loop.body, ast.Store)
     after = {
         node.id
@@ -88,7 +95,10 @@ def _names(body: Sequence[ast.stmt], kind: type[ast.expr_context]) -> list[str]:
 
 
 def _read_first(body: Sequence[ast.stmt]) -> set[str]:
-    """The names that are read before they are assigned; in what branches they count as read."""
+    """Return the names that are read before they are assigned.
+
+    Names that a compound statement assigns count as read: it may not execute the assignment.
+    """
     stored: set[str] = set()
     found: set[str] = set()
     for statement in body:
@@ -130,6 +140,6 @@ def _written(asked: Asked, loop: ast.For, state: list[str], start: str, stop: st
 REMEDY = Remedy(
     "`jax.lax.fori_loop`, for a loop over `range`",
     candidates,
-    compiled=True,
-    trades=frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME}),
+    timed=True,
+    trades=effects.ALL,
 )

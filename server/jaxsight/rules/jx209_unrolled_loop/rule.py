@@ -1,4 +1,4 @@
-"""JX209: a Python loop was traced iteration by iteration, and each one is the same program."""
+"""JX209: a Python loop was unrolled while tracing, into copies of the same equations."""
 
 from __future__ import annotations
 
@@ -17,22 +17,28 @@ from jaxsight.tracer.program import Body, Step
 RULE = Rule(
     "JX209",
     "unrolled-loop",
-    "A Python loop was unrolled into many copies.",
+    "Python loop unrolled into many copies.",
     severity="warning",
     once_a_line=True,
 )
 MANY = 16
 FUSED = 1024
-"""Equations of rounds that fuse into one kernel, from which on they are too many: fewer cost little, and a loop would launch a kernel for each round."""
+"""Equations from which a loop is reported whose iterations fuse into one kernel.
+
+Fewer cost little, and a `fori_loop` would launch a kernel for each iteration.
+"""
 _ALIKE = 0.8
-"""Share of a loop's equations that are the same in each iteration; the others are of the first or the last one."""
+"""Share of a loop's equations that each iteration has.
+
+The others belong to the first or the last iteration.
+"""
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _FUSES = ELEMENTWISE | SHAPED | {"iota", "concatenate", "pad"}
 _WHERE = frozenset({"start_indices", "limit_indices", "index"})
-"""Parameters that say where something is read: `dynamic_slice` takes that from a counter."""
+"""Parameters with the place of a read: `dynamic_slice` takes it from a counter instead."""
 _AXES = re.compile(r"(?:.*_)?(?:n?dims?|ndims?|rank|shapes?|axis|axes|sizes?)")
-"""Names of what has an entry for each axis of an array."""
+"""Names of sequences with an entry for each axis of an array."""
 _LENGTHS = frozenset(
     {
         "arange", "broadcast_to", "broadcasted_iota", "empty", "eye", "full", "geomspace",
@@ -40,42 +46,53 @@ _LENGTHS = frozenset(
         "tile", "tri", "zeros",
     }
 )  # fmt: skip
-"""Functions of which a number is a length in the result's shape."""
+"""Functions with a number among their arguments that is a length of the result."""
 _CONTAINERS = re.compile(r"\b(?:list|tuple|dict|sequence|mapping|iterable)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop and the function around it; of the places in that function, whether they are in it."""
+    """A loop and the function around it."""
 
     node: ast.AST
     function: ast.AST | None
     spans: Mapping[Span, bool]
+    """The places in the function; true for those in the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnrolledLoop:
+    """A Python loop of which each iteration was traced."""
+
+    iterations: int
+    equations: int
 
 
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Find loops of Python's with sixteen iterations or more that made the same equations."""
+    """Find Python loops of sixteen or more iterations that made the same equations."""
     for loop in _loops(reading):
         if _is_meant(loop.function) or _is_of_axes(loop.node) or _makes_shapes(loop.node):
             continue
         if _is_of_an_example(reading, loop):
             continue
         for steps in _executions(reading, loop.spans):
-            rounds = _rounds(reading, steps)
+            copies = _copies(reading, steps)
             fuses = all(step.primitive in _FUSES for step in steps)
-            if rounds < MANY or (fuses and len(steps) < FUSED):
+            if copies < MANY or (fuses and len(steps) < FUSED):
                 continue
             yield Noticed(
-                f"This Python loop was unrolled: {rounds} rounds made {len(steps)} equations, each traced, lowered and compiled. "
-                "`jax.lax.fori_loop` or `jax.lax.scan` compile the body once.",
+                f"Python loop unrolled into {copies:,} copies ({len(steps):,} equations)",
                 steps[0].path,
+                help="use `jax.lax.fori_loop` or `jax.lax.scan` to compile the body once",
+                notes=("each copy is traced, lowered and compiled",),
+                data=UnrolledLoop(copies, len(steps)),
             )
             break
 
 
 def _loops(reading: Reading) -> Iterator[_Loop]:
-    """Return the loops in which some place made equations sixteen times or more."""
+    """Yield the loops in which some place made equations sixteen or more times."""
     first: dict[Span, str] = {}
     often: Counter[Span] = Counter()
     for step in reading.flow.steps.values():
@@ -100,10 +117,10 @@ def _loops(reading: Reading) -> Iterator[_Loop]:
 
 
 def _executions(reading: Reading, spans: Mapping[Span, bool]) -> Iterator[list[Step]]:
-    """Return the equations of each time that a loop ran.
+    """Yield the equations of each run of a loop.
 
-    Between two of them its function made others: a helper's loop runs for each of its calls, and
-    an inner loop for each iteration of the outer one.
+    The loop of a helper runs for each call, and an inner loop for each iteration of the outer one.
+    Between two runs, the function around the loop makes other equations.
     """
     flow = reading.flow
     running: dict[str, list[Step]] = defaultdict(list)
@@ -119,11 +136,11 @@ def _executions(reading: Reading, spans: Mapping[Span, bool]) -> Iterator[list[S
     yield from running.values()
 
 
-def _rounds(reading: Reading, steps: Sequence[Step]) -> int:
-    """Return how many iterations made the same equations; 0 where they differ.
+def _copies(reading: Reading, steps: Sequence[Step]) -> int:
+    """Return how many iterations made the same equations; 0 if they differ.
 
-    An iteration comes back to each of its places. Where it has one place alone, the rarest
-    equation counts: others may be there several times.
+    Each iteration visits each of its places. If there is only one place, the rarest equation
+    counts, since an iteration may make others several times.
     """
     visits: Counter[Span | None] = Counter()
     kinds: Counter[object] = Counter()
@@ -133,13 +150,13 @@ def _rounds(reading: Reading, steps: Sequence[Step]) -> int:
         before = step.span
         kinds[step.span, _kind(reading, step)] += 1
     counts = visits if max(visits.values()) > 1 else kinds
-    rounds = min((count for count in counts.values() if count > 1), default=0)
-    alike = sum(count for count in kinds.values() if count >= rounds - 2)
-    return rounds if alike >= _ALIKE * len(steps) else 0
+    copies = min((count for count in counts.values() if count > 1), default=0)
+    alike = sum(count for count in kinds.values() if count >= copies - 2)
+    return copies if alike >= _ALIKE * len(steps) else 0
 
 
 def _kind(reading: Reading, step: Step) -> object:
-    """Return what two equations have in common that do the same with arrays of the same types."""
+    """Return a key that equations share which do the same with arrays of the same types."""
     operands, results = (
         tuple(reading.flow.value(number).text for number in numbers)
         for numbers in (step.operands, step.results)
@@ -153,7 +170,7 @@ def _inner(body: Body) -> object:
 
 
 def _iterated(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Return the targets of a loop, each with what it takes its values from."""
+    """Yield the targets of a loop, each with the expression that it iterates over."""
     if isinstance(loop, ast.For):
         yield loop.target, loop.iter
     for clause in getattr(loop, "generators", ()):
@@ -161,7 +178,7 @@ def _iterated(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _is_of_axes(loop: ast.AST) -> bool:
-    """Whether an iteration is of an axis: there are as many as the array has, which are few."""
+    """Whether the loop runs over the axes of an array, which are few."""
     return any(_names_axes(part) for parts in _iterated(loop) for part in parts)
 
 
@@ -176,7 +193,7 @@ def _names_axes(values: ast.AST) -> bool:
 
 
 def _makes_shapes(loop: ast.AST) -> bool:
-    """Whether a number that the loop counts is a length or an axis of what its iterations make."""
+    """Whether the loop variable is used as a length or an axis in the body."""
     names = {
         node.id
         for target, _ in _iterated(loop)
@@ -207,12 +224,15 @@ def _called(call: ast.Call) -> str:
 
 
 def _is_meant(function: ast.AST | None) -> bool:
-    """Whether its author unrolls on purpose, and says so in the name of the function."""
+    """Whether the function's name says that its author unrolls on purpose."""
     return "unroll" in getattr(function, "name", "")
 
 
 def _is_of_an_example(reading: Reading, loop: _Loop) -> bool:
-    """Whether the loop is over an array that stands for a list or a dictionary: its length is the example's alone."""
+    """Whether the loop runs over an example array that stands for a list or a dictionary.
+
+    Its length then says nothing about real calls.
+    """
     arguments = getattr(loop.function, "args", None)
     if not isinstance(arguments, ast.arguments):
         return False

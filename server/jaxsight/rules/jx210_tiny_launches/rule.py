@@ -1,31 +1,45 @@
-"""JX210: a loop launches so many kernels that do so little that launching them is what takes the time."""
+"""JX210: a loop is launch-bound: launching its many small kernels takes the time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.units import KIB, size
+from jaxsight.units import KIB, size, time
 
 RULE = Rule(
     "JX210",
     "tiny-launches",
-    "A loop launches many tiny kernels.",
+    "Loop is launch-bound: it launches many small kernels.",
     severity="warning",
 )
 MANY = 1000
 TINY = 64 * KIB
 _COUNTER = 64
-"""Bytes that the kernels of a loop's own counter touch at most."""
+"""Bytes that the kernels of the loop counter read and write at most."""
 _LAUNCH = 3e-6
-"""Seconds that a launch takes on a GPU, roughly (NVIDIA's launch latency is 2 to 5 microseconds)."""
+"""Seconds that a launch takes on a GPU, roughly: NVIDIA's launch latency is 2 to 5 µs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TinyLaunches:
+    """A loop that spends its time launching kernels."""
+
+    launches: int
+    """Of the whole loop, or of one iteration if their number is not known."""
+    small_launches: int
+    """Launches of kernels that read and write at most 64 KiB."""
+    iterations: int | None
+    launch_seconds: float
+    """An estimate of what the launches alone take."""
 
 
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each outermost loop with a thousand launches or more of kernels that touch little memory."""
+    """Find outermost loops with a thousand or more launches of kernels that touch little memory."""
     if (
         reading.compiled is None
         or reading.target is None
@@ -47,13 +61,20 @@ def find(reading: Reading) -> Iterator[Noticed]:
         small = graph.launches_of(tiny)
         if small < MANY or small * 2 < launches:
             continue
-        of_them = "all" if small == launches else f"{small:,}"
+        share = "all" if small == launches else f"{small:,}"
+        seconds = launches * _LAUNCH
         known = loop.trips is not None
-        rounds = f" in {loop.trips:,} rounds" if known else " in each round"
         most = "up to " if known and graph.fewest_of(inside) < launches else ""
         yield Noticed(
-            f"{reading.quoted(loop.equation)} launches {most}{launches:,} kernels{rounds}, {of_them} of which touch {size(TINY)} at most: "
-            f"launching alone takes {most}about {launches * _LAUNCH * 1000:.0f} ms. Do more in each round "
-            "(`unroll=`, `jax.vmap` over independent problems), or let an associative scan take the loop's place.",
+            f"loop is launch-bound: {most}{launches:,} launches{'' if known else ' per iteration'} "
+            f"take {most}about {seconds * 1000:,.0f} ms",
             loop.equation,
+            help="do more in each iteration: use `unroll=`, batch independent problems with "
+            "`jax.vmap`, or replace the loop by `jax.lax.associative_scan`",
+            notes=(
+                f"{share} launches are of kernels that read and write at most {size(TINY)}",
+                f"a launch takes about {time(_LAUNCH)}",
+                *((f"the loop runs {loop.trips:,} iterations",) if known else ()),
+            ),
+            data=TinyLaunches(launches, small, loop.trips, seconds),
         )

@@ -1,8 +1,9 @@
-"""JX211: many additions are scattered to few places, where a GPU's atomic operations wait for one another."""
+"""JX211: a scatter-add of many values into few slots serializes on a GPU's atomics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading, elements
@@ -11,19 +12,27 @@ from jaxsight.rules.rule import Rule
 RULE = Rule(
     "JX211",
     "scatter-contention",
-    "Many additions are scattered to few places.",
+    "Scatter-add of many values into few slots serializes on atomics.",
     severity="warning",
 )
 FEW = 64
 MANY = 1 << 16
 
 
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """A scatter-add of many values into few slots."""
+
+    values: int
+    slots: int
+
+
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each scatter-add of many numbers to at most 64 places, on targets with atomics."""
+    """Find scatter-adds of many values into at most 64 rows, on targets with atomics."""
     if reading.target is None or reading.target.platform not in ("cuda", "rocm"):
         return
-    flow = reading.flow
+    flow, target = reading.flow, reading.target.short
     for step in flow.steps.values():
         if step.primitive not in ("scatter-add", "scatter_add") or len(step.operands) < 3:
             continue
@@ -32,9 +41,12 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if elements(updates) < 256 * elements(places):
             continue
+        values, slots = elements(updates), elements(places)
         yield Noticed(
-            f"{reading.quoted(step.path)} adds {elements(updates):,} numbers to {elements(places):,} places: on "
-            f"{reading.target.short} these are atomic additions that wait for one another. With so few places "
-            "`jax.nn.one_hot(index, n).T @ values`, or sorting first (`indices_are_sorted=True`), is faster.",
+            f"`scatter-add` of {values:,} values into {slots:,} slots serializes on atomics",
             step.path,
+            help="use `jax.nn.one_hot(index, n).T @ values` for so few slots, or sort first and "
+            "pass `indices_are_sorted=True`",
+            notes=(f"atomic additions to the same slot wait for one another on {target}",),
+            data=Contention(values, slots),
         )

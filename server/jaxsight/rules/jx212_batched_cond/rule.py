@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Flow, Reading, elements
@@ -19,7 +20,7 @@ RULE = Rule(
     severity="warning",
 )
 LEAST = 4096
-"""Numbers that a heavy equation reads and writes at least: of less a select is the best there is."""
+"""Elements that a heavy equation reads and writes at least; below, a select is best."""
 _COND = re.compile(r"(?:^|[\w.]*\.)(?P<name>cond|switch)\(")
 _LOOPS = frozenset({"scan", "while"})
 _HEAVY = frozenset(
@@ -32,9 +33,20 @@ _HEAVY = frozenset(
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class BatchedCond:
+    """A conditional that became a selection."""
+
+    function: str
+    """`cond` or `switch`."""
+    branches: int
+    work: str
+    """A heavy primitive, or a loop, in one of the branches."""
+
+
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Find conditionals of the user's that became selections, with a loop or heavy work in a branch.
+    """Find the user's conditionals that became selections, with heavy work in a branch.
 
     Elementwise branches are fused into the kernel that selects, and cost next to nothing.
     """
@@ -58,12 +70,17 @@ def find(reading: Reading) -> Iterator[Noticed]:
         select = chosen[0]
         count = len(select.operands) - 1
         what = "both branches" if count == 2 else f"all {count} branches"
+        name = _name(reading, select)
         yield Noticed(
-            f"`{_name(reading, select)}` under `vmap` runs {what} for every element, and selects\n"
-            "help: take a predicate that is the same for all elements out of the batch, or group "
-            "the elements by branch\n"
-            f"note: a branch contains `{work.primitive}`",
+            f"`{name}` under `vmap` runs {what} for every element",
             select.path,
+            help="take a predicate that is the same for all elements out of the batch, or group "
+            "the elements by branch",
+            notes=(
+                "the results of the branches are selected element by element",
+                f"a branch contains `{work.primitive}`",
+            ),
+            data=BatchedCond(name, count, work.primitive),
             related=((work.path, "in a branch"),) if work.span != span else (),
         )
 
@@ -74,9 +91,9 @@ def _name(reading: Reading, step: Step) -> str:
 
 
 def _is_guard(flow: Flow, select: Step) -> bool:
-    """Whether it is one of the selections by which JAX keeps derivatives out of the branch that is not taken.
+    """Whether JAX made the selection to keep derivatives out of the branch that is not taken.
 
-    They choose between an operand and `stop_gradient` of it (jax-ml/jax#1052).
+    Such a selection is between an operand and `stop_gradient` of it (jax-ml/jax#1052).
     """
     for number in select.operands[1:]:
         maker = flow.made_by(number)
@@ -88,7 +105,7 @@ def _is_guard(flow: Flow, select: Step) -> bool:
 
 
 def _work(flow: Flow, selects: Sequence[Step], span: Span) -> Step | None:
-    """Return a heavy equation of a branch."""
+    """Return a heavy equation of a branch; `None` if there is none."""
 
     def is_in_branch(step: Step) -> bool:
         return not (step.primitive == "select_n" and step.span == span)

@@ -1,33 +1,32 @@
-"""JX301: a weakly typed result, with its type said."""
+"""JX301: specify the dtype of a weakly typed result."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from jaxsight.engine.fixes.asked import Asked, Candidate
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.jx301_weak_typed_output.rule import WeakResult
 
-_DTYPE = re.compile(r"dtype=jnp\.(?P<dtype>\w+)\)")
 _MAKERS = ("full", "asarray", "array", "arange")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`dtype=` for a call that takes it, else `.astype` of the expression."""
-    said = _DTYPE.search(asked.finding.message)
+    """Yield `dtype=` for a call that takes it, and `.astype` of the expression."""
+    result = asked.finding.data
     node = next(iter(asked.nodes), None)
-    if said is None or not asked.jnp or not isinstance(node, ast.expr):
+    if not isinstance(result, WeakResult) or not asked.jnp or not isinstance(node, ast.expr):
         return
-    dtype = f"{asked.jnp}.{said['dtype']}"
-    title = f"Say the dtype `{said['dtype']}`"
+    dtype = f"{asked.jnp}.{result.dtype}"
+    title = f"Specify the dtype `{result.dtype}`"
     if isinstance(node, ast.Call) and node.args and not node.keywords:
         called = asked.called(node.func)
         if called.rpartition(".")[2] in _MAKERS and called.startswith("jax.numpy."):
             last = asked.range(node.args[-1]).end
             yield Candidate(title, (Edit(Range(last, last), f", dtype={dtype}"),))
-    # Around what it is part of, for another weak number may follow.
+    # The whole expression comes second: another weak number may follow in it.
     whole = node
     for each in asked.around(node):
         if isinstance(each, ast.Return | ast.Assign):
@@ -41,6 +40,6 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 
 
 REMEDY = Remedy(
-    "the dtype",
+    "an explicit dtype",
     candidates,
 )

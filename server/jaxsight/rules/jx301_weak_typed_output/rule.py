@@ -1,10 +1,15 @@
-"""JX301: a result has a weak type; given back as an argument it is another type, and the function is traced and compiled again."""
+"""JX301: a result is weakly typed.
+
+Fed back as an argument, it has another type than before: the function is traced and compiled again.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from jaxsight.rules.exceptions import cut
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Flow, Reading
 from jaxsight.rules.rule import Rule
@@ -13,20 +18,34 @@ from jaxsight.tracer.program import INPUT
 RULE = Rule(
     "JX301",
     "weak-typed-output",
-    "A result has a weak type: fed back, it compiles again.",
+    "Weakly typed result triggers a recompile when it is fed back.",
     severity="information",
 )
 
 
+@dataclass(frozen=True, slots=True)
+class WeakResult:
+    """A weakly typed result."""
+
+    dtype: str
+    """Its dtype, `float32`."""
+    type: str
+    """Its dtype and shape, `f32[3]`."""
+
+
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each weakly typed result that may be given back: for an argument of its type no other result is left, or there are no arguments but keys.
+    """Yield the weakly typed results that may be fed back.
 
-    What is weak because an argument is was weak before, and is no other type when it is given back. A Python number
-    that the function was called with may have been computed with before it became part of the program, as a literal
-    (numpyro 0.22, `distributions/util.py`, `_binomial_dispatch` with `n` an integer): results that it may have made
-    weak are not reported. Nor are counters that a function of keys alone begins: a weakly typed
-    integer plus one is one too (measured on JAX 0.12.0.1: `count + 1` is compiled once).
+    A result may be fed back if an argument has its dtype and shape and no strongly typed result is
+    left for that argument, or if the function has no arguments but keys.
+
+    A result that is weak because an argument is weak is not reported: it has the same type as
+    before. Nor is one that a Python number in the call may have made weak: the function may have
+    computed with that number before it became a literal of the program (numpyro 0.22,
+    `distributions/util.py`, `_binomial_dispatch` with `n` an integer). Nor are integers that a
+    function of keys alone returns: a counter stays weak when one is added to it (measured on JAX
+    0.12.0.1: `count + 1` is compiled once).
     """
     flow = reading.flow
     given = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
@@ -42,12 +61,19 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if not value.weak or not value.dtype or not (again or begins) or _was_weak(flow, number):
             continue
         maker = flow.made_by(number)
-        resembles = " as the argument of the same type that it resembles" * again
         yield Noticed(
-            f"This result is a weakly typed {value.text}: its type comes from Python numbers alone. Fed back{resembles}, it has the "
-            "function traced and compiled a second time. Say the dtype "
-            f"(`jnp.asarray(…, dtype=jnp.{value.dtype})`, `jnp.full(…, dtype=…)`).",
+            f"weakly typed result ({cut(value.text, 40)}) triggers a recompile if fed back",
             maker.path if maker is not None else "",
+            help=f"specify a dtype: `jnp.asarray(…, dtype=jnp.{value.dtype})`, "
+            "`jnp.full(…, dtype=…)`",
+            notes=(
+                "its type comes from Python numbers alone",
+                "an argument has the same shape and dtype, without the weak type"
+                if again
+                else "all arguments are PRNG keys, so this may initialize what another function "
+                "updates",
+            ),
+            data=WeakResult(value.dtype, value.text),
         )
 
 
@@ -59,7 +85,7 @@ def _may_be_of(numbers: frozenset[str], dtype: str) -> bool:
 
 
 def _was_weak(flow: Flow, number: int) -> bool:
-    """Whether a value comes from a weakly typed argument."""
+    """Whether a value is computed from a weakly typed argument."""
     sources = flow.sources(number, lambda step: bool(step.operands), most=1000)
     return sources is not None and any(
         flow.values[each].weak and each in flow.inputs for each in sources

@@ -1,4 +1,4 @@
-"""JX302: a list given as a static argument, as a tuple."""
+"""JX302: replace a list among static arguments by a tuple."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jaxsight.engine.fixes.remedy import Remedy
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """Tuples in place of the lists among the call's arguments."""
+    """Yield the call with tuples in place of the lists among its arguments."""
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         given = [*call.args, *(each.value for each in call.keywords)]
         lists = [each for each in given if isinstance(each, ast.List)]
         if lists:
             yield Candidate(
-                "Give a tuple in place of the list",
+                "Pass a tuple instead of the list",
                 tuple(asked.replace(each, _tuple(asked, each)) for each in lists),
                 same=False,
             )
@@ -31,6 +31,6 @@ def _tuple(asked: Asked, node: ast.List) -> str:
 
 
 REMEDY = Remedy(
-    "a tuple in place of a list (unsafe)",
+    "a tuple instead of a list (unsafe)",
     candidates,
 )

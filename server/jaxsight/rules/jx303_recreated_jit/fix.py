@@ -1,4 +1,4 @@
-"""JX303: a `jit` that is made again each time, made once before the function."""
+"""JX303: create the jitted function once, before the function that uses it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from jaxsight.engine.fixes.remedy import Remedy
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """A name for the jitted function at the module's top level, where all that it uses is known there."""
+    """Yield the jitted function as a name of the module, if all that it uses is known there."""
     call = next(asked.find(ast.Call), None)
     if not isinstance(call, ast.Call) or isinstance(asked.parents.get(call), FunctionNode):
-        return  # a decorator makes it anew wherever it stands
+        return  # a decorator re-creates it wherever it is written
     function = asked.function(call)
     name = asked.fresh(
         f"_{function.name.strip('_') if function is not None else 'function'}_jitted"
     )
-    yield from asked.hoisted(call, name, f"Make it once, as `{name}`")
+    yield from asked.hoisted(call, name, f"Jit it once, as `{name}`")
 
 
 REMEDY = Remedy(
-    "the jitted function, made once before the function",
+    "the jitted function, created once before the function",
     candidates,
 )

@@ -1,6 +1,6 @@
-"""JX303: a jitted function is made anew each time: its cache is empty, so it is traced and compiled again.
+"""JX303: a jitted function is re-created each time, so it is traced and compiled again.
 
-Found in the text alone.
+The cache of compiled programs belongs to the function object. Found in the text alone.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.noticed import InText
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX303",
     "recreated-jit",
-    "A jitted function is made anew, and compiled, each time.",
+    "Jitted function is re-created, and recompiled, every time.",
     severity="warning",
 )
 
@@ -47,9 +48,12 @@ _LOOPS = (
 
 @RULE.finds_in_text
 def find(tree: ast.Module) -> Iterator[InText]:
-    """Each `jax.jit(…)` in a loop of what is a new function each time; each that is made of one in a function and called there once, at once or by its name.
+    """Yield each `jax.jit(…)` of a new function object that is called once.
 
-    What stands in a jitted function is traced with it, once, and not spoken of.
+    That is in a loop, or in a function that calls the result once.
+
+    The call may follow immediately or use a name. Code in a jitted function is traced once with
+    that function, so it is not reported.
     """
     yield from _within(tree, (), set())
 
@@ -59,9 +63,9 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
         inside = (*around, node)
         names = local
         if isinstance(child, _FUNCTIONS):
-            again = _decorated(child, inside)
-            if again is not None:
-                yield again
+            decorated = _decorated(child, inside)
+            if decorated is not None:
+                yield decorated
             if any(map(_is_jit, child.decorator_list)):
                 continue
             names = {
@@ -70,14 +74,14 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
                 if isinstance(each, _FUNCTIONS) and each is not child
             }
         if isinstance(child, ast.Call) and _dotted(child.func) in _JITS and child.args:
-            made = _why(child, node, inside, local)
-            if made:
-                yield InText(child, made)
+            found = _recreated(child, node, inside, local)
+            if found is not None:
+                yield found
         yield from _within(child, inside, names)
 
 
 def _is_jit(decorator: ast.expr) -> bool:
-    """`@jax.jit`, `@jax.jit(…)`, `@partial(jax.jit, …)`."""
+    """Whether a decorator is `@jax.jit`, `@jax.jit(…)` or `@partial(jax.jit, …)`."""
     if not isinstance(decorator, ast.Call):
         return _dotted(decorator) in _JITS
     if _last(decorator.func) == "partial" and decorator.args:
@@ -86,53 +90,72 @@ def _is_jit(decorator: ast.expr) -> bool:
 
 
 def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> InText | None:
-    """A function that is jitted by a decorator in another one and called there once."""
+    """Return the finding of a function that a decorator jits in another one, called there once."""
     scope = _scope(around)
     decorator = next(filter(_is_jit, function.decorator_list), None)
     if decorator is None or not isinstance(scope, _FUNCTIONS) or _runs_once(scope):
         return None
     if not _called_once(scope, function.name, function):
         return None
-    return InText(decorator, _each_call("a function that is made here, called once", scope))
+    return _every_call(decorator, "a local function", scope)
 
 
-def _why(call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> str:
+def _recreated(
+    call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: set[str]
+) -> InText | None:
+    """Return the finding of a call of `jit`, if the function object is a new one each time.
+
+    Args:
+        call: the call of `jit`.
+        parent: the node around it.
+        around: all nodes around it, the outermost first.
+        local: the names of functions that are defined in the function around it.
+    """
     function = call.args[0]
     scope = _scope(around)
     since = around[around.index(scope) :] if scope is not None else around
     loops = [each for each in since if isinstance(each, _LOOPS)]
-    # JAX knows a function by its identity, however often it is jitted.
+    # JAX identifies a function by its object, however often it is jitted.
     method = _is_method(function, around)
     fresh = method or isinstance(function, ast.Lambda | ast.Call)
     fresh = fresh or (isinstance(function, ast.Name) and function.id in local)
     again = fresh and (not isinstance(function, ast.Name) or _defines(loops, function.id))
     called = isinstance(parent, ast.Call) and parent.func is call
-    what = "a function that is made here"
-    if isinstance(function, ast.Lambda):
-        what = "a lambda"
-    elif isinstance(function, ast.Call) and _last(function.func) == "partial":
-        what = "a partial"
-    elif method:
-        what = "a bound method, which is another one each time,"
+    kind = "a bound method" if method else _kind(function)
     if again and loops and not _is_made_of(function, loops):
-        return f"`jit` of {what} in a loop compiles in each round: make it once, before the loop."
+        return InText(
+            call,
+            f"jitting {kind} in a loop recompiles in every iteration",
+            help="create the jitted function once, before the loop",
+            notes=(_new_object(kind, "in every iteration"),),
+        )
     if scope is None or not fresh or _runs_once(scope):
-        return ""
-    if called:
-        return _each_call(f"{what.removesuffix(',')}, called at once", scope)
-    if _named_and_called(call, parent, scope):
-        return _each_call(f"{what.removesuffix(',')}, called once", scope)
-    return ""
+        return None
+    if called or _named_and_called(call, parent, scope):
+        return _every_call(call, kind, scope)
+    return None
+
+
+def _kind(function: ast.expr) -> str:
+    """Return how messages call a function that is jitted."""
+    if isinstance(function, ast.Lambda):
+        return "a lambda"
+    is_partial = isinstance(function, ast.Call) and _last(function.func) == "partial"
+    return "a partial" if is_partial else "a local function"
+
+
+def _new_object(kind: str, when: str) -> str:
+    return f"{kind} is a new object {when}, and JAX caches programs by function object"
 
 
 def _defines(loops: Sequence[ast.AST], name: str) -> bool:
-    """Whether a function is defined in one of these loops: one that is defined before is the same in each round."""
+    """Whether a function is defined in one of these loops, so that each iteration has a new one."""
     inside = (node for loop in loops for node in ast.walk(loop))
     return any(isinstance(node, _FUNCTIONS) and node.name == name for node in inside)
 
 
 def _is_made_of(function: ast.expr, loops: Sequence[ast.AST]) -> bool:
-    """Whether a call makes the function of what the loop counts: there is another one in each round."""
+    """Whether a call creates the function from a loop variable: iterations need different ones."""
     if not isinstance(function, ast.Call) or _last(function.func) == "partial":
         return False
     counted = {
@@ -147,7 +170,7 @@ def _is_made_of(function: ast.expr, loops: Sequence[ast.AST]) -> bool:
 
 
 def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:
-    """`self.step`, where the class has such a method."""
+    """Whether an expression is `self.step` and the class has such a method."""
     match function:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             classes = [each for each in around if isinstance(each, ast.ClassDef)]
@@ -158,22 +181,33 @@ def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:
 
 
 def _scope(around: tuple[ast.AST, ...]) -> ast.AST | None:
-    """The function that something stands in."""
+    """Return the innermost function around a node."""
     return next((n for n in reversed(around) if isinstance(n, (*_FUNCTIONS, ast.Lambda))), None)
 
 
 def _runs_once(scope: ast.AST) -> bool:
-    """Whether a function is called once by its name: a program, a test, what makes an object."""
+    """Whether the name says that a function runs once: a program, a test, a constructor."""
     name = getattr(scope, "name", "").strip("_")
     return name in _ONCE or name.startswith("test")
 
 
-def _each_call(what: str, scope: ast.AST) -> str:
-    name = getattr(scope, "name", "the lambda")
-    return f"`jit` of {what}: each call of `{name}` traces and compiles it again. Make the jitted function once, outside."
+def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> InText:
+    """Return the finding of a function that jits another one each time it is called."""
+    name = getattr(scope, "name", "")
+    outer = quoted(name, "a lambda")
+    return InText(
+        node,
+        f"jitting {kind} inside {outer} recompiles on every call",
+        help=f"create the jitted function once, outside {quoted(name, 'the lambda')}",
+        notes=(
+            _new_object(kind, "on every call"),
+            "the jitted function is called once and then dropped with its cache",
+        ),
+    )
 
 
 def _named_and_called(call: ast.Call, parent: ast.AST, scope: ast.AST) -> bool:
+    """Whether the jitted function is assigned to a name that is called once."""
     match parent:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
             return isinstance(scope, _FUNCTIONS) and _called_once(scope, name, parent)
@@ -182,7 +216,10 @@ def _named_and_called(call: ast.Call, parent: ast.AST, scope: ast.AST) -> bool:
 
 
 def _called_once(scope: FunctionNode, name: str, made: ast.AST) -> bool:
-    """Whether all that is done with a name is one call of it or of a transformation of it, outside of loops and functions."""
+    """Whether a name is used once, in a call of it or of a transformation of it.
+
+    Calls in loops and inner functions do not count as one.
+    """
     calls = 0
     waiting: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(scope, ())]
     while waiting:
@@ -200,7 +237,7 @@ def _called_once(scope: FunctionNode, name: str, made: ast.AST) -> bool:
 
 
 def _is_called(name: ast.Name, above: tuple[ast.AST, ...]) -> bool:
-    """`f(x)`, or `grad(f)(x)`."""
+    """Whether a name is called as `f(x)` or `grad(f)(x)`."""
     match above[-2:]:
         case (_, ast.Call(func=func)) if func is name:
             return True

@@ -1,33 +1,31 @@
-"""JX304: a 64-bit type that is not given, as the 32-bit one that is."""
+"""JX304: write the 32-bit type that JAX uses in place of the 64-bit one."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from jaxsight.engine.fixes.asked import Asked, Candidate
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.engine.text import Edit
-
-_SAID = re.compile(r"`(?P<asked>\w+)` is asked for, but `(?P<given>\w+)`")
+from jaxsight.rules.jx304_truncated_to_32_bit.rule import Truncated
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """The type's name with 32 in place of 64, wherever it stands in the expression."""
-    said = _SAID.search(asked.finding.message)
-    if said is None:
+    """Yield the expression with the 32-bit type wherever the 64-bit one is named."""
+    types = asked.finding.data
+    if not isinstance(types, Truncated):
         return
     edits: list[Edit] = []
     for node in asked.find(ast.Attribute, ast.Name, ast.Constant):
         match node:
-            case ast.Attribute(attr=name) | ast.Name(id=name) if name == said["asked"]:
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name == types.requested:
                 text = asked.text(node)
-                edits.append(asked.replace(node, text.removesuffix(name) + said["given"]))
-            case ast.Constant(value=str(name)) if name == said["asked"]:
-                edits.append(asked.replace(node, asked.text(node).replace(name, said["given"])))
+                edits.append(asked.replace(node, text.removesuffix(name) + types.used))
+            case ast.Constant(value=str(name)) if name == types.requested:
+                edits.append(asked.replace(node, asked.text(node).replace(name, types.used)))
     if edits:
-        yield Candidate(f"Ask for `{said['given']}`", tuple(edits))
+        yield Candidate(f"Use `{types.used}`", tuple(edits))
 
 
 REMEDY = Remedy(

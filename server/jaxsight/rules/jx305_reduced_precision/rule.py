@@ -1,8 +1,9 @@
-"""JX305: a float32 product that the target computes in TF32 or bfloat16 unless told otherwise."""
+"""JX305: a float32 product that the target computes in TF32 or bfloat16 by default."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading, parameter
@@ -11,7 +12,7 @@ from jaxsight.rules.rule import Rule
 RULE = Rule(
     "JX305",
     "reduced-precision",
-    "A float32 product is computed with less precision.",
+    "Float32 product may be computed with reduced precision.",
     severity="hint",
     on=False,
 )
@@ -35,11 +36,25 @@ _TF32 = frozenset(
     }
 )
 """Chips of compute capability 8.0 and later, where cuBLAS may use TF32."""
+_PRECISION = {
+    "TF32": "TF32 keeps 10 bits of the mantissa, about 3 decimal digits",
+    "bfloat16": "bfloat16 keeps 7 bits of the mantissa, about 2 decimal digits",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedPrecision:
+    """How the target computes a product."""
+
+    format: str
+    """`TF32` or `bfloat16`."""
+    target: str
+    """`h100`."""
 
 
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each product of float32 arrays at default precision."""
+    """Yield the products of float32 arrays at default precision."""
     if reading.target is None:
         return
     if reading.target.platform == "tpu":
@@ -54,8 +69,11 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if parameter(step, "preferred_element_type") not in (None, "float32"):
             continue
         if all(reading.flow.value(number).dtype == "float32" for number in step.operands[:2]):
+            target = reading.target.short
             yield Noticed(
-                f"{reading.quoted(step.path)} may be computed in {format} on {reading.target.short}, with about 3 decimal digits: give "
-                "`precision=jax.lax.Precision.HIGHEST` where float32 is meant.",
+                f"float32 product may be computed in {format} on {target}",
                 step.path,
+                help="pass `precision=jax.lax.Precision.HIGHEST` where you need float32 precision",
+                notes=(_PRECISION[format],),
+                data=ReducedPrecision(format, target),
             )

@@ -1,11 +1,11 @@
-"""JX306: A call has a function compiled for many types or values."""
+"""JX306: a call site has a function compiled for many types or static values."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX306",
     "repeated-recompilation",
-    "A call has a function compiled for many types or values.",
+    "Call site triggers repeated recompilation.",
     severity="warning",
-    on_request=True,
+    always=False,
 )

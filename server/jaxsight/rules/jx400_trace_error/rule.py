@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from jaxsight.rules.exceptions import jax_page, said
+from jaxsight.rules.exceptions import jax_page, repeated
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.protocol import Failure
 
-RULE = Rule("JX400", "trace-error", "The function cannot be traced with its example inputs.")
+RULE = Rule("JX400", "trace-error", "Function cannot be traced with its example inputs.")
 
 
 def explain(failure: Failure) -> Noticed:
     """Repeat the exception."""
-    return Noticed(said(failure), url=jax_page(failure))
+    message, notes = repeated(failure)
+    return Noticed(message, notes=notes, url=jax_page(failure))

@@ -1,4 +1,4 @@
-"""JX401: a traced value in an `if`: both results are written into one expression."""
+"""JX401: write both results of an `if` on a traced value as one expression."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from jaxsight.rules.jx101_captured_constant import fix as jx101
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`jnp.where` and `jax.lax.cond` for an `if` that returns or assigns; `jnp` for a NumPy function."""
+    """Yield `jnp.where` and `jax.lax.cond` for an `if`, and `jnp` in place of a NumPy function."""
     found = _conditional(asked)
     if found is not None and asked.jnp:
         for title, write in (
-            (f"Choose by `{asked.jnp}.where`", _Where(asked)),
-            (f"Choose by `{asked.lax}.cond`", _Cond(asked)),
+            (f"Select with `{asked.jnp}.where`", _Where(asked)),
+            (f"Branch with `{asked.lax}.cond`", _Cond(asked)),
         ):
             edit = _rewritten(asked, found, write)
             if edit is not None:
                 imports = asked.jax_import() if isinstance(write, _Cond) else ()
-                # A comment would be lost: a person may do that, nobody else.
+                # The edit drops comments, which only the user may decide.
                 safe = "#" not in asked.module.slice_text(edit.range)
                 yield Candidate(title, (*imports, edit), safe)
         return
@@ -30,7 +30,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 
 
 class _Where:
-    """Both values are computed, and one is chosen."""
+    """Compute both values, and select one."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
@@ -40,14 +40,14 @@ class _Where:
 
 
 class _Cond(_Where):
-    """One branch runs."""
+    """Run one branch."""
 
     def __call__(self, test: str, yes: str, no: str) -> str:
         return f"{self._asked.lax}.cond({test}, lambda: {yes}, lambda: {no})"
 
 
 def _conditional(asked: Asked) -> ast.If | ast.IfExp | None:
-    """The conditional whose test the finding is about."""
+    """Return the conditional whose test the finding is about."""
     for node in asked.nodes[:1]:
         for each in (node, *asked.around(node)):
             if isinstance(each, ast.If | ast.IfExp):
@@ -55,7 +55,7 @@ def _conditional(asked: Asked) -> ast.If | ast.IfExp | None:
                 place = asked.finding.range
                 if test.start <= place.start and place.end <= test.end:
                     return each
-    # Of a comprehension's parts Python knows no place of their own.
+    # Python has no positions for the parts of a comprehension.
     inside = list(asked.find(ast.IfExp))
     return inside[0] if len(inside) == 1 and isinstance(inside[0], ast.IfExp) else None
 
@@ -66,24 +66,24 @@ def _rewritten(asked: Asked, found: ast.If | ast.IfExp, write: _Where) -> Edit |
         return asked.replace(found, text)
     if not asked.begins_line(found):
         return _elif(asked, found, write)
-    behind = _behind(asked, found)
-    value = _returned(asked, [found, *behind], write)
+    after = _after(asked, found)
+    value = _returned(asked, [found, *after], write)
     if value is not None:
         last: ast.stmt = found
         if not _ends([found]):
-            last = next((each for each in behind if _ends([each])), found)
+            last = next((each for each in after if _ends([each])), found)
         return Edit(Range(asked.range(found).start, asked.range(last).end), f"return {value}")
     assigned = _assigned(asked, found, write)
     return asked.replace(found, assigned) if assigned is not None else None
 
 
 def _elif(asked: Asked, found: ast.If, write: _Where) -> Edit | None:
-    """An `elif` is part of the `if` before it."""
+    """Return the edit of the `if` that an `elif` is part of."""
     parent = asked.parents.get(found)
     return _rewritten(asked, parent, write) if isinstance(parent, ast.If) else None
 
 
-def _behind(asked: Asked, node: ast.stmt) -> Sequence[ast.stmt]:
+def _after(asked: Asked, node: ast.stmt) -> Sequence[ast.stmt]:
     parent = asked.parents.get(node)
     for name in ("body", "orelse", "finalbody"):
         block = getattr(parent, name, None)
@@ -93,7 +93,7 @@ def _behind(asked: Asked, node: ast.stmt) -> Sequence[ast.stmt]:
 
 
 def _ends(block: Sequence[ast.stmt]) -> bool:
-    """Whether nothing behind a block is come to."""
+    """Whether a block always returns."""
     match block:
         case [ast.Return()]:
             return True
@@ -104,20 +104,20 @@ def _ends(block: Sequence[ast.stmt]) -> bool:
 
 
 def _returned(asked: Asked, block: Sequence[ast.stmt], write: _Where) -> str | None:
-    """The value that a block returns, as one expression."""
+    """Return the value that a block returns, as one expression."""
     match block:
         case [ast.Return(value=ast.expr() as value), *_]:
             return asked.text(value)
-        case [ast.If(test=test, body=body, orelse=orelse), *behind]:
-            yes = _returned(asked, [*body, *behind], write)
-            no = _returned(asked, [*orelse, *behind], write)
+        case [ast.If(test=test, body=body, orelse=orelse), *after]:
+            yes = _returned(asked, [*body, *after], write)
+            no = _returned(asked, [*orelse, *after], write)
             return write(_test(asked, test), yes, no) if yes and no else None
         case _:
             return None
 
 
 def _assigned(asked: Asked, found: ast.If, write: _Where) -> str | None:
-    """`y = …` in each branch, or in one, as one assignment."""
+    """Return one assignment for `y = …` in each branch, or in one of them."""
     match found.body, found.orelse:
         case (
             [ast.Assign(targets=[ast.Name(id=name)], value=yes)],
@@ -132,7 +132,7 @@ def _assigned(asked: Asked, found: ast.If, write: _Where) -> str | None:
 
 
 def _test(asked: Asked, test: ast.expr) -> str:
-    """A condition without `and`, `or` and `not`."""
+    """Return a condition without `and`, `or` and `not`."""
     match test:
         case ast.BoolOp(op=op, values=values):
             joint = " & " if isinstance(op, ast.And) else " | "
@@ -144,6 +144,6 @@ def _test(asked: Asked, test: ast.expr) -> str:
 
 
 REMEDY = Remedy(
-    "`jnp.where` or `jax.lax.cond` for an `if` that returns or assigns; `jnp` in place of `np`",
+    "`jnp.where` or `jax.lax.cond` for an `if` that returns or assigns; `jnp` instead of `np`",
     candidates,
 )

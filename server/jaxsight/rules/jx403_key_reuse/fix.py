@@ -1,16 +1,20 @@
-"""JX403: a key that is used twice, split for its uses."""
+"""JX403: split a key that is used twice."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate
 from jaxsight.engine.fixes.remedy import Remedy
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """One `split` before the first use, and a key for each. The numbers drawn are other ones: that is what it is for."""
+    """Yield one `split` before the first use, with a key for each use.
+
+    The drawn numbers change on purpose.
+    """
     node = next(iter(asked.nodes), None)
     function = asked.function(node) if node is not None else None
     if function is None:
@@ -43,7 +47,7 @@ def _split(asked: Asked, function: ast.AST, key: str, split: str) -> Iterator[Ca
     names = [asked.fresh(f"{key}_{number}") for number in range(1, len(uses) + 1)]
     count = "" if len(names) == 2 else f", {len(names)}"
     yield Candidate(
-        f"Split `{key}` for its {len(uses)} uses",
+        f"Split `{key}` into {len(uses)} keys",
         (
             asked.before(statement, f"{', '.join(names)} = {split}({key}{count})"),
             *(asked.replace(use, name) for use, name in zip(uses, names, strict=True)),
@@ -52,7 +56,10 @@ def _split(asked: Asked, function: ast.AST, key: str, split: str) -> Iterator[Ca
     )
 
 
+# Numbers that are right, for what it takes to compute them.
 REMEDY = Remedy(
     "`jax.random.split` before the first use (unsafe)",
     candidates,
+    trades=effects.ALL,
+    costs_any=True,
 )

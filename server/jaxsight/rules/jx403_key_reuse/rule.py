@@ -1,7 +1,8 @@
-"""JX403: the same PRNG key is consumed twice, so two draws that should differ are the same.
+"""JX403: a PRNG key is consumed twice.
 
-Found in the traced program, for typed and for raw keys; JAX's own checker (`jax.experimental.key_reuse`), which has to be switched on and does not know raw keys, is
-recognised by its error. As there, drawing and splitting consume a key, `fold_in` does not.
+Found in the traced program, for typed and for raw keys. JAX's own checker
+(`jax.experimental.key_reuse`), which has to be enabled and does not support raw keys, is recognized
+by its error. As there, drawing and splitting consume a key, and `fold_in` does not.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import is_a, jax_page, quoted
+from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, captured
+from jaxsight.rules.reading import Flow, Reading, captured, parameter
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import LITERAL, Step
 from jaxsight.tracer.protocol import Failure
@@ -19,92 +20,111 @@ from jaxsight.tracer.protocol import Failure
 RULE = Rule(
     "JX403",
     "key-reuse",
-    "A PRNG key is used twice.",
+    "PRNG key used more than once.",
 )
 
 _CONSUMES = frozenset({"random_bits", "random_split", "random_gamma"})
 _MOVES = frozenset(
-    {"slice", "squeeze", "reshape", "unstack", "random_wrap", "random_unwrap", "dynamic_slice", "expand_dims"}
+    {"slice", "squeeze", "reshape", "unstack", "random_wrap", "random_unwrap", "dynamic_slice",
+     "expand_dims"}
 )  # fmt: skip
 _LOOPS = frozenset({"scan", "while"})
 
 _DRAWS = re.compile(
-    r"random\.\w+\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|dirichlet|double_sided_maxwell|exponential|gamma|geometric|"
-    r"gumbel|laplace|loggamma|logistic|lognormal|maxwell|multinomial|multivariate_normal|normal|orthogonal|pareto|permutation|poisson|rademacher|randint|rayleigh|"
-    r"split|triangular|truncated_normal|uniform|wald|weibull_min)\("
+    r"random\.\w+\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|"
+    r"dirichlet|double_sided_maxwell|exponential|gamma|geometric|gumbel|laplace|loggamma|logistic|"
+    r"lognormal|maxwell|multinomial|multivariate_normal|normal|orthogonal|pareto|permutation|"
+    r"poisson|rademacher|randint|rayleigh|split|triangular|truncated_normal|uniform|wald|"
+    r"weibull_min)\("
 )
-"""Calls of functions of `jax.random`, whatever that is called here."""
+"""Calls of functions of `jax.random`, under any name of the module."""
+
+_SPLIT_FIRST = "split it first: `key, subkey = jax.random.split(key)`"
+_SPLIT_ONCE = "split it once, into all keys that you need: `jax.random.split(key, n)`"
 
 Token = object
 
 
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
-    """Recognises the error of JAX's key-reuse checker (`jax_debug_key_reuse`)."""
+    """Recognize the error of JAX's key-reuse checker (`jax_debug_key_reuse`)."""
     if not is_a(failure, "KeyReuseError"):
         return None
     return Noticed(
-        f"{quoted(expression, 'This call')} uses a PRNG key that was used before: both draw from the same random bits. "
-        "Split it first: `key, subkey = jax.random.split(key)`.",
+        f"{quoted(expression, 'this call')} uses a PRNG key that is already consumed",
+        help=_SPLIT_FIRST,
+        notes=(
+            "drawing from a key and splitting it consume the key",
+            f"JAX's key-reuse checker says: {first_sentence(failure.message)}",
+        ),
         url=jax_page(failure),
     )
 
 
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each second use of a key, and each use in a loop of a key from outside; once for each place."""
+    """Yield second uses of a key, and uses in a loop of a key from outside, once for each place."""
     flow = reading.flow
     keys = _Keys(flow)
     first: dict[Token, Step] = {}
-    told: set[object] = set()
+    reported: set[object] = set()
     for step in flow.steps.values():
         if step.primitive not in _CONSUMES or step.backward or not step.operands:
             continue
         key = keys.of(step.operands[0])
         before = first.setdefault(key, step)
-        if step.span is None or step.span in told:
+        if step.span is None or step.span in reported:
             continue
         if before is not step and _excluded(flow, before, step):
             continue
         if before is not step and (before.span != step.span or _drawn(reading, step)):
-            told.add(step.span)
-            where = (
-                ""
-                if before.span == step.span
-                else f", which {reading.quoted(before.path)} used before"
-            )
+            reported.add(step.span)
+            elsewhere = before.span != step.span
+            first_use = f"{quoted(reading.quote(before.path), 'other code')} used the key first"
             yield Noticed(
-                f"{reading.quoted(step.path)} uses a PRNG key again{where}: {_harm(before, step)}. Split it first: "
-                "`key, subkey = jax.random.split(key)`.",
+                _reused(before, step),
                 step.path,
-                related=((before.path, "used here before"),) if before.span != step.span else (),
+                help=_SPLIT_ONCE if _splits(before) and _splits(step) else _SPLIT_FIRST,
+                notes=(first_use,) if elsewhere else (),
+                related=((before.path, "first use of the key"),) if elsewhere else (),
             )
         elif before is step and keys.from_outside(step) and _drawn(reading, step):
-            told.add(step.span)
+            reported.add(step.span)
             yield Noticed(
-                f"{reading.quoted(step.path)} uses the same PRNG key in each iteration of a loop: all draw the same numbers. Carry the key and "
-                "split it in the body, or fold the counter in (`jax.random.fold_in(key, i)`).",
+                "PRNG key split in every iteration of a loop: all give the same keys"
+                if _splits(step)
+                else "PRNG key reused in every iteration of a loop: all draw the same numbers",
                 step.path,
+                help="carry the key and split it in the body, or fold in the counter: "
+                "`jax.random.fold_in(key, i)`",
             )
 
 
-def _harm(before: Step, step: Step) -> str:
-    """Return what comes of using a key twice."""
-    splits = [each.primitive == "random_split" for each in (before, step)]
-    if all(splits):
-        return "both splits give the same keys"
-    if any(splits):
-        return "what is drawn may repeat what its subkeys draw"
-    return "both draw from the same random bits"
+def _reused(before: Step, step: Step) -> str:
+    """Return the message on a key that two equations consume.
+
+    Splits into different numbers of keys begin with the same keys by default
+    (`jax_threefry_partitionable`), but not with every implementation.
+    """
+    if _splits(before) and _splits(step):
+        equal = parameter(before, "shape") == parameter(step, "shape")
+        return f"PRNG key split twice: the splits {'give the same' if equal else 'may share'} keys"
+    if _splits(before) or _splits(step):
+        return "PRNG key both drawn from and split: draws may repeat those of its subkeys"
+    return "PRNG key reused: both calls draw from the same random bits"
+
+
+def _splits(step: Step) -> bool:
+    return step.primitive == "random_split"
 
 
 def _drawn(reading: Reading, step: Step) -> bool:
-    """Whether the user's own expression draws: what a library does with a key inside of one call is its own business."""
+    """Whether the user's own expression draws; what a library does in one call is not reported."""
     return _DRAWS.search(reading.quote(step.path)) is not None
 
 
 def _excluded(flow: Flow, one: Step, other: Step) -> bool:
-    """Whether they stand in different branches of one `cond`, of which one runs; or in a recomputation."""
+    """Whether two equations are in different branches of one `cond`, of which only one runs."""
     first, second = one.path.split("/"), other.path.split("/")
     for place, (a, b) in enumerate(zip(first, second, strict=False)):
         if a != b:
@@ -113,7 +133,7 @@ def _excluded(flow: Flow, one: Step, other: Step) -> bool:
 
 
 class _Keys:
-    """Values as what they are made of, so that two slices of the same keys are one."""
+    """Identify values by how they are computed, so that equal slices of the same keys are equal."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -124,7 +144,7 @@ class _Keys:
             for body in step.bodies:
                 if step.primitive in _LOOPS:
                     given = captured(step)
-                    # Of a while the constants of the condition come first; its body takes those after.
+                    # The captured values of a `while` begin with those of its condition.
                     inputs = body.inputs[: len(given)] if step.primitive == "scan" else ()
                     pairs = list(zip(inputs, given, strict=False))
                     self._looped |= {inner for inner, _ in pairs}
@@ -135,15 +155,15 @@ class _Keys:
                 self._outer |= dict(pairs)
 
     def of(self, number: int) -> Token:
-        """The token of a value; equal tokens are equal values."""
+        """Return the token of a value; equal tokens are equal values."""
         number = self._flow.of(number)
         if number not in self._known:
-            self._known[number] = number  # while it is being looked at
+            self._known[number] = number  # ends recursion
             self._known[number] = self._made(number)
         return self._known[number]
 
     def from_outside(self, step: Step) -> bool:
-        """Whether the key that a step in a loop consumes is the same in each round."""
+        """Whether a step in a loop consumes the same key in every iteration."""
         waiting = [self._flow.of(step.operands[0])]
         while waiting:
             number = waiting.pop()

@@ -1,11 +1,12 @@
-"""JX404: an index that is known while tracing lies outside its axis."""
+"""JX404: an index that is known while tracing is out of bounds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import first_paragraph, is_a, jax_page, quoted
+from jaxsight.rules.exceptions import first_sentence, is_a, jax_page
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Flow, Reading, numbers
 from jaxsight.rules.rule import Rule
@@ -15,31 +16,47 @@ from jaxsight.tracer.protocol import Failure
 RULE = Rule(
     "JX404",
     "index-out-of-bounds",
-    "A static index is out of bounds.",
+    "Static index out of bounds.",
 )
 
 _SUBSCRIPT = re.compile(r"\]$|\.at\[")
 _MAP = re.compile(r"(?:start_index_map|scatter_dims_to_operand_dims)=\(([\d, ]*)\)")
-_WHOLE = re.compile(r"-?\d+")
+_INTEGER = re.compile(r"-?\d+")
+_OUTSIDE = re.compile(
+    r"index (?P<index>-?\d+) is out of bounds for axis (?P<axis>\d+) with size (?P<size>\d+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfBounds:
+    """An index outside its axis."""
+
+    index: int
+    axis: int
+    size: int
+    """The length of the axis."""
 
 
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
-    """Recognises `IndexError`s that speak of bounds (not of too many indices, nor of Python lists)."""
+    """Recognize `IndexError`s about bounds, not those about too many indices."""
     message = failure.message
     if not is_a(failure, "IndexError") or (
         "out of bounds" not in message and "out of range" not in message
     ):
         return None
-    return Noticed(
-        f"{quoted(expression, 'This index')} is out of bounds: {first_paragraph(message)}",
-        url=jax_page(failure),
-    )
+    found = _OUTSIDE.search(message)
+    if found is None:
+        return Noticed(
+            "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)
+        )
+    where = OutOfBounds(*map(int, found.groups()))
+    return Noticed(_message(where), help=_help(where), data=where, url=jax_page(failure))
 
 
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each index written as a number that lies outside of its axis, where JAX does not raise but clamps it, or drops what is stored there."""
+    """Yield literal indices outside their axis that JAX clamps, or whose update it drops."""
     flow = reading.flow
     for step in flow.steps.values():
         text = reading.quote(step.path)
@@ -49,18 +66,32 @@ def find(reading: Reading) -> Iterator[Noticed]:
             size = flow.value(step.operands[0]).shape[axis]
             if start >= 0 and start + taken <= size:
                 continue
-            index = start if start >= 0 else start - size
-            stored = step.primitive.startswith("scatter")
+            where = OutOfBounds(start if start >= 0 else start - size, axis, size)
+            updates = step.primitive.startswith("scatter")
             yield Noticed(
-                f"{reading.quoted(step.path)} is out of bounds: index {index} is out of bounds for axis {axis} with size {size}. JAX does not "
-                f"raise: {'what is stored there is dropped' if stored else 'the nearest element is read'}.",
+                _message(where),
                 step.path,
+                help=_help(where),
+                notes=(
+                    "JAX drops out-of-bounds updates silently"
+                    if updates
+                    else "JAX clamps out-of-bounds reads silently: it reads the nearest element",
+                ),
+                data=where,
             )
             break
 
 
+def _message(where: OutOfBounds) -> str:
+    return f"index {where.index} is out of bounds for axis {where.axis} of size {where.size}"
+
+
+def _help(where: OutOfBounds) -> str:
+    return f"use an index from {-where.size} to {where.size - 1}" if where.size else ""
+
+
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
-    """Axis, first index and how much is taken from there, of what an equation reads or writes at numbers that are known."""
+    """Yield axis, first index and length of what an equation reads or writes at known indices."""
     match step.primitive:
         case "dynamic_slice":
             for axis, taken in enumerate(numbers(step, "slice_sizes")):
@@ -77,7 +108,7 @@ def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
 
 
 def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
-    """The values that a vector of indices is made of, where it is one index."""
+    """Return the values that one index of several axes is concatenated from."""
     value, step = flow.value(number), flow.made_by(number)
     if value.shape != (count,):
         return ()
@@ -87,10 +118,12 @@ def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
 
 
 def _known(flow: Flow, number: int) -> int | None:
-    """A whole number that is computed of numbers alone: what becomes of an index that is written as one."""
+    """Return an integer that is computed from literals alone, as literal indices are."""
     value, step = flow.value(number), flow.made_by(number)
     if step is None:
-        return int(value.said) if value.origin == LITERAL and _WHOLE.fullmatch(value.said) else None
+        return (
+            int(value.said) if value.origin == LITERAL and _INTEGER.fullmatch(value.said) else None
+        )
     given = [_known(flow, each) for each in step.operands]
     match step.primitive, given:
         case (("broadcast_in_dim" | "reshape" | "squeeze" | "convert_element_type"), [one]):

@@ -1,19 +1,24 @@
-"""JX405: a `where` that hides an unsafe operand: the operand is made safe too."""
+"""JX405: guard the operand that a `where` hides with a second `where`."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate, same
 from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.exceptions import quoted
 
 _SAFE = ("1.0", "0.5", "1")
-"""What stands where the condition does not hold: one of them is in the domain of every unsafe function."""
+"""Values for the hidden elements: each unsafe function is safe for one of them."""
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """`where(ok, f(x), 0)` as `where(ok, f(where(ok, x, 1)), 0)`, with a name for the inner one where there is room for a statement."""
+    """Yield `where(ok, f(where(ok, x, 1)), 0)` for `where(ok, f(x), 0)`.
+
+    The inner `where` gets a name if a statement fits before the expression.
+    """
     for call in asked.find(ast.Call):
         assert isinstance(call, ast.Call)
         if asked.called(call.func) not in ("jax.numpy.where", "jax.lax.select") or call.keywords:
@@ -30,7 +35,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 
 
 def _named(asked: Asked, condition: ast.expr) -> ast.expr:
-    """What a condition that is a name was assigned, where it was assigned once."""
+    """Return the condition that a name stands for, if it is assigned once."""
     function = asked.function(condition)
     if not isinstance(condition, ast.Name) or function is None:
         return condition
@@ -45,8 +50,8 @@ def _named(asked: Asked, condition: ast.expr) -> ast.expr:
 
 
 def _compared(asked: Asked, condition: ast.expr) -> Iterator[ast.expr]:
-    """What a condition is about: the sides of comparisons, and the names in them but those of modules."""
-    told: set[str] = set()
+    """Yield what a condition compares: the sides of comparisons, and the names of variables."""
+    seen: set[str] = set()
     modules = set(asked.imports.values())
     for node in ast.walk(condition):
         sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
@@ -54,8 +59,8 @@ def _compared(asked: Asked, condition: ast.expr) -> Iterator[ast.expr]:
             *sides,
             *([node] if isinstance(node, ast.Name) and node.id not in modules else []),
         ):
-            if not isinstance(side, ast.Constant) and ast.dump(side) not in told:
-                told.add(ast.dump(side))
+            if not isinstance(side, ast.Constant) and ast.dump(side) not in seen:
+                seen.add(ast.dump(side))
                 yield side
 
 
@@ -64,10 +69,10 @@ def _guarded(
 ) -> Iterator[Candidate]:
     condition, value = asked.text(call.args[0]), asked.text(compared)
     statement = asked.statement(call)
-    title = f"Make `{value}` safe where the condition does not hold"
+    title = f"Guard {quoted(value, most=30)} with a second `where`"
     for safe in _SAFE:
         pair = f"{value}, {safe}" if case == 0 else f"{safe}, {value}"
-        # `lax.select` wants arrays of one shape, so a number is chosen by `where`.
+        # `lax.select` needs arrays of one shape, so `where` selects the number.
         where = f"{asked.jnp}.where" if asked.jnp else asked.text(call.func)
         guarded = f"{where}({condition}, {pair})"
         if statement is None:
@@ -80,7 +85,7 @@ def _guarded(
         yield Candidate(title, tuple(edits))
 
 
+# Numbers that are right, for what it takes to compute them.
 REMEDY = Remedy(
-    "a second `where` that makes the operand safe",
-    candidates,
+    "a second `where` that makes the operand safe", candidates, trades=effects.ALL, costs_any=True
 )

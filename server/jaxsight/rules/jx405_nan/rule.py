@@ -1,4 +1,4 @@
-"""JX405: a NaN appears, or a `where` hides an operand whose derivative is NaN."""
+"""JX405: a value is NaN, or a `where` hides an operand whose derivative may be NaN."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import first_paragraph, is_a, jax_page, quoted
+from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, is_known
 from jaxsight.rules.rule import Rule
@@ -17,21 +17,21 @@ from jaxsight.tracer.protocol import Failure
 RULE = Rule(
     "JX405",
     "nan",
-    "A NaN appears, or hides in the gradient of a `where`.",
+    "NaN, or a `where` whose gradient may be NaN.",
     severity="warning",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """The numbers between two, these included or not."""
+    """An interval of numbers, with its ends or without them."""
 
     least: float = -math.inf
     most: float = math.inf
     closed: bool = True
 
     def meets(self, other: _Numbers) -> bool:
-        """Whether some number is in both."""
+        """Whether two intervals have a number in common."""
         least, most = max(self.least, other.least), min(self.most, other.most)
         return least < most or (least == most and self._has(least) and other._has(least))
 
@@ -44,37 +44,46 @@ _AT_0 = (_Numbers(0, 0),)
 _FROM_1 = (_Numbers(most=-1), _Numbers(least=1))
 
 _UNSAFE: dict[str, tuple[int, tuple[_Numbers, ...]]] = {
-    "sqrt": (0, _UP_TO_0), "rsqrt": (0, _UP_TO_0), "log": (0, _UP_TO_0), "pow": (0, _UP_TO_0), "log1p": (0, (_Numbers(most=-1),)),
-    "div": (1, _AT_0), "cbrt": (0, _AT_0), "acosh": (0, (_Numbers(most=1),)), "acos": (0, _FROM_1), "asin": (0, _FROM_1), "atanh": (0, _FROM_1),
+    "sqrt": (0, _UP_TO_0), "rsqrt": (0, _UP_TO_0), "log": (0, _UP_TO_0), "pow": (0, _UP_TO_0),
+    "log1p": (0, (_Numbers(most=-1),)), "div": (1, _AT_0), "cbrt": (0, _AT_0),
+    "acosh": (0, (_Numbers(most=1),)), "acos": (0, _FROM_1), "asin": (0, _FROM_1),
+    "atanh": (0, _FROM_1),
 }  # fmt: skip
-"""Primitives whose derivative is infinite or NaN somewhere: of which operand, and where."""
+"""Primitives whose derivative is infinite or NaN somewhere: for which operand, and where."""
 
-_OPPOSITE = {"gt": "le", "le": "gt", "ge": "lt", "lt": "ge", "eq": "ne", "ne": "eq", "is_finite": "is_not_finite"}  # fmt: skip
+_OPPOSITE = {
+    "gt": "le", "le": "gt", "ge": "lt", "lt": "ge", "eq": "ne", "ne": "eq",
+    "is_finite": "is_not_finite",
+}  # fmt: skip
 _TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
 _MOVES = SHAPED | {"convert_element_type", "copy", "stop_gradient"}
 _GUARDS = frozenset({"select_n", "max", "min", "clamp", "exp", "exp2", "logistic", "cosh"})
 _FAR = 4
-"""How many equations an unsafe one may be away from the `where`."""
+"""How many equations may be between an unsafe one and the `where`."""
 
 
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
-    """Recognises the `FloatingPointError` of JAX's NaN and infinity checkers."""
+    """Recognize the `FloatingPointError` of JAX's NaN and infinity checkers."""
     if not is_a(failure, "FloatingPointError"):
         return None
+    kind = "an infinite value" if "(inf)" in failure.message else "NaN"
     return Noticed(
-        f"{quoted(expression)} gives a value that is not a number: {first_paragraph(failure.message)}. "
-        "Guard the operand itself, not only the result: `jnp.where(ok, f(jnp.where(ok, x, 1)), 0)`.",
+        f"{quoted(expression, 'this function')} returns {kind}",
+        help="make the operand safe, not only the result: "
+        "`jnp.where(ok, f(jnp.where(ok, x, 1.0)), 0.0)`",
+        notes=(f"JAX's checker says: {first_sentence(failure.message)}",),
         url=jax_page(failure),
     )
 
 
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Find selections by a condition on `x` that hide an unsafe function of the same, unguarded `x`.
+    """Yield selections by a condition on `x` that hide an unsafe function of that `x`.
 
-    Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted, and so is
-    what is not differentiated: integers, `stop_gradient`, a selection that only comparisons read.
+    Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted. What is
+    not differentiated is skipped: integers, `stop_gradient`, a selection that only comparisons
+    read.
     """
     flow = reading.flow
     for select in flow.steps.values():
@@ -93,12 +102,14 @@ def find(reading: Reading) -> Iterator[Noticed]:
                     if chosen
                     else "jnp.where(bad, 0.0, f(jnp.where(bad, 1.0, x)))"
                 )
+                expression = quoted(reading.quote(unsafe.path), "the operand")
                 yield Noticed(
-                    f"gradient of `where` may be NaN: {reading.quoted(unsafe.path)} is also "
-                    f"differentiated where the condition is {str(not chosen).lower()}\n"
-                    f"help: make the operand safe: `{form}`",
+                    "gradient of `where` may be NaN where the condition is "
+                    f"{'false' if chosen else 'true'}",
                     select.path,
-                    related=((unsafe.path, "its derivative is infinite or NaN somewhere"),)
+                    help=f"make the operand safe: `{form}`",
+                    notes=(f"{expression} is differentiated there too, which may give NaN",),
+                    related=((unsafe.path, "its derivative may be infinite or NaN"),)
                     if unsafe.span != select.span
                     else (),
                 )
@@ -116,7 +127,7 @@ def _has_rule(nodes: Sequence[ast.AST]) -> bool:
 
 
 def _is_differentiated(flow: Flow, select: Step) -> bool:
-    """Whether a derivative can go through a selection: it is inexact, and something differentiable reads it."""
+    """Whether a selection is inexact, and something differentiable reads it."""
     number = select.results[0]
     users = flow.used_by(number)
     if not _inexact(flow, number):
@@ -127,7 +138,7 @@ def _is_differentiated(flow: Flow, select: Step) -> bool:
 
 
 def _stops(flow: Flow, step: Step) -> bool:
-    """Whether no derivative goes through an equation."""
+    """Whether derivatives stop at an equation."""
     if step.primitive in _FLAT or step.primitive == "stop_gradient":
         return True
     return bool(step.results) and not any(_inexact(flow, number) for number in step.results)
@@ -143,7 +154,7 @@ _FLAT = frozenset({"floor", "ceil", "round", "sign"})
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Where a case is hidden, as one comparison says it: where a value is one of these numbers."""
+    """One comparison's part of where a case is hidden: where a value is one of these numbers."""
 
     value: frozenset[int]
     numbers: tuple[_Numbers, ...]
@@ -154,14 +165,14 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Hidden:
-    """Where a case of a selection is not what is selected: where any of its parts says so, or only where `all` of them do."""
+    """Where a selection hides one of its cases: where any part applies, or only where `all` do."""
 
     parts: tuple[_Part, ...]
     all: bool
 
     @staticmethod
     def of(flow: Flow, predicate: int, holds: bool) -> _Hidden:
-        """Where the predicate is `holds`."""
+        """Return where the predicate is `holds`."""
         parts: list[_Part] = []
         joined: set[str] = set()
         waiting = [(predicate, holds)]
@@ -184,25 +195,28 @@ class _Hidden:
         return _Hidden(tuple(parts), joined == {"all"})
 
     def meets(self, value: set[int], bad: Sequence[_Numbers]) -> bool:
-        """Whether a value is among those compared, and bad numbers of it are hidden."""
+        """Whether a value is among those compared, and some of its bad numbers are hidden."""
         about = [part for part in self.parts if part.value & value]
         return bool(about) and (all if self.all else any)(part.meets(bad) for part in about)
 
 
 _MOST = 20
-"""Equations of a condition that are looked at."""
+"""How many equations of a condition are read."""
 
 
 def _parts(flow: Flow, step: Step, true: bool) -> Iterator[_Part]:
-    """What a comparison says of each of its sides that varies, and of what that is the absolute value of."""
+    """Yield what a comparison implies for each side that varies, and for what that side is made of.
+
+    Made of means: the operand of an absolute value or a root.
+    """
     comparison = step.primitive if true else _OPPOSITE[step.primitive]
     for index, number in enumerate(step.operands):
         if not _varies(flow, number):
             continue
         side = _roots(flow, number)
         bound = _number(flow, step.operands[1 - index]) if len(step.operands) == 2 else None
-        told = comparison if index == 0 else _TURNED.get(comparison, comparison)
-        numbers = _numbers(told, bound)
+        seen = comparison if index == 0 else _TURNED.get(comparison, comparison)
+        numbers = _numbers(seen, bound)
         yield _Part(frozenset(side), numbers)
         for maker in filter(None, map(flow.made_by, side)):
             inner = _inner(maker, numbers)
@@ -211,7 +225,7 @@ def _parts(flow: Flow, step: Step, true: bool) -> Iterator[_Part]:
 
 
 def _inner(step: Step, numbers: Sequence[_Numbers]) -> tuple[_Numbers, ...]:
-    """For which numbers an absolute value or a root is one of these."""
+    """Return the numbers whose absolute value or root is one of these."""
     match step.primitive:
         case "abs":
             positive = [_Numbers(max(n.least, 0), n.most, n.closed) for n in numbers if n.most >= 0]
@@ -237,7 +251,7 @@ def _inner(step: Step, numbers: Sequence[_Numbers]) -> tuple[_Numbers, ...]:
 
 
 def _numbers(comparison: str, bound: float | None) -> tuple[_Numbers, ...]:
-    """What compares so with a number; all where that is not known."""
+    """Return the numbers that compare so with a bound; all numbers if the bound is unknown."""
     if bound is None or math.isnan(bound):
         return (_Numbers(),)
     match comparison:
@@ -254,7 +268,7 @@ def _numbers(comparison: str, bound: float | None) -> tuple[_Numbers, ...]:
 
 
 def _number(flow: Flow, number: int) -> float | None:
-    """The number that a value is, where it is a literal that was moved."""
+    """Return the number of a value that is a moved or reshaped literal, else `None`."""
     for each in _roots(flow, number):
         value = flow.values[each]
         if value.origin == LITERAL and value.said:
@@ -266,7 +280,7 @@ def _number(flow: Flow, number: int) -> float | None:
 
 
 def _varies(flow: Flow, number: int) -> bool:
-    """Whether a value depends on an input: of what is known while tracing there is no derivative."""
+    """Whether a value depends on an input; what is known while tracing has no derivative."""
     sources = flow.sources(number, lambda step: bool(step.operands), most=500)
     return sources is None or not all(is_known(flow.values[each]) for each in sources)
 
@@ -285,7 +299,7 @@ def _has_derivative(flow: Flow, number: int) -> bool:
 
 
 def _roots(flow: Flow, number: int) -> set[int]:
-    """A value and what it is moved from."""
+    """Return a value and the values that it is a moved or reshaped copy of."""
     found = {flow.of(number)}
     step = flow.made_by(number)
     while step is not None and step.primitive in _MOVES and step.operands:
@@ -295,7 +309,7 @@ def _roots(flow: Flow, number: int) -> set[int]:
 
 
 def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
-    """The unsafe steps near above a case whose risky operand is one of those compared, and bad where it is hidden."""
+    """Yield unsafe equations near a case whose operand is compared, and bad where hidden."""
     waiting = [(case, 0)]
     while waiting:
         number, far = waiting.pop()

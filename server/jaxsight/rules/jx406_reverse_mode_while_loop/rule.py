@@ -1,8 +1,8 @@
-"""JX406: reverse-mode differentiation through a loop whose length is not known while tracing."""
+"""JX406: reverse-mode differentiation of a loop whose number of iterations is traced."""
 
 from __future__ import annotations
 
-from jaxsight.rules.exceptions import jax_page, quoted
+from jaxsight.rules.exceptions import jax_page
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.protocol import Failure
@@ -10,20 +10,24 @@ from jaxsight.tracer.protocol import Failure
 RULE = Rule(
     "JX406",
     "reverse-mode-while-loop",
-    "Reverse-mode differentiation meets a loop of unknown length.",
+    "Reverse-mode differentiation of a loop of unknown length.",
 )
 
 
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
-    """Recognises JAX's `ValueError` by its first words."""
+    """Recognize JAX's `ValueError` by its first words."""
     if not failure.message.startswith(
         "Reverse-mode differentiation does not work for lax.while_loop"
     ):
         return None
     return Noticed(
-        f"{quoted(expression, 'This call')} is differentiated in reverse through a `while_loop`, or a `fori_loop` whose bounds are traced: "
-        "the number of steps to keep is not known. Use `jax.lax.scan`, give `fori_loop` bounds that are Python integers, "
-        "or differentiate forward with `jax.jacfwd` or `jax.jvp`.",
+        "reverse-mode differentiation of a loop of unknown length",
+        help="use `jax.lax.scan`, pass Python integers as bounds to `fori_loop`, or differentiate "
+        "in forward mode with `jax.jacfwd` or `jax.jvp`",
+        notes=(
+            "the loop is a `while_loop`, or a `fori_loop` whose bounds are traced",
+            "the backward pass needs values of every iteration, and their number is unknown",
+        ),
         url=jax_page(failure),
     )

@@ -1,4 +1,4 @@
-"""JX407: a donation of a buffer that fits no result, dropped."""
+"""JX407: do not donate a buffer that fits no result."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from collections.abc import Iterator
 from jaxsight.engine.fixes.asked import Asked, Candidate, integer
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.jx407_unusable_donation.rule import UnusableDonation
 
-_NAMED = re.compile(r"`(?P<name>\w+)[^`]*` \(")
 _DONATES = ("donate_argnums", "donate_argnames")
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """The argument taken out of `donate_argnums` or `donate_argnames`; the keyword too, where nothing else is in it."""
-    function, said = asked.subject, _NAMED.match(asked.finding.message)
-    if function is None or said is None:
+    """Yield the decorator without the argument in `donate_argnums` or `donate_argnames`.
+
+    The keyword goes too if nothing else is in it.
+    """
+    function, donation = asked.subject, asked.finding.data
+    if function is None or not isinstance(donation, UnusableDonation):
         return
+    named = re.match(r"\w+", donation.argument)
+    if named is None:
+        return
+    title = f"Do not donate `{named[0]}`"
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call):
@@ -27,17 +34,15 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
             if key.arg not in _DONATES:
                 continue
             given = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
-            kept = [each for each in given if _name(each, names) != said["name"]]
+            kept = [each for each in given if _name(each, names) != named[0]]
             if len(kept) == len(given):
                 continue
             if not kept:
-                yield Candidate(
-                    f"Do not donate `{said['name']}`", (_without(asked, decorator, key),)
-                )
+                yield Candidate(title, (_without(asked, decorator, key),))
             else:
                 texts = ", ".join(map(asked.text, kept))
                 edit = asked.replace(key.value, f"({texts},)" if len(kept) == 1 else f"({texts})")
-                yield Candidate(f"Do not donate `{said['name']}`", (edit,))
+                yield Candidate(title, (edit,))
 
 
 def _name(node: ast.expr, names: list[str]) -> str:
@@ -48,7 +53,7 @@ def _name(node: ast.expr, names: list[str]) -> str:
 
 
 def _without(asked: Asked, call: ast.Call, key: ast.keyword) -> Edit:
-    """A call without a keyword, and without the comma before it (or behind it, where it is the first)."""
+    """Delete a keyword of a call, with the comma before it, or after it if it is the first."""
     parts = asked.arguments(call)
     place = asked.range(key)
     index = parts.index(place)
@@ -59,6 +64,6 @@ def _without(asked: Asked, call: ast.Call, key: ast.keyword) -> Edit:
 
 
 REMEDY = Remedy(
-    "the argument, not donated",
+    "the argument without its donation",
     candidates,
 )

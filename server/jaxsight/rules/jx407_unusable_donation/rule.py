@@ -1,10 +1,12 @@
-"""JX407: a donated buffer fits no result, so nothing is saved."""
+"""JX407: a donated buffer fits no result, so it saves no memory."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from jaxsight.rules.exceptions import cut, quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
@@ -13,14 +15,27 @@ from jaxsight.units import size
 RULE = Rule(
     "JX407",
     "unusable-donation",
-    "A donated buffer fits no result.",
+    "Donated buffer cannot be reused for any result.",
     severity="warning",
 )
 
 
+@dataclass(frozen=True, slots=True)
+class UnusableDonation:
+    """A donated input that fits no result."""
+
+    argument: str
+    """The path of the input, `x` or `params['w']`; empty where it is unknown."""
+    index: int
+    """The index among all inputs of the program."""
+    type: str
+    """Its dtype and shape, `f32[3]`."""
+    bytes: int
+
+
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each donated input for which no result of the same bytes is left (`jit` pairs them by shape and dtype)."""
+    """Yield the donated inputs without a result left for them; `jit` pairs by shape and dtype."""
     program, flow = reading.program, reading.flow
     left = Counter((v.dtype, v.shape) for v in map(flow.value, program.body.outputs))
     for index in program.donated:
@@ -31,8 +46,10 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if left[kind] > 0:
             left[kind] -= 1
             continue
-        name = f"`{value.said}`" if value.said else f"argument {index}"
+        name = quoted(value.said, f"argument {index}", most=24)
         yield Noticed(
-            f"{name} ({value.text}, {size(value.bytes)}) is donated, but no result has its shape and dtype, so its buffer cannot be "
-            "used again: do not donate it, or give back what has its type.",
+            f"donated {name} cannot be reused: no result has type {cut(value.text, 28)}",
+            help=f"do not donate it, or return a result of type {value.text}",
+            notes=(f"its buffer takes {size(value.bytes)}, and the caller loses it for nothing",),
+            data=UnusableDonation(value.said, index, value.text, value.bytes),
         )

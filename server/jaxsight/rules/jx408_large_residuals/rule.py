@@ -1,9 +1,10 @@
-"""JX408: what the forward pass keeps for the backward pass of a derivative, by line."""
+"""JX408: how much memory each line keeps for the backward pass of a derivative."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
@@ -14,7 +15,7 @@ from jaxsight.units import MIB, size
 RULE = Rule(
     "JX408",
     "large-residuals",
-    "Much is kept for the backward pass.",
+    "Large residuals saved for the backward pass.",
     severity="information",
     once_a_line=True,
 )
@@ -22,9 +23,20 @@ LARGE = 16 * MIB
 _MOST = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """What a line keeps for the backward pass, in bytes."""
+
+    bytes: int
+    total: int
+    """What all lines keep."""
+    inputs: int
+    """What the inputs of the function take."""
+
+
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """The lines that keep sixteen mebibytes or more and a fifth of all, the greediest first."""
+    """Yield up to 3 lines that keep 16 MiB or more, and a fifth of all residuals or more."""
     flow = reading.flow
     if not any(step.backward for step in flow.steps.values()):
         return
@@ -41,12 +53,14 @@ def find(reading: Reading) -> Iterator[Noticed]:
         by_place[flow.steps[path].span].append(path)
     groups = sorted(by_place.values(), key=lambda paths: -sum(kept[path] for path in paths))
     for paths in groups[:_MOST]:
-        size_here = sum(kept[path] for path in paths)
-        if size_here < LARGE or size_here * 5 < total or flow.steps[paths[0]].span is None:
+        here = sum(kept[path] for path in paths)
+        if here < LARGE or here * 5 < total or flow.steps[paths[0]].span is None:
             continue
         given = sum(flow.values[n].bytes for n in flow.inputs if flow.values[n].origin == INPUT)
         yield Noticed(
-            f"{size(size_here)} of {reading.quoted(paths[0])} are kept for the backward pass, of {size(total)} in all (the inputs are "
-            f"{size(given)}): `jax.checkpoint` with a policy computes them again instead.",
+            f"{size(here)} of residuals saved for the backward pass ({size(total)} in total)",
             paths[0],
+            help="rematerialize with `jax.checkpoint` and a policy",
+            notes=(f"the inputs take {size(given)}",),
+            data=Residuals(here, total, given),
         )

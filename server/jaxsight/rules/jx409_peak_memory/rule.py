@@ -1,9 +1,11 @@
-"""JX409: what takes the most memory at once, and the lines that make it."""
+"""JX409: the peak memory of a function, and the lines whose temporaries make it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
@@ -12,16 +14,28 @@ from jaxsight.units import MIB, size
 RULE = Rule(
     "JX409",
     "peak-memory",
-    "What takes the most memory at once.",
+    "Temporaries determine the peak memory.",
     severity="information",
 )
 LARGE = 64 * MIB
 _NAMED = 3
 
 
+@dataclass(frozen=True, slots=True)
+class PeakMemory:
+    """The memory of a function on the target, in bytes."""
+
+    bytes: int
+    """Temporaries, inputs and outputs together."""
+    temporaries: int
+
+
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """One finding for a function whose temporaries take 64 MiB or more and as much as its inputs and outputs, at the largest."""
+    """Yield one finding, at the largest temporary, if temporaries take much.
+
+    They do if they take 64 MiB or more, and as much as the inputs and outputs or more.
+    """
     if reading.compiled is None:
         return
     memory, graph = reading.compiled.memory, reading.compiled.graph
@@ -43,11 +57,16 @@ def find(reading: Reading) -> Iterator[Noticed]:
     named = list(places.items())[:_NAMED]
     if not named:
         return
-    what = ", ".join(f"{reading.quoted(at)} {size(count)}" for at, count in named)
+    total = memory.temporaries + fixed
     yield Noticed(
-        f"{size(memory.temporaries + fixed)} are in use at once: {size(memory.temporaries)} of temporaries beside {size(fixed)} of "
-        f"inputs and outputs. The largest: {what}. Chunk the work (`jax.lax.map`, `jax.lax.scan`), or compute again what is kept "
-        "(`jax.checkpoint`).",
+        f"peak memory is {size(total)}, {size(memory.temporaries)} of it temporaries",
         named[0][0],
+        help="chunk the work with `jax.lax.map` or `jax.lax.scan`, or rematerialize with "
+        "`jax.checkpoint`",
+        notes=(
+            f"inputs and outputs take {size(fixed)}",
+            *(f"{quoted(reading.quote(at))} takes {size(count)}" for at, count in named),
+        ),
+        data=PeakMemory(total, memory.temporaries),
         related=tuple((at, f"{size(count)} here") for at, count in named[1:]),
     )

@@ -1,8 +1,9 @@
-"""JX410: an intermediate much larger than what goes in and comes out, which fusion does not do away with."""
+"""JX410: a stored intermediate that is much larger than the inputs and outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
@@ -12,7 +13,7 @@ from jaxsight.units import MIB, size
 RULE = Rule(
     "JX410",
     "large-intermediate",
-    "An intermediate is much larger than inputs and outputs.",
+    "Intermediate is much larger than inputs and outputs.",
     severity="hint",
     on=False,
 )
@@ -20,25 +21,40 @@ TIMES = 8
 LARGE = 16 * MIB
 
 
+@dataclass(frozen=True, slots=True)
+class LargeIntermediate:
+    """A stored intermediate, sizes in bytes."""
+
+    bytes: int
+    type: str
+    """Its dtype and shape, `f32[3]`."""
+    outside: int
+    """What the inputs and outputs take together."""
+
+
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """The temporaries of the target that are eight times as large as all inputs and outputs."""
+    """Yield temporaries of 16 MiB or more, and 8 times the inputs and outputs or more."""
     if reading.compiled is None:
         return
     graph, memory = reading.compiled.graph, reading.compiled.memory
     outside = max(memory.arguments, 0) + max(memory.outputs, 0)
-    told: set[object] = set()
+    reported: set[object] = set()
     for each in graph.temporaries:
         at = each.equation
         if (
             each.value.bytes < max(LARGE, TIMES * outside)
             or at not in reading.flow.steps
-            or (place := reading.flow.steps[at].span or at) in told
+            or (place := reading.flow.steps[at].span or at) in reported
         ):
             continue
-        told.add(place)
+        reported.add(place)
+        times = each.value.bytes / max(outside, 1)
         yield Noticed(
-            f"{reading.quoted(at)} is stored with {size(each.value.bytes)} ({each.value.text}), {each.value.bytes / max(outside, 1):.0f} times "
-            "the inputs and outputs together: compute it in chunks, or as a matrix product.",
+            f"intermediate of {size(each.value.bytes)} is {times:,.0f} times as large as "
+            "inputs and outputs",
             at,
+            help="compute it in chunks, or as a matrix product",
+            notes=(f"its type is {each.value.text}, and fusion does not remove it",),
+            data=LargeIntermediate(each.value.bytes, each.value.text, outside),
         )

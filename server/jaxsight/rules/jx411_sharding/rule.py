@@ -1,10 +1,11 @@
-"""JX411: shardings do not match, or the compiler communicates where the program does not."""
+"""JX411: shardings do not match, or the compiler communicates where the program does not ask."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import first_paragraph, jax_page
+from jaxsight.rules.exceptions import cut, first_paragraph, jax_page
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
@@ -14,19 +15,30 @@ from jaxsight.units import size
 RULE = Rule(
     "JX411",
     "sharding",
-    "Shardings do not match, or the compiler communicates on its own.",
+    "Mismatched shardings, or implicit communication.",
     severity="warning",
 )
 
 _COLLECTIVES = frozenset(
-    {"psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "reduce_scatter", "all_to_all", "ppermute",
-     "pbroadcast", "sharding_constraint", "reshard", "pgather", "ragged_all_to_all", "all_gather_reduced", "unreduced_psum"}
+    {"psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant",
+     "reduce_scatter", "all_to_all", "ppermute", "pbroadcast", "sharding_constraint", "reshard",
+     "pgather", "ragged_all_to_all", "all_gather_reduced", "unreduced_psum"}
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ImplicitCollective:
+    """A collective that the compiler inserted."""
+
+    kind: str
+    """`all-gather`."""
+    bytes: int
+    """The size of its results."""
 
 
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
-    """Recognises the errors of `shard_map` on specs, and of explicit shardings."""
+    """Recognize errors about the specs of `shard_map`, and about explicit shardings."""
     message = failure.message
     sharded = "shard_map" in message and ("spec" in message or "divisible" in message)
     typed = (
@@ -35,15 +47,16 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     )
     if not (sharded or typed):
         return None
-    return Noticed(first_paragraph(message), url=jax_page(failure))
+    what = "specs of `shard_map` do not fit" if sharded else "shardings do not match"
+    return Noticed(what, notes=(first_paragraph(message),), url=jax_page(failure))
 
 
 @RULE.finds_in_kernels
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Each collective of the target's program at an equation that asks for none."""
+    """Yield the collectives of the target's program at equations that ask for none."""
     if reading.compiled is None:
         return
-    told: set[str] = set()
+    reported: set[str] = set()
     for kernel in reading.compiled.graph.kernels:
         if kernel.kind != "collective":
             continue
@@ -53,11 +66,13 @@ def find(reading: Reading) -> Iterator[Noticed]:
         at = next(
             (path for path in (kernel.ends_at, *reversed(paths)) if path in reading.flow.steps), ""
         )
-        if not at or at in told:
+        if not at or at in reported:
             continue
-        told.add(at)
+        reported.add(at)
         yield Noticed(
-            f"The compiler put a collective ({kernel.what}, {size(kernel.bytes_out)}) at {reading.quoted(at)}, where the program has none, to "
-            "make shardings fit: say where the data shall lie with `jax.lax.with_sharding_constraint`.",
+            f"implicit {cut(kernel.what, 30)} ({size(kernel.bytes_out)}) reconciles shardings",
             at,
+            help="constrain the layout with `jax.lax.with_sharding_constraint`",
+            notes=("the compiler inserted it: the program has no collective here",),
+            data=ImplicitCollective(kernel.what, kernel.bytes_out),
         )

@@ -1,4 +1,4 @@
-"""JX412: a statement whose result nobody uses, deleted."""
+"""JX412: delete a statement whose result is never used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxsight.engine.text import Edit
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
-    """Deletes an assignment to a name that is read nowhere in its function, or a bare expression."""
+    """Yield the text without an assignment to a name that is never read, or a bare expression."""
     node = next(iter(asked.nodes), None)
     if node is None:
         return
@@ -22,7 +22,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     title = f"Delete `{_short(asked.text(statement))}`"
     parent = asked.parents[statement]
     alone = any(getattr(parent, block, None) == [statement] for block in ("body", "orelse"))
-    # What calls other functions may do more than compute.
+    # A call of another function may have effects.
     safe = asked.is_pure(statement)
     if alone:
         yield Candidate(title, (asked.replace(statement, "pass"),), safe)
@@ -49,6 +49,6 @@ def _short(text: str) -> str:
 
 
 REMEDY = Remedy(
-    "the statement, deleted",
+    "the deleted statement",
     candidates,
 )

@@ -1,10 +1,12 @@
-"""JX412: a result is computed that nobody uses."""
+"""JX412: a result is computed and never used."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
@@ -12,23 +14,31 @@ from jaxsight.rules.rule import Rule
 RULE = Rule(
     "JX412",
     "dead-equation",
-    "A result is computed that nobody uses.",
+    "Result is computed but never used.",
     severity="hint",
     on=False,
 )
 
 
+@dataclass(frozen=True, slots=True)
+class UnusedResult:
+    """A result that is never used."""
+
+    type: str
+    """Its dtype and shape, `f32[3]`."""
+
+
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Find assignments whose name is read nowhere in the function, and whose value XLA drops.
+    """Yield assignments whose name is read nowhere in the function, and whose value XLA removes.
 
-    A value that is only read for its shape, returned to another caller or computed in a `try` has
-    its use; so may have a bare call.
+    Values that are read for their shape, returned to another caller or computed in a `try` are
+    used, and bare calls may be.
     """
     flow = reading.flow
     wanted = set(flow.outputs)
     if any(step.backward for step in flow.steps.values()):
-        return  # a derivative drops what it does not need
+        return  # differentiation removes what it does not need
     useful = {
         step.span
         for step in flow.steps.values()
@@ -43,15 +53,18 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if any(number in wanted or flow.used_by(number) for number in step.results):
             continue
         if reading.quote(path) and _is_unread(reading.around(path)):
+            result = flow.value(step.results[0]).text
             yield Noticed(
-                f"{reading.quoted(path)} is computed ({flow.value(step.results[0]).text}) and not used: XLA drops it, but it is "
-                "traced each time.",
+                f"result of {quoted(reading.quote(path))} is never used",
                 path,
+                help="remove the assignment",
+                notes=(f"XLA removes the {result}, but it is traced each time",),
+                data=UnusedResult(result),
             )
 
 
 def _is_unread(nodes: Sequence[ast.AST]) -> bool:
-    """Whether the innermost statement around an expression only binds a name that nobody reads."""
+    """Whether the innermost statement around an expression only binds a name that is never read."""
     statement = next((node for node in nodes if isinstance(node, ast.stmt)), None)
     function = next((node for node in nodes if isinstance(node, _FUNCTIONS)), None)
     if function is None or any(isinstance(node, ast.Try | ast.Lambda) for node in nodes):

@@ -6,5 +6,5 @@ RULE = Rule(
     "JX912",
     "import-differs",
     "Program differs when the module is imported.",
-    on_request=True,
+    always=False,
 )

@@ -7,5 +7,5 @@ RULE = Rule(
     "import-not-verified",
     "Functions could not be verified by importing the module.",
     severity="information",
-    on_request=True,
+    always=False,
 )

@@ -26,12 +26,17 @@ class Told:
     donated_names: frozenset[str]
 
 
+_NOTHING = Told(frozenset(), frozenset(), frozenset(), frozenset())
+
+
 def told(function: Callable[..., Any]) -> Told:
     """Of the parameters that `inspect.signature` shows; none for a function that is not jitted."""
     info = getattr(function, "_jit_info", None)
+    if info is None:
+        return _NOTHING
     # Bound methods pass on what is asked of their function, whose first parameter they do not show.
     hidden = int(isinstance(function, types.MethodType))
-    count = len(inspect.signature(function).parameters) + hidden if info is not None else 0
+    count = len(inspect.signature(function).parameters) + hidden
 
     def positions(given: Iterable[int] | None) -> frozenset[int]:
         whole = (position + count if position < 0 else position for position in given or ())
@@ -60,7 +65,9 @@ def compiler_options(function: Callable[..., Any]) -> dict[str, Any]:
 
 def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function without options for the compiler, which JAX takes at the top alone."""
-    if not compiler_options(function) or isinstance(function, types.MethodType):
+    if not is_jitted(function) or isinstance(function, types.MethodType):
+        return function
+    if not compiler_options(function):
         return function
     given: Any = function
     info = given._jit_info

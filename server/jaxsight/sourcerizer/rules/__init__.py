@@ -6,6 +6,7 @@ equations in `view.LAX` and `view.PRETTY`, and rules for equations that contain 
 
 from __future__ import annotations
 
+import functools
 import importlib
 
 _MODULES = (
@@ -15,6 +16,7 @@ _MODULES = (
 )  # fmt: skip
 
 
+@functools.cache
 def register() -> None:
     """Imports every module of rules; importing them registers their rules, once."""
     for module in _MODULES:

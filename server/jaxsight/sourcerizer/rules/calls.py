@@ -21,6 +21,7 @@ from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.layout import flat
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Return, Statement
 from jaxsight.sourcerizer.names import identifier
+from jaxsight.sourcerizer.rules.solvers import linear_solve
 from jaxsight.sourcerizer.rules.zeros import with_symbolic_zeros
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.writer import (
@@ -99,7 +100,12 @@ def _placed(sharding: Any, layout: Any) -> Expr:
 
 
 @STRUCTURES("jit", "pjit")
-def jit(scope: Scope, equation: Any) -> Proved:
+def jit(scope: Scope, found: Any) -> Proved | None:
+    group = found if isinstance(found, list) else [found]
+    solution = linear_solve(scope, group)
+    if solution is not None or len(group) > 1:
+        return solution
+    (equation,) = group
     program = opened(equation.params["jaxpr"])
     if scope.writer.options.inline:
         return in_place(scope, program, equation)
@@ -171,11 +177,12 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
         return Proved(call(function, *operands), nested_results(count))
     scope.writer.bound.append(equation.primitive.name)
     traced = call("jax.make_jaxpr", function)
+    given = scope.several(operands, "operands")
     jaxpr = scope.names.fresh("jaxpr")
-    scope.body.append(Assign(jaxpr, Attribute(call(traced, *operands), "jaxpr")))
+    scope.body.append(Assign(jaxpr, Attribute(call(traced, *given), "jaxpr")))
     bound = call(
         f"{spelling.primitive(equation.primitive)}.bind",
-        *operands,
+        *given,
         jaxpr=Atom(jaxpr),
         prevent_cse=value(params["prevent_cse"]),
         differentiated=Atom("True"),
@@ -407,7 +414,8 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
         except read.Refused as error:
             if isinstance(error, read.Outlived) and home is not scope:
                 raise
-            made = [Function(rule, ("*_",), [_refusal(base, error)]) for rule in pair]
+            pair = f"{name}_refused", f"{name}_refused"
+            made = [Function(pair[0], ("*_",), [_refusal(base, error)])]
         except read.Unreadable as error:
             raise Unsourceable("custom_vjp_call", str(error)) from error
         return [function, *made, Effect(call(f"{name}.defvjp", *map(Atom, pair)))]

@@ -207,11 +207,12 @@ def bound(scope: Scope, equation: Any) -> Proved:
     programs = [opened(branch) for branch in equation.params["branches"]]
     index = scope.operand(equation.invars[0])
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
-    branches = [
-        call(call("jax.make_jaxpr", _branch(scope, f"branch_{number}", program)), *operands)
-        for number, program in enumerate(programs)
+    written = [
+        _branch(scope, f"branch_{number}", program) for number, program in enumerate(programs)
     ]
+    given = scope.several(operands, "operands")
+    branches = [call(call("jax.make_jaxpr", branch), *given) for branch in written]
     others = {key: value(given) for key, given in equation.params.items() if key != "branches"}
     scope.writer.bound.append("cond")
-    expr = call("primitives.cond_p.bind", index, *operands, branches=tuple_(branches), **others)
+    expr = call("primitives.cond_p.bind", index, *given, branches=tuple_(branches), **others)
     return Proved(expr, tuple(range(len(equation.outvars))))

@@ -35,6 +35,7 @@ from jaxsight.sourcerizer.module import (
     Statement,
     replaced,
 )
+from jaxsight.sourcerizer.names import without_number
 from jaxsight.sourcerizer.paths import (
     Path,
     Step,
@@ -54,7 +55,6 @@ from jaxsight.sourcerizer.writer import (
     Unsourceable,
     nested_results,
     sequence,
-    without_number,
 )
 
 _FEWEST_PARTS = 2

@@ -192,6 +192,8 @@ def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator
             yield from _shifts(found)
         case "mode" if found.name == "convolve" or found.name == "correlate":
             yield from (Atom(f'"{mode}"') for mode in ("same", "valid"))
+        case "mode" if found.name == "qr":
+            yield from (Atom(f'"{mode}"') for mode in ("raw", "r", "complete"))
         case "mode":
             yield from (Atom(f'"{mode}"') for mode in ("clip", "fill", "wrap"))
         case "ord":

@@ -38,7 +38,13 @@ def lower_cholesky(window: Window) -> Iterator[Expr]:
 
 @LAX("jit", "pjit")
 def jitted_by_jax(view: View) -> Iterator[Expr]:
-    """A public function of `lax` that is jitted itself: its call holds the one equation of its name, after conversions."""
+    """Yield the call of a public function that is jitted itself.
+
+    A function of `lax` holds the one equation of its name, after conversions. `geqrf` has no public
+    function but `jnp.linalg.qr(mode="raw")`.
+    """
+    if view.params["name"] == "qr":
+        yield call("jnp.linalg.qr", *view.operands, mode=Atom('"raw"'))
     *before, inside = opened(view.params["jaxpr"]).jaxpr.eqns or [None]
     if inside is None or inside.primitive.name != view.params["name"]:
         return

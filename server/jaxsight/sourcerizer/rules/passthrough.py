@@ -92,16 +92,20 @@ def bound_while(scope: Scope, equation: Any, cond: Program, body: Program) -> Pr
     state = scope.operands(equation.invars[consts:], body.jaxpr.invars[params["body_nconsts"] :])
     for_cond = scope.operands(equation.invars[:conds], cond.jaxpr.invars[:conds])
     for_body = scope.operands(equation.invars[conds:consts], body.jaxpr.invars[: consts - conds])
+    written = [
+        flat_function(scope, name, program) for name, program in (("cond", cond), ("body", body))
+    ]
+    carried = scope.several(state, "state")
     made = [
-        call(call("jax.make_jaxpr", flat_function(scope, name, program)), *held, *state)
-        for name, program, held in (("cond", cond, for_cond), ("body", body, for_body))
+        call(call("jax.make_jaxpr", function), *held, *carried)
+        for function, held in zip(written, (for_cond, for_body), strict=True)
     ]
     scope.writer.bound.append("while")
     expr = call(
         "primitives.while_p.bind",
         *for_cond,
         *for_body,
-        *state,
+        *carried,
         cond_jaxpr=made[0],
         body_jaxpr=made[1],
         cond_nconsts=value(conds),

@@ -10,6 +10,7 @@ from jaxsight.sourcerizer.exprs import Atom, Expr, call
 from jaxsight.sourcerizer.rules.bound import keywords
 from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.view import LAX, View
+from jaxsight.sourcerizer.windows import IDIOMS, Window
 
 
 def _impl(view: View) -> dict[str, Expr]:
@@ -55,6 +56,26 @@ def clone(view: View) -> Iterator[Expr]:
 def bits(view: View) -> Iterator[Expr]:
     dtype = Atom(f"jnp.uint{view.params['bit_width']}")
     yield call("jax.random.bits", *view.operands, value(view.params["shape"]), dtype)
+
+
+_COUNTED = "iota_2x32_shape threefry2x32"
+_JOINED = ("xor convert_element_type?", "convert_element_type* shift_left or")
+_BITS_OF_A_BYTE = 8
+
+
+@IDIOMS(
+    *(f"unstack {_COUNTED} {joined}" for joined in _JOINED),  # from JAX 0.12 on
+    *(f"slice squeeze slice squeeze {_COUNTED} {joined}" for joined in _JOINED),
+    plain=True,
+)
+def threefry_bits(window: Window) -> Iterator[Expr]:
+    """Yield the bits of a raw key, whose counters (`iota_2x32_shape`) have no public function."""
+    key = window.expr(window.equations[0].invars[0])
+    shape = value(window.find("iota_2x32_shape").params["shape"])
+    drawn = spelling.imported("jax.extend.random", "threefry_prng_impl.random_bits")
+    joined = window.equations[-1].primitive.name == "or"
+    width = 64 if joined else window.output.aval.dtype.itemsize * _BITS_OF_A_BYTE
+    yield call(drawn, key, value(width), shape)
 
 
 @LAX("rng_bit_generator")

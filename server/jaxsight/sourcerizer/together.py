@@ -1,0 +1,541 @@
+"""Values that belong together, written together: `first, *rest = f(x)`, `*_`, `[g(x) for x in rest]`.
+
+Works on the statements of one function. What is computed stays what it was, and in the same order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxsight.sourcerizer.exprs import (
+    Atom,
+    Call,
+    Each,
+    Expr,
+    Lambda,
+    Sequence_,
+    Star,
+    call,
+    is_identifier,
+    parts_of,
+    tuple_,
+    with_parts,
+)
+from jaxsight.sourcerizer.layout import flat
+from jaxsight.sourcerizer.module import (
+    Assign,
+    Effect,
+    For,
+    Function,
+    Return,
+    Statement,
+    With,
+    lines,
+)
+from jaxsight.sourcerizer.names import without_number
+from jaxsight.sourcerizer.reading import names_assigned, names_read
+
+FEWEST = 2
+"""Results of a call that have one name together."""
+
+FEWEST_PARTS = 3
+"""Parts of something else that have."""
+
+FEWEST_STATEMENTS = 3
+"""Statements in a row that are worth a comprehension."""
+
+FEWEST_ITEMS = 4
+"""Items in a row that are."""
+
+_SHORTER = 0.75
+"""What items become is at most that share of them in length."""
+
+_UNREAD = Atom("_")
+
+_LOOPS = frozenset({"lax.scan", "lax.while_loop", "lax.fori_loop", "lax.cond", "lax.switch"})
+"""Functions that give tuples where functions of ours do."""
+
+_PLURALS = {"ct": "cts", "grad": "grads", "residual": "residuals"}
+
+
+# Values that are only ever passed on in a row
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """How often names are items of collections or of calls there, and how often one follows another."""
+
+    of: frozenset[str]
+    items: Counter[str] = field(default_factory=Counter)
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    single: Counter[str] = field(default_factory=Counter)
+    """How often they are the only item."""
+
+    def note(self, expr: Any) -> None:
+        if isinstance(expr, (Call, Sequence_)):
+            before = ""
+            for item in expr.items:
+                name = item.text if type(item) is Atom and item.text in self.of else ""
+                if name:
+                    self.items[name] += 1
+                    if before:
+                        self.pairs[before, name] += 1
+                    if len(expr.items) == 1:
+                        self.single[name] += 1
+                before = name
+        for part in parts_of(expr):
+            if type(part) is not Atom:
+                self.note(part)
+
+
+def starred(body: Sequence[Statement], taken: set[str], *, mostly: bool = False) -> list[Statement]:
+    """The statements of a function, where values that are only passed on in a row have one name.
+
+    Args:
+        taken: names that the function may not give to something else; new ones are added.
+        mostly: leaves results alone most of which would keep their names.
+    """
+    own = [each for each in _own(body) if _is_taking_apart(each)]
+    if not own:
+        return list(body)
+    together = _together(body, names_assigned(own))
+    runs: dict[str, tuple[list[str], Expr]] = {}
+    changed: dict[int, Statement | None] = {}
+    for statement in own:
+        targets = statement.targets
+        run = _longest(list(map(_name, targets.items)), together)
+        if len(targets.items) == 1 and together(flat(targets.items[0]), ""):
+            run = [flat(targets.items[0])]
+        if len(run) == len(targets.items) and isinstance(statement.value, Atom):
+            changed[id(statement)] = None
+            runs[run[0]] = run, statement.value
+            continue
+        if len(run) < _fewest(statement) or (mostly and 2 * len(run) < len(targets.items)):
+            continue
+        rest = Atom(_fresh(_plural(run), taken))
+        if len(run) == len(targets.items):
+            if not _gives_sequence(statement.value):
+                continue
+            changed[id(statement)] = dataclasses.replace(statement, targets=rest.text)
+        else:
+            start = targets.items.index(Atom(run[0]))
+            items = (*targets.items[:start], Star(rest), *targets.items[start + len(run) :])
+            changed[id(statement)] = dataclasses.replace(statement, targets=tuple_(items))
+        runs[run[0]] = run, rest
+    if not changed:
+        return list(body)
+    return _rewritten(body, changed, lambda expr: _passing(expr, runs))
+
+
+def _together(body: Sequence[Statement], names: Iterable[str]) -> Callable[[str, str], bool]:
+    """Whether two of these names are never read but as items one after the other; of one, whether
+    it is never read but as the only item."""
+    reads, assigned = Counter(names_read(body)), Counter(names_assigned(body))
+    passed = _Passed(frozenset(names))
+    for expr in _expressions(body):
+        passed.note(expr)
+
+    def together(name: str, after: str) -> bool:
+        times = passed.pairs[name, after] if after else passed.single[name]
+        return times > 0 and all(
+            reads[each] == passed.items[each] == times and assigned[each] <= 1
+            for each in (name, after or name)
+        )
+
+    return together
+
+
+def with_rest(function: Function, taken: set[str]) -> Function:
+    """A function that takes `*rest` for its last parameters, if these are only passed on in a row.
+
+    It must be one that is called with positional arguments alone.
+    """
+    names = list(function.parameters)
+    if len(names) < FEWEST_PARTS or not all(map(is_identifier, names)):
+        return function
+    together = _together(function.body, names)
+    count = 1
+    while count < len(names) and together(names[-1 - count], names[-count]):
+        count += 1
+    if count < FEWEST_PARTS:
+        return function
+    run = names[-count:]
+    rest = _fresh(_plural(run), taken)
+    runs: dict[str, tuple[list[str], Expr]] = {run[0]: (run, Atom(rest))}
+    body = _rewritten(function.body, {}, lambda expr: _passing(expr, runs))
+    return dataclasses.replace(function, parameters=(*names[:-count], f"*{rest}"), body=body)
+
+
+def _is_taking_apart(statement: Statement) -> bool:
+    """Whether it names parts of something that the user had no names for."""
+    return (
+        isinstance(statement, Assign)
+        and isinstance(statement.targets, Sequence_)
+        and isinstance(statement.value, (Atom, Call, Sequence_))
+        and not statement.given
+        and not any(isinstance(item, Star) for item in statement.targets.items)
+        and not (isinstance(statement.value, Atom) and statement.equations)
+    )
+
+
+def _fewest(statement: Assign) -> int:
+    return FEWEST_PARTS if isinstance(statement.value, Atom) else FEWEST
+
+
+def _longest(names: Sequence[str], together: Callable[[str, str], bool]) -> list[str]:
+    """The longest run of names each of which goes with the one after it; a single name is none."""
+    best: list[str] = []
+    run: list[str] = []
+    for name in names:
+        if run and name and together(run[-1], name):
+            run.append(name)
+        else:
+            run = [name] if name else []
+        best = run if len(run) > len(best) else best
+    return best if len(best) > 1 else []
+
+
+def _gives_sequence(value: Any) -> bool:
+    """Whether it is known to be no array, which computes when it is taken apart."""
+    match value:
+        case Call(Atom(path)):
+            return "." not in path or path in _LOOPS
+        case Sequence_():
+            return True
+        case _:
+            return False
+
+
+def _plural(run: Sequence[str]) -> str:
+    bases = set(map(without_number, run))
+    return _PLURALS.get(bases.pop(), "rest") if len(bases) == 1 else "rest"
+
+
+def _fresh(base: str, taken: set[str]) -> str:
+    name, count = base, 0
+    while name in taken:
+        count += 1
+        name = f"{base}_{count}"
+    taken.add(name)
+    return name
+
+
+def _passing(expr: Any, runs: dict[str, tuple[list[str], Expr]]) -> Any:
+    """An expression with `*rest` for each run of names."""
+
+    def again(part: Any) -> Any:
+        return _passing(part, runs)
+
+    match expr:
+        case Call(function, items):
+            return Call(again(function), _with_stars(tuple(map(again, items)), runs))
+        case Each(inside, target, Sequence_("(", items)):
+            values = _with_stars(items, runs)
+            if len(values) == 1 and isinstance(values[0], Star):
+                return Each(again(inside), target, values[0].value)
+            return Each(again(inside), target, tuple_(values))
+        case Sequence_(bracket, items):
+            return Sequence_(bracket, _with_stars(tuple(map(again, items)), runs))
+        case _:
+            return with_parts(expr, tuple(map(again, parts_of(expr))))
+
+
+def _with_stars(items: tuple[Any, ...], runs: dict[str, tuple[list[str], Expr]]) -> tuple[Any, ...]:
+    made: list[Any] = []
+    position = 0
+    while position < len(items):
+        run, rest = runs.get(_name(items[position]), ([], None))
+        if run and [_name(item) for item in items[position : position + len(run)]] == run:
+            made.append(Star(rest))  # type: ignore[arg-type]
+            position += len(run)
+        else:
+            made.append(items[position])
+            position += 1
+    return tuple(made)
+
+
+def returned_whole(body: Sequence[Statement]) -> list[Statement]:
+    """`return lax.scan(…)`, where all parts of what it gives were named to be returned as they are."""
+    match list(body):
+        case [
+            *before,
+            Assign(Sequence_("(", targets), Call(Atom(path)) as value, equations),
+            Return(Sequence_("(", results), others),
+        ] if (
+            path in _LOOPS
+            and targets == results
+            and not any(target == Atom("_") for target in targets)
+        ):
+            return [*before, Return(value, [*equations, *others])]
+        case kept:
+            return kept
+
+
+def returned(body: Sequence[Statement], functions: Collection[str]) -> list[Statement]:
+    """The statements of a function that gives all of a tuple, or of a list, without taking it apart.
+
+    Args:
+        functions: the module's own, which give tuples.
+    """
+    match list(body):
+        case [
+            *before,
+            Assign(str(name), Sequence_("[", (Each() as each,)), equations),
+            Return(Sequence_("(", (Star(Atom(same)),)), others),
+        ] if name == same:
+            return [*before, Return(call("tuple", each), [*equations, *others])]
+        case [*before, Return(Sequence_("(", (Star(Call(Atom(path)) as value),)), equations)] if (
+            path in functions or path in _LOOPS
+        ):
+            return [*before, Return(value, equations)]
+        case same:
+            return same
+
+
+# Results that nothing reads
+
+
+def unread(body: Sequence[Statement]) -> list[Statement]:
+    """The statements of a function without names for what nothing reads: `first, *_ = f(x)`."""
+    counts = Counter(names_read(body))
+    changed: dict[int, Statement | None] = {}
+    for statement in _own(body):
+        if not isinstance(statement, Assign) or not isinstance(statement.targets, Sequence_):
+            continue
+        targets = _read_alone(statement.targets, counts)
+        if targets != statement.targets:
+            changed[id(statement)] = dataclasses.replace(statement, targets=targets)
+        if targets == Sequence_("(", (Star(_UNREAD),)) and isinstance(statement.value, Atom):
+            changed[id(statement)] = None
+    return _rewritten(body, changed, None) if changed else list(body)
+
+
+def _read_alone(targets: Sequence_, counts: Counter[str]) -> Sequence_:
+    items: list[Any] = []
+    for item in targets.items:
+        if isinstance(item, Sequence_):
+            inside = _read_alone(item, counts)
+            items.append(_UNREAD if all(map(_is_unread, inside.items)) else inside)
+        elif isinstance(item, Atom):
+            items.append(item if counts[item.text] else _UNREAD)
+        else:
+            items.append(item)
+    last = max((i for i, item in enumerate(items) if not _is_unread(item)), default=-1)
+    starred_before = any(isinstance(item, Star) for item in items[: last + 1])
+    if len(items) - last > 2 and not starred_before:
+        items[last + 1 :] = [Star(_UNREAD)]
+    return Sequence_(targets.bracket, tuple(items))
+
+
+def _is_unread(item: Any) -> bool:
+    return item in (_UNREAD, Star(_UNREAD))
+
+
+# The same for several values
+
+
+def alike(body: Sequence[Statement], indent: str, taken: set[str]) -> list[Statement]:
+    """The statements of a function, where those in a row that do the same are one comprehension."""
+    inside = [_with_alike_items(_alike_within(each, indent, taken), taken) for each in body]
+    made: list[Statement] = []
+    position = 0
+    while position < len(inside):
+        stop = position + 1
+        while stop < len(inside) and _continues(inside[position:stop], inside[stop]):
+            stop += 1
+        one = _one(inside[position:stop], indent, taken)  # type: ignore[arg-type]
+        made.extend([one] if one is not None else inside[position:stop])
+        position = stop
+    return made
+
+
+def _alike_within(statement: Statement, indent: str, taken: set[str]) -> Statement:
+    if isinstance(statement, (With, For)):
+        inside = alike(statement.body, f"{indent}    ", taken)
+        return dataclasses.replace(statement, body=inside)
+    return statement
+
+
+def _continues(before: Sequence[Statement], statement: Statement) -> bool:
+    """Whether a statement does what those before it do, and needs nothing of them."""
+    first = before[0]
+    if not (_is_computed(first) and _is_computed(statement)):
+        return False
+    made = {each.targets for each in before if isinstance(each, Assign)}
+    return _shape(first.value) == _shape(statement.value) and not made & set(_leaves(statement.value))  # type: ignore[union-attr]  # fmt: skip
+
+
+def _is_computed(statement: Statement) -> bool:
+    return (
+        isinstance(statement, Assign)
+        and isinstance(statement.targets, str)
+        and not isinstance(statement.value, Atom)
+        and bool(statement.equations)
+        and not statement.comment
+    )
+
+
+def _one(run: Sequence[Assign], indent: str, taken: set[str]) -> Assign | None:
+    """A comprehension in place of statements that do the same; None where that is no shorter."""
+    if len(run) < FEWEST_STATEMENTS:
+        return None
+    each = _each([statement.value for statement in run], taken)
+    if each is None:
+        return None
+    targets = tuple_(Atom(str(statement.targets)) for statement in run)
+    equations = [equation for statement in run for equation in statement.equations]
+    made = Assign(targets, Sequence_("[", (each,)), equations)
+    return made if _height([made], indent) < _height(run, indent) else None
+
+
+def _height(statements: Sequence[Statement], indent: str) -> int:
+    return sum(1 for _ in lines(statements, indent))
+
+
+def _with_alike_items(statement: Statement, taken: set[str]) -> Statement:
+    if isinstance(statement, (Assign, Effect, Return)):
+        return dataclasses.replace(statement, value=_gathered(statement.value, taken))
+    return statement
+
+
+def _gathered(expr: Any, taken: set[str]) -> Any:
+    """An expression with comprehensions for items that do the same."""
+    made = with_parts(expr, tuple(_gathered(part, taken) for part in parts_of(expr)))
+    if not isinstance(made, Sequence_) or made.bracket == "{":
+        return made
+    items: list[Any] = []
+    position = 0
+    while position < len(made.items):
+        stop = position + 1
+        first = made.items[position]
+        while stop < len(made.items) and isinstance(first, Call) and (
+            _shape(first) == _shape(made.items[stop])
+        ):  # fmt: skip
+            stop += 1
+        run = made.items[position:stop]
+        each = _each(run, taken) if len(run) >= FEWEST_ITEMS else None
+        if each is not None and len(flat(each)) < _SHORTER * len(flat(tuple_(run))):
+            items.append(Star(Sequence_("[", (each,))))
+        else:
+            items.extend(run)
+        position = stop
+    if len(items) == 1 and len(made.items) > 1:
+        return items[0].value if made.bracket == "[" else call("tuple", items[0].value.items[0])
+    return Sequence_(made.bracket, tuple(items))
+
+
+def _each(exprs: Sequence[Any], taken: set[str]) -> Each | None:
+    """`f(x) for x in values` for expressions of one shape, if they differ in one name or two."""
+    columns = list(zip(*map(_leaves, exprs), strict=True))
+    varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
+    if not 1 <= len(varying) <= _MOST_VARYING:
+        return None
+    names = [name for name in ("x", "y", "each", "other") if name not in taken][: len(varying)]
+    if len(names) < len(varying):
+        return None
+    called = dict(zip(varying, names, strict=True))
+    leaves = iter([called.get(column, column[0]) for column in columns])
+    values = [tuple_(map(Atom, column)) for column in varying]
+    target = ", ".join(names)
+    over: Expr = values[0] if len(values) == 1 else call("zip", *values)
+    return Each(_with_leaves(exprs[0], leaves), target, over)
+
+
+_MOST_VARYING = 2
+"""Names in which expressions differ that one comprehension makes."""
+
+
+def _shape(expr: Any) -> Any:
+    """What an expression is besides the names of values in it."""
+    if isinstance(expr, Atom):
+        return None if _name(expr) else expr.text
+    if isinstance(expr, Call) and isinstance(expr.function, Atom):
+        return (Call, expr.function.text, *map(_shape, expr.items))
+    if isinstance(expr, (Lambda, Each)):
+        return id(expr)
+    label = [getattr(expr, name, "") for name in ("name", "operator", "bracket", "target")]
+    return (type(expr), *label, *map(_shape, parts_of(expr)))
+
+
+def _leaves(expr: Any) -> Iterator[str]:
+    """The names of values in an expression, in order."""
+    if isinstance(expr, Atom):
+        if name := _name(expr):
+            yield name
+    elif isinstance(expr, Call) and isinstance(expr.function, Atom):
+        for item in expr.items:
+            yield from _leaves(item)
+    else:
+        for part in parts_of(expr):
+            yield from _leaves(part)
+
+
+def _with_leaves(expr: Any, leaves: Iterator[str]) -> Any:
+    if isinstance(expr, Atom):
+        return Atom(next(leaves)) if _name(expr) else expr
+    if isinstance(expr, Call) and isinstance(expr.function, Atom):
+        return Call(expr.function, tuple([_with_leaves(item, leaves) for item in expr.items]))
+    return with_parts(expr, tuple([_with_leaves(part, leaves) for part in parts_of(expr)]))
+
+
+# Statements and expressions
+
+
+def _name(item: Any) -> str:
+    """The name that an item is; nothing for any other."""
+    if isinstance(item, Atom) and is_identifier(item.text) and item != _UNREAD:
+        return item.text
+    return ""
+
+
+def _own(body: Sequence[Statement]) -> Iterator[Any]:
+    """The statements of a function, without those of functions in it."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, (With, For)):
+            yield from _own(statement.body)
+
+
+def _expressions(body: Iterable[Statement]) -> Iterator[Expr]:
+    for statement in body:
+        match statement:
+            case Assign(_, value) | Effect(value) | Return(value):
+                yield value
+            case For(_, values, inside):
+                yield values
+                yield from _expressions(inside)
+            case Function(_, _, inside) | With(_, inside):
+                yield from _expressions(inside)
+            case _:
+                pass
+
+
+def _rewritten(
+    body: Sequence[Statement],
+    changed: dict[int, Statement | None],
+    expression: Callable[[Any], Any] | None,
+) -> list[Statement]:
+    """Statements with others in place of some, by their ids, and with each expression as it is then."""
+    made: list[Statement] = []
+    for old in body:
+        statement = changed.get(id(old), old)
+        match statement:
+            case None:
+                continue
+            case Assign(_, value) | Effect(value) | Return(value) if expression is not None:
+                statement = dataclasses.replace(statement, value=expression(value))
+            case For(_, values, inside):
+                values = expression(values) if expression is not None else values
+                inside = _rewritten(inside, changed, expression)
+                statement = dataclasses.replace(statement, values=values, body=inside)
+            case Function(_, _, inside) | With(_, inside):
+                inside = _rewritten(inside, changed, expression)
+                statement = dataclasses.replace(statement, body=inside)
+            case _:
+                pass
+        made.append(statement)
+    return made
