@@ -391,5 +391,5 @@ async def test_insertion_that_would_read_a_name_of_the_file_for_a_builtin_is_ref
 ) -> None:
     text = MODEL.replace("import functools", "ValueError = None")
     session.change(path, text)
-    with pytest.raises(NotSourcerized, match="the source redefines ValueError"):
+    with pytest.raises(NotSourcerized, match="the file already defines ValueError"):
         await session.resolve(path, "loss")
