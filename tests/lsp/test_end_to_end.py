@@ -267,7 +267,7 @@ async def test_gradient_that_there_is_not_says_why(vscode: tuple[Client, Path]) 
     command = {"command": "jaxsight.show", "arguments": arguments}
     assert await client.request("workspace/executeCommand", command) is None
     *_, message = await client.heard("window/showMessage")
-    assert message["message"].startswith("grad(attention) cannot be traced")
+    assert message["message"].startswith("tracing grad(attention) failed")
 
 
 async def test_edit_is_answered_from_the_new_text_and_a_broken_one_from_the_old(

@@ -25,10 +25,10 @@ def findings(view: View) -> Iterator[Finding]:
             crash = finding_of(
                 "JX400",
                 view.name_range,
-                died.message,
+                message,
                 severity=_severity(view),
                 help=died.help,
-                notes=died.notes,
+                notes=(*notes, *died.notes),
             )
             yield replace(crash, stale=view.stale)
         case Failed(failure=failure):

@@ -224,8 +224,8 @@ def _without_own_import(text: str, name: str) -> str:
     if clashing := sorted({node.attr for node in uses} & bound):
         words = ", ".join(clashing)
         raise NotSourcerized(
-            f"cannot insert: the source uses {words} for something else; "
-            "open it in a new document instead"
+            f"cannot insert: the source redefines {words}; "
+            "open the source in a new document instead"
         )
     for node in sorted(uses, key=lambda node: (node.lineno, node.col_offset), reverse=True):
         row = lines[node.lineno - 1].encode()

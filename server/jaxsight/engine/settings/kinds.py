@@ -56,7 +56,7 @@ def shown(value: object) -> str:
         case Sequence():
             text = f"[{', '.join(shown(item) for item in value[:40])}]"
         case int() if value.bit_length() > _DIGITS:
-            text = f"an integer of {value.bit_length()} bits"
+            text = f"an integer of {value.bit_length():,} bits"
         case _:
             text = str(value)
     return shortened(text)
@@ -184,7 +184,7 @@ def _bytes(value: object) -> int | None:
 
 
 MEMORY: Kind[int] = _scalar(
-    'an amount of memory such as "4 GiB", or a number of bytes',
+    'an amount of memory such as "4 GiB"',
     {"type": ["string", "integer"]},
     _bytes,
 )
