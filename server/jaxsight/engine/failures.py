@@ -11,6 +11,7 @@ from jaxsight.engine.markdown import prose
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
 from jaxsight.rules.errors import explain
+from jaxsight.rules.exceptions import divided
 from jaxsight.rules.noticed import Noticed
 from jaxsight.tracer.protocol import Failed, Failure, Frame, Traced
 from jaxsight.workers.outcomes import Died
@@ -22,6 +23,7 @@ def findings(view: View) -> Iterator[Finding]:
         case Traced():
             return
         case Died() as died:
+            message, notes = divided(died.message)
             crash = finding_of(
                 "JX400",
                 view.name_range,
