@@ -1,4 +1,6 @@
-"""Hooks of MkDocs: the pages of rules and the tables of rules and of fixes come from the rules' folders."""
+"""Hooks of MkDocs: the pages of rules and the tables of rules and of fixes come from the rules'
+folders.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Read files that somebody else made: a workspace may hold anything under any name.
 
-Only regular files are read, never more than a limit, and nothing here waits: a named pipe, a device, a
-socket, a loop of links or a file of 3 GB under the name `pyproject.toml` gives an error in words.
-`tests/project/test_reading.py` holds that nothing else in the package opens a file by its path.
+Only regular files are read, never more than a limit, and nothing here waits: a named pipe, a
+device, a socket, a loop of links or a file of 3 GB under the name `pyproject.toml` gives an error
+in words. `tests/project/test_reading.py` holds that nothing else in the package opens a file by its
+path.
 
 The standard library alone: tracers and compilers import this too.
 """
@@ -160,7 +161,10 @@ def _regular(path: str | os.PathLike[str], status: os.stat_result, limit: int) -
 
 
 def _read(path: str | os.PathLike[str], descriptor: int, limit: int) -> bytes:
-    """Read to the end. The size that the system told may be wrong: the file grows, or `/proc` made it."""
+    """Read to the end.
+
+    The size that the system told may be wrong: the file grows, or `/proc` made it.
+    """
     parts: list[bytes] = []
     length = 0
     while part := _some(descriptor, min(_AT_ONCE, limit + 1 - length)):

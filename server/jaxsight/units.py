@@ -12,7 +12,9 @@ SHORTEST = 5e-8
 
 
 def size(count: float) -> str:
-    """Return an amount of memory: `513 B`, `512 KiB`, `1.5 MiB`; `?` for a negative one, which nobody knows."""
+    """Return an amount of memory: `513 B`, `512 KiB`, `1.5 MiB`; `?` for a negative one, which
+    nobody knows.
+    """
     if count < 0:
         return "?"
     amount, unit = float(count), "B"

@@ -1,4 +1,6 @@
-"""Fixtures as source: hints between ⟦ ⟧ where an editor draws them, findings under `^^^` marks, the cursor as `$0`."""
+"""Fixtures as source: hints between ⟦ ⟧ where an editor draws them, findings under `^^^` marks, the
+cursor as `$0`.
+"""
 
 from __future__ import annotations
 

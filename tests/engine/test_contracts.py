@@ -1,4 +1,6 @@
-"""`Expect` lines: which example set and target they are checked with, and that a slow one holds nothing else back."""
+"""`Expect` lines: which example set and target they are checked with, and that a slow one holds
+nothing else back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Findings of programs and of kernels, as `tests/fixtures/noticed` has them written under the lines that they speak of."""
+"""Findings of programs and of kernels, as `tests/fixtures/noticed` has them written under the lines
+that they speak of.
+"""
 
 from __future__ import annotations
 

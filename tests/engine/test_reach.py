@@ -1,4 +1,6 @@
-"""What an editor and a terminal show of callbacks, donated buffers and constants, and of what is not compiled."""
+"""What an editor and a terminal show of callbacks, donated buffers and constants, and of what is
+not compiled.
+"""
 
 from __future__ import annotations
 

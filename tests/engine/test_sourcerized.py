@@ -1,4 +1,6 @@
-"""Functions written as source: what is offered where, that the text is the function, and how it is put into a file."""
+"""Functions written as source: what is offered where, that the text is the function, and how it is
+put into a file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Functions against the imported module: what is the same, what differs, and which statement it is due to."""
+"""Functions against the imported module: what is the same, what differs, and which statement it is
+due to.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ Program = Callable[[Collection[int]], str | None]
 
 @dataclass
 class Importer:
-    """A file's imports: `program` gives every function's from the lines that run, none where they raise."""
+    """A file's imports: `program` gives every function's from the lines that run, none where they
+    raise.
+    """
 
     program: Program
     asked: list[frozenset[int]] = field(default_factory=list)

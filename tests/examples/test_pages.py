@@ -1,4 +1,6 @@
-"""What the documentation shows is true: its good lines have no problems, its bad lines those that it names."""
+"""What the documentation shows is true: its good lines have no problems, its bad lines those that
+it names.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,9 @@ HEAD = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
 
 @dataclass(frozen=True)
 class Case:
-    """`before` has a finding of `code`; `after` is it fixed, `title` what the fix is called, but for seconds."""
+    """`before` has a finding of `code`; `after` is it fixed, `title` what the fix is called, but
+    for seconds.
+    """
 
     code: str
     before: str

@@ -1,4 +1,6 @@
-"""Fixes of findings: each is what a person would have written, was proved to help, and what is not proved is not offered."""
+"""Fixes of findings: each is what a person would have written, was proved to help, and what is not
+proved is not offered.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A real server in a folder whose files are anything: it answers `initialize`, works, and says what is wrong."""
+"""A real server in a folder whose files are anything: it answers `initialize`, works, and says what
+is wrong.
+"""
 
 from __future__ import annotations
 

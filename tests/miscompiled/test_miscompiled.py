@@ -1,4 +1,6 @@
-"""JX413: what a version of jaxlib is known to compile wrongly is reported there, and nowhere else."""
+"""JX413: what a version of jaxlib is known to compile wrongly is reported there, and nowhere
+else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The walls that an import graph cannot show: what the tracer's files import, and what a server's process has loaded."""
+"""The walls that an import graph cannot show: what the tracer's files import, and what a server's
+process has loaded.
+"""
 
 from __future__ import annotations
 

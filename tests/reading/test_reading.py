@@ -1,4 +1,6 @@
-"""Whatever stands under a name, reading it gives its content or one clear error, and never waits."""
+"""Whatever stands under a name, reading it gives its content or one clear error, and never
+waits.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ def test_the_table_of_rules_has_each_of_them() -> None:
 
 
 def settings_of(rule: Rule) -> str:
-    """What the examples are checked with: rules that are off are selected, the target is the page's."""
+    """What the examples are checked with: rules that are off are selected, the target is the
+    page's.
+    """
     target = "cpu" if "target `cpu`" in page(rule) else "cuda:h100"
     select = "" if rule.on else f"select = [{json.dumps(rule.name)}]\n"
     return f'[tool.jaxsight]\npython = {json.dumps(sys.executable)}\ntarget = "{target}"\n{select}'

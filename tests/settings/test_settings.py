@@ -1,4 +1,6 @@
-"""What is in force after reading a project's and an editor's settings, and what is said about wrong ones."""
+"""What is in force after reading a project's and an editor's settings, and what is said about wrong
+ones.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Asking: once for each folder, without holding anything up, and the answers take effect at once."""
+"""Asking: once for each folder, without holding anything up, and the answers take effect at
+once.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from tests.vscode.window import ACTIVE, FRAMES, Window, window
 
 pytestmark = pytest.mark.slow
 
-# Each frame that is drawn is looked at: those in which fewer lines match a pattern than in the first one are kept.
+# Each frame that is drawn is looked at: those in which fewer lines match a pattern than in the
+# first one are kept.
 _WATCH = """
 ([selector, patterns]) => {
   const drawn = () => [...document.querySelectorAll(selector + ' .view-line')]
@@ -41,7 +42,9 @@ HINTS = [
 ]
 """Hints of an older text are marked by `~`; they may be marked, but not be gone."""
 REST = 120
-"""Frames after the last key until nothing more comes of it: VS Code asks for hints once more 0.8 seconds after it."""
+"""Frames after the last key until nothing more comes of it: VS Code asks for hints once more 0.8
+seconds after it.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""User code that misbehaves: one clear message, at most one tracer lost, and the next function of a sane file is traced.
+"""User code that misbehaves: one clear message, at most one tracer lost, and the next function of a
+sane file is traced.
 
 All cases meet the same tracers, one after the other, as they would in an editor.
 """
@@ -51,7 +52,9 @@ def alive(process: psutil.Process) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """Source, and either the reason of the death or the type of the exception; the message; the stage."""
+    """Source, and either the reason of the death or the type of the exception; the message; the
+    stage.
+    """
 
     name: str
     source: str

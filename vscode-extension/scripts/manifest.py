@@ -1,6 +1,8 @@
-"""Write the settings of `package.json` from the server's schema: `python scripts/manifest.py [--check]`.
+"""Write the settings of `package.json` from the server's schema: `python scripts/manifest.py
+[--check]`.
 
-The schema (`jaxsight.engine.settings`) declares the settings of the server; `OWN` adds those of the extension.
+The schema (`jaxsight.engine.settings`) declares the settings of the server; `OWN` adds those of the
+extension.
 """
 
 from __future__ import annotations
@@ -62,9 +64,7 @@ def main() -> None:
     old = file.read_text(encoding="utf-8")
     new = manifest(old)
     if "--check" in sys.argv and old != new:
-        sys.exit(
-            "vscode-extension/package.json is stale: run vscode-extension/scripts/manifest.py"
-        )
+        sys.exit("vscode-extension/package.json is stale: run vscode-extension/scripts/manifest.py")
     file.write_text(new, encoding="utf-8")
 
 

@@ -32,7 +32,9 @@ _COMPLAINT: Any = typer.BadParameter.__mro__[2]
 
 
 class _Group(TyperGroup):
-    """Commands whose errors about arguments are inert: file names can be arguments, by a shell's `*`."""
+    """Commands whose errors about arguments are inert: file names can be arguments, by a shell's
+    `*`.
+    """
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         """Read the arguments of all commands."""
@@ -464,7 +466,8 @@ def check_command(
 ) -> None:
     """Check all functions with example inputs and report errors and performance problems.
 
-    Exits with 0 if there are no findings, 1 if there are errors or warnings, and 2 if the check fails.
+    Exits with 0 if there are no findings, 1 if there are errors or warnings, and 2 if the check
+    fails.
 
     [bold]Examples[/bold]
 

@@ -1,7 +1,7 @@
 """Baselines: files that list a project's accepted findings, so that `check` reports only new ones.
 
-A finding is identified by its file, its code and the text of its line, so that it still matches when
-lines move; equal ones are counted.
+A finding is identified by its file, its code and the text of its line, so that it still matches
+when lines move; equal ones are counted.
 """
 
 from __future__ import annotations

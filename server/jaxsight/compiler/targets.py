@@ -1,4 +1,7 @@
-"""The targets: what people write, and what it means. Plain data; nothing here compiles, installs or looks for anything."""
+"""The targets: what people write, and what it means.
+
+Plain data; nothing here compiles, installs or looks for anything.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ class UnknownTarget(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target. `name` is canonical (`cuda:h100`), `platform` is JAX's (`cpu`, `cuda`, `rocm`, `tpu`)."""
+    """One target.
+
+    `name` is canonical (`cuda:h100`), `platform` is JAX's (`cpu`, `cuda`, `rocm`, `tpu`).
+    """
 
     name: str
     platform: str
@@ -41,7 +47,9 @@ class Target:
 
     @property
     def capability(self) -> str:
-        """The compute capability of an NVIDIA GPU (`9.0`); empty where there is none, or only the device knows."""
+        """The compute capability of an NVIDIA GPU (`9.0`); empty where there is none, or only the
+        device knows.
+        """
         if not isinstance(self.chip, Gpu):
             return ""
         return f"{self.chip.generation.major}.{self.chip.generation.minor}"
@@ -58,7 +66,8 @@ class Target:
 
 @cache
 def parse(text: str) -> Target:
-    """The target of a name: `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`, `ssh://HOST/cuda:h100`.
+    """The target of a name: `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`,
+    `ssh://HOST/cuda:h100`.
 
     Raises:
         UnknownTarget: no target has this name; `help` has the nearest ones.

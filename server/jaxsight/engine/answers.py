@@ -1,4 +1,6 @@
-"""What the engine answers, in editor terms but without LSP: plain data that `lsp/` and `cli/` convert."""
+"""What the engine answers, in editor terms but without LSP: plain data that `lsp/` and `cli/`
+convert.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """`markdown` for the range that it speaks of; `stale` when it tells of the text before the last edits."""
+    """`markdown` for the range that it speaks of; `stale` when it tells of the text before the last
+    edits.
+    """
 
     range: Range
     markdown: str
@@ -27,7 +31,9 @@ class Hover:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """An inlay hint after the range's end; `stale` when it describes the text before the last edits, as `label` marks."""
+    """An inlay hint after the range's end; `stale` when it describes the text before the last
+    edits, as `label` marks.
+    """
 
     range: Range
     label: str
@@ -37,7 +43,9 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """Why an answer may differ from that of the imported module: the statement at `range`, and one clause about it."""
+    """Why an answer may differ from that of the imported module: the statement at `range`, and one
+    clause about it.
+    """
 
     range: Range
     reason: str
@@ -106,10 +114,11 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A code action: its title, LSP-style kind (`quickfix`, `refactor.rewrite…`) and what it does when it is chosen.
+    """A code action: its title, LSP-style kind (`quickfix`, `refactor.rewrite…`) and what it does
+    when it is chosen.
 
-    That is to edit this document, or to run `command` with `arguments`. Edits that take long to make are left out: then
-    `pending` is what `Session.resolve` makes them of.
+    That is to edit this document, or to run `command` with `arguments`. Edits that take long to
+    make are left out: then `pending` is what `Session.resolve` makes them of.
     """
 
     title: str
@@ -126,7 +135,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One proposal. `edit` replaces what is already typed; `kind` is `argument`, `dtype`, `size`, `keyword`."""
+    """One proposal.
+
+    `edit` replaces what is already typed; `kind` is `argument`, `dtype`, `size`, `keyword`.
+    """
 
     label: str
     kind: str
@@ -141,7 +153,9 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Line `line` (from 0) of a shown text comes from equation `path`, written at `range` of the source."""
+    """Line `line` (from 0) of a shown text comes from equation `path`, written at `range` of the
+    source.
+    """
 
     line: int
     path: str
@@ -150,7 +164,10 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A virtual document: its text, and the lines that lead back to the source. `equations` are those that a source was verified by."""
+    """A virtual document: its text, and the lines that lead back to the source.
+
+    `equations` are those that a source was verified by.
+    """
 
     title: str
     text: str

@@ -24,7 +24,8 @@ _LONGEST_NAME = 72
 
 
 def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
-    """Signature with avals, outputs, what it is on each target (`targets`), the folded jaxpr; or why there is none.
+    """Signature with avals, outputs, what it is on each target (`targets`), the folded jaxpr; or
+    why there is none.
 
     Args:
         notes: what the answer leaves out (`caveats.markdown`).
@@ -86,7 +87,8 @@ def expression_hover(
 
 
 def helper_hover(function: Function, range: Range, view: View, first_line: int) -> Hover | None:
-    """A function without example inputs of its own, as it was called in the trace of another; nothing if it was not.
+    """A function without example inputs of its own, as it was called in the trace of another;
+    nothing if it was not.
 
     Args:
         function: relative to its chunk, which begins at `first_line`.
@@ -130,7 +132,9 @@ def unasked_hover(subject: Subject, reason: str) -> Hover:
 
 
 def signature(name: str, traced: Traced) -> str:
-    """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown by its value."""
+    """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown
+    by its value.
+    """
     parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
     return _call(name, parameters, one_line(traced.outputs))
 
@@ -156,7 +160,8 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
 
 
 def updates(traced: Traced, *, quoted: bool = False) -> str:
-    """`updates: model, optimizer`, and which of these are not in the figures; empty where there are none.
+    """`updates: model, optimizer`, and which of these are not in the figures; empty where there are
+    none.
 
     Args:
         quoted: names in backticks, for Markdown.
@@ -193,7 +198,9 @@ def _notes(values: Iterable[Seen]) -> Iterable[str]:
 
 
 def surroundings(seen: Seen) -> str:
-    """What a value lives in, outermost first, `scan body › grad`; calls of jitted functions go without saying."""
+    """What a value lives in, outermost first, `scan body › grad`; calls of jitted functions go
+    without saying.
+    """
     return " › ".join(place for place in seen.inside if place != "jit")
 
 

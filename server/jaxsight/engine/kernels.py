@@ -1,6 +1,8 @@
-"""Kernels as people are told of them: what a function launches on a target, where each kernel ends and why, and what an expression became.
+"""Kernels as people are told of them: what a function launches on a target, where each kernel ends
+and why, and what an expression became.
 
-Joins a kernel graph, whose kernels know the paths of their equations, with where those equations are written now.
+Joins a kernel graph, whose kernels know the paths of their equations, with where those equations
+are written now.
 """
 
 from __future__ import annotations
@@ -78,7 +80,9 @@ class Kernels:
         )
 
     def place(self, path: str) -> Range | None:
-        """Where an equation is written now; of one that has no place, where the one around it is."""
+        """Where an equation is written now; of one that has no place, where the one around it
+        is.
+        """
         return self.places.of(path)
 
     def source(self, path: str) -> str:
@@ -151,7 +155,9 @@ def headline(compiled: Compiled, target: Target) -> str:
 
 
 def launches(graph: Graph) -> str:
-    """`3 launches`; `3–7 launches` where values decide; `≥ 3 launches` where a loop's trips are not known."""
+    """`3 launches`; `3–7 launches` where values decide; `≥ 3 launches` where a loop's trips are not
+    known.
+    """
     one = graph.launches_known and graph.launch_count == graph.launches_at_least == 1
     return f"{launch_figure(graph)} {'launch' if one else 'launches'}"
 
@@ -168,7 +174,8 @@ def undecided(kernels: Kernels) -> Iterator[str]:
     """What values decide of the launches, for people: iterations of loops, arms of conditionals.
 
     On a GPU each iteration of a loop that the HLO does not count, and each conditional, copies its
-    predicate to the host and waits (`xla/backends/gpu/runtime/while_thunk.cc`, `conditional_thunk.cc`).
+    predicate to the host and waits (`xla/backends/gpu/runtime/while_thunk.cc`,
+    `conditional_thunk.cc`).
     """
     graph = kernels.graph
     for index, loop in enumerate(graph.loops):
@@ -200,7 +207,9 @@ def iterations(kernels: Kernels) -> Iterator[str]:
 
 
 def _each(kernels: Kernels, index: int) -> str:
-    """`, 3 launches, ≈ 9 µs each`; `, up to 3 launches each` where it has a conditional; empty if unknown."""
+    """`, 3 launches, ≈ 9 µs each`; `, up to 3 launches each` where it has a conditional; empty if
+    unknown.
+    """
     graph = kernels.graph
     inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
     figure = _once(graph, inside, index)
@@ -217,7 +226,8 @@ def _each(kernels: Kernels, index: int) -> str:
 
 
 def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
-    """`3 launches`, of some kernels in one iteration of the loop around them all; -1: there is none.
+    """`3 launches`, of some kernels in one iteration of the loop around them all; -1: there is
+    none.
 
     Empty where another loop, within that one, has no known number of iterations.
     """
@@ -320,7 +330,9 @@ def head_of(text: str, name: Range, function: Range) -> Range:
 
 
 def _head_end(text: str, name: Range, function: Range) -> int:
-    """The line on which the head of a function ends: the one with the colon, as far as brackets tell."""
+    """The line on which the head of a function ends: the one with the colon, as far as brackets
+    tell.
+    """
     lines = lines_of(text)
     line, depth = name.start.line, 0
     while line < len(lines) and line < function.end.line:
@@ -338,7 +350,9 @@ def _line_end(text: str, line: int) -> Range:
 
 
 def expression_words(kernels: Kernels, place: Range) -> str:
-    """What became of an expression: `fused into kernel 2 of 2 with …; recomputed in kernel 1`; empty when nothing is known."""
+    """What became of an expression: `fused into kernel 2 of 2 with …; recomputed in kernel 1`;
+    empty when nothing is known.
+    """
     found = kernels.holding(place)
     total = kernels.graph.kernel_count
     if not found:
@@ -452,7 +466,10 @@ def table(kernels: Kernels) -> str:
 
 
 def record(kernels: Kernels, function: str) -> dict[str, object]:
-    """All of it as JSON has it. Sizes in bytes, times in seconds; `estimate_seconds` is a roofline, not a measurement."""
+    """All of it as JSON has it.
+
+    Sizes in bytes, times in seconds; `estimate_seconds` is a roofline, not a measurement.
+    """
     compiled, graph = kernels.compiled, kernels.graph
     estimated = total(graph, kernels.target)
     reply = kernels.view.answer.reply

@@ -47,7 +47,9 @@ def label(function: str, transform: str) -> str:
 
 
 class Sources:
-    """The sourcerized texts of a session; one is valid as long as the answer it was written from."""
+    """The sourcerized texts of a session; one is valid as long as the answer it was written
+    from.
+    """
 
     def __init__(self, locate: Locate) -> None:
         """`locate` returns the current first line of a chunk, for places in messages."""

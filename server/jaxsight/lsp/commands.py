@@ -1,6 +1,7 @@
 """`workspace/executeCommand`: what lenses run, and what people run by name.
 
-A file is given as its path or its URI. A command that cannot do what it should says so in a message; it is no error.
+A file is given as its path or its URI. A command that cannot do what it should says so in a
+message; it is no error.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ async def restart(server: JaxsightServer, arguments: tuple[object, ...]) -> None
 
 
 async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
-    """`jaxsight.chooseSet FILE FUNCTION [SET]`: trace with other example inputs; without a set, a person is asked."""
+    """`jaxsight.chooseSet FILE FUNCTION [SET]`: trace with other example inputs; without a set, a
+    person is asked.
+    """
     match arguments:
         case (str(file), str(function)):
             chosen = None
@@ -68,7 +71,9 @@ async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> N
 
 
 async def choose_target(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
-    """`jaxsight.chooseTarget [TARGET]`: show kernels for another target; without one, a person is asked."""
+    """`jaxsight.chooseTarget [TARGET]`: show kernels for another target; without one, a person is
+    asked.
+    """
     match arguments:
         case ():
             chosen = await _asked_target(server)
@@ -109,7 +114,8 @@ async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str 
 
 
 async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
-    """`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`: a made document; the result is its URI and text.
+    """`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`: a made document; the result
+    is its URI and text.
 
     Clients that open documents are asked to: this one where they can, else a file with its text.
     """
@@ -144,7 +150,8 @@ async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[st
 async def trust(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
     """`jaxsight.trust [FOLDER]`: ask again for what waits for a decision, of one folder or of all.
 
-    The command itself decides nothing: a link in a text may run it. It does not wait for the answer.
+    The command itself decides nothing: a link in a text may run it. It does not wait for the
+    answer.
     """
     match arguments:
         case ():

@@ -1,6 +1,7 @@
 """Findings as diagnostics: pulled by clients that can, pushed to the others, the same either way.
 
-Pulled ones carry the digest of what was answered, so that nothing is sent twice; pushed ones the version that they speak of.
+Pulled ones carry the digest of what was answered, so that nothing is sent twice; pushed ones the
+version that they speak of.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ async def pull(
 
 
 class Publisher:
-    """Pushes diagnostics of a file whenever they may have changed; one push per file at a time, the newest wins."""
+    """Pushes diagnostics of a file whenever they may have changed; one push per file at a time, the
+    newest wins.
+    """
 
     def __init__(self, server: JaxsightServer) -> None:
         self._server = server
@@ -160,7 +163,10 @@ def _related(
 
 
 def register(server: JaxsightServer) -> None:
-    """Serve pulls. A fault must not look like a file without findings: it is answered as cancelled."""
+    """Serve pulls.
+
+    A fault must not look like a file without findings: it is answered as cancelled.
+    """
 
     async def answer(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
         try:

@@ -1,8 +1,11 @@
-"""What the engine tells unasked, passed on: refreshes, statuses, output of user code, messages, progress.
+"""What the engine tells unasked, passed on: refreshes, statuses, output of user code, messages,
+progress.
 
-Besides the standard's own means there are notifications of ours, for clients that know them: `jaxsight/status` (sent to all:
-unknown ones are ignored), where `capabilities.experimental.jaxsight` is set `jaxsight/output` and
-`jaxsight/textDocumentContentRefresh`, and `jaxsight/panelRefresh` to those that asked for a panel. To the others output is a line of the log.
+Besides the standard's own means there are notifications of ours, for clients that know them:
+`jaxsight/status` (sent to all: unknown ones are ignored), where
+`capabilities.experimental.jaxsight` is set `jaxsight/output` and
+`jaxsight/textDocumentContentRefresh`, and `jaxsight/panelRefresh` to those that asked for a panel.
+To the others output is a line of the log.
 """
 
 from __future__ import annotations
@@ -57,7 +60,10 @@ async def pump(server: JaxsightServer) -> None:
 
 
 async def _ask(server: JaxsightServer, consent: Consent) -> None:
-    """Ask the user. Whatever is no clear answer counts as none, and a client may leave the question open for ever."""
+    """Ask the user.
+
+    Whatever is no clear answer counts as none, and a client may leave the question open for ever.
+    """
     params = types.ShowMessageRequestParams(
         type=types.MessageType.Warning,
         message=notice(consent.text),

@@ -1,4 +1,6 @@
-"""`$/progress`: the engine's long work as bars in the client, one per key, from its first event to its last."""
+"""`$/progress`: the engine's long work as bars in the client, one per key, from its first event to
+its last.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """pygls' protocol with our own documents, answers to malformed requests, and an orderly end.
 
-What pygls keeps of documents is not used: edits go to `OpenDocuments`, at once and in order, before any handler runs.
+What pygls keeps of documents is not used: edits go to `OpenDocuments`, at once and in order, before
+any handler runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Asking the client to ask again: hints, lenses and diagnostics, after a trace brought something new.
+"""Asking the client to ask again: hints, lenses and diagnostics, after a trace brought something
+new.
 
-These requests speak of all open documents, and traces end in bursts: while the client has not answered one, further ones
-of its kind are held and become one.
+These requests speak of all open documents, and traces end in bursts: while the client has not
+answered one, further ones of its kind are held and become one.
 """
 
 from __future__ import annotations

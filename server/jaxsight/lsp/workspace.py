@@ -1,7 +1,8 @@
-"""Folders, settings, trust, interpreters and files on disk: what the client tells of them, and asking to be told.
+"""Folders, settings, trust, interpreters and files on disk: what the client tells of them, and
+asking to be told.
 
-Beyond the standard a client may send `jaxsight/trust` `{"trusted"}` and `jaxsight/interpreters` `{"interpreters": {folder URI: path}}`
-(also in `initializationOptions`).
+Beyond the standard a client may send `jaxsight/trust` `{"trusted"}` and `jaxsight/interpreters`
+`{"interpreters": {folder URI: path}}` (also in `initializationOptions`).
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ async def folders_changed(
 
 
 async def trust_changed(server: JaxsightServer, params: object) -> None:
-    """`jaxsight/trust`: whether code of the workspace may run; `true` counts where the editor's trust does."""
+    """`jaxsight/trust`: whether code of the workspace may run; `true` counts where the editor's
+    trust does.
+    """
     server.configuration.trusted = isinstance(params, Mapping) and params.get("trusted") is True
     server.configured()
 

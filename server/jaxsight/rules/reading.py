@@ -1,7 +1,9 @@
-"""A traced program made easy to read: calls that XLA inlines are looked through, values know who makes and who uses them.
+"""A traced program made easy to read: calls that XLA inlines are looked through, values know who
+makes and who uses them.
 
-Equations of a call (`jit`, `custom_jvp_call`…) stand in the place of the call, with its operands in place of its inputs. Bodies of loops, branches and
-other calls are read too; their inputs come from nowhere.
+Equations of a call (`jit`, `custom_jvp_call`…) stand in the place of the call, with its operands in
+place of its inputs. Bodies of loops, branches and other calls are read too; their inputs come from
+nowhere.
 """
 
 from __future__ import annotations
@@ -25,11 +27,14 @@ _THROUGH = frozenset(
 
 ELEMENTWISE = frozenset(
     {
-        "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp", "conj",
-        "convert_element_type", "cos", "cosh", "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge",
-        "gt", "imag", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg",
-        "nextafter", "not", "or", "pow", "real", "complex", "rem", "round", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic",
-        "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh", "xor", "copy", "copy_p",
+        "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh",
+        "cbrt", "ceil", "clamp", "conj", "convert_element_type", "cos", "cosh", "digamma", "div",
+        "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag",
+        "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "max", "min",
+        "mul", "ne", "neg", "nextafter", "not", "or", "pow", "real", "complex", "rem", "round",
+        "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
+        "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh", "xor", "copy",
+        "copy_p",
     }
 )  # fmt: skip
 """Primitives that compute each element of their result from one of each operand."""
@@ -64,14 +69,18 @@ class Reading:
     """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
 
     def quoted(self, path: str) -> str:
-        """The user's expression at an equation, in backticks and shortened; the primitive where there is none."""
+        """The user's expression at an equation, in backticks and shortened; the primitive where
+        there is none.
+        """
         text = self.quote(path)
         if not text and (step := self.flow.steps.get(path)) is not None:
             return f"`{step.primitive}`"
         return f"`{text if len(text) <= 60 else text[:57] + '…'}`" if text else "this"
 
     def wrote(self, path: str, *names: str) -> bool:
-        """Whether the user's expression there calls one of these functions itself: what a library does inside is not theirs to change."""
+        """Whether the user's expression there calls one of these functions itself: what a library
+        does inside is not theirs to change.
+        """
         text = self.quote(path)
         return any(re.search(rf"\b{name}\(", text) for name in names)
 
@@ -119,7 +128,9 @@ class Flow:
     def above(
         self, number: int, through: Callable[[Step], bool], most: int = 200
     ) -> Iterator[Step]:
-        """The steps that a value comes from, itself first, as long as `through` says to go on; at most so many."""
+        """The steps that a value comes from, itself first, as long as `through` says to go on; at
+        most so many.
+        """
         waiting, seen = [self.of(number)], set[int]()
         while waiting and most:
             each = waiting.pop()
@@ -137,7 +148,9 @@ class Flow:
     def sources(
         self, number: int, through: Callable[[Step], bool], most: int = 200
     ) -> set[int] | None:
-        """The inputs, constants, literals and other values that a value is made from; `None` when it comes from too much."""
+        """The inputs, constants, literals and other values that a value is made from; `None` when
+        it comes from too much.
+        """
         waiting, seen, found = [self.of(number)], set[int](), set[int]()
         while waiting:
             each = waiting.pop()
@@ -195,7 +208,9 @@ def _at(step: Step, span: Span) -> Step:
 
 
 def parameter(step: Step, name: str) -> object:
-    """A parameter of an equation as a Python value, its text where it is no literal, `None` where it is not there."""
+    """A parameter of an equation as a Python value, its text where it is no literal, `None` where
+    it is not there.
+    """
     text = dict(step.parameters).get(name)
     if text is None:
         return None

@@ -1,7 +1,10 @@
-"""The compilers: one process for each target, started when it is first asked for, ended when it has long had nothing to do.
+"""The compilers: one process for each target, started when it is first asked for, ended when it has
+long had nothing to do.
 
-XLA cannot be interrupted. To cancel is to wait a moment, in which most compiles end, and then to kill. A compile that takes longer than its deadline is killed, one
-that crashed its process is tried once more. Whatever happens, the caller gets an answer: a `Compiled`, or a `Trouble` in words for people.
+XLA cannot be interrupted. To cancel is to wait a moment, in which most compiles end, and then to
+kill. A compile that takes longer than its deadline is killed, one that crashed its process is tried
+once more. Whatever happens, the caller gets an answer: a `Compiled`, or a `Trouble` in words for
+people.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ GRACE = 2.0
 FOLDING = 15.0
 """Seconds of a compile that measures constant folding: whatever takes longer is too long."""
 _SHORT, _CERTAIN = 1.0, 4.0
-"""Seconds of a compile between which a second one is measured as well: another process may have delayed the first."""
+"""Seconds of a compile between which a second one is measured as well: another process may have
+delayed the first.
+"""
 
 IDLE = 600.0
 """Seconds without work after which a compiler is ended: it holds some 400 MB."""
@@ -49,7 +54,10 @@ IDLE = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why there is nothing compiled. `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`."""
+    """Why there is nothing compiled.
+
+    `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`.
+    """
 
     kind: str
     message: str
@@ -103,7 +111,9 @@ class Compilers:
     async def compile(
         self, target: Target, environment: Environment, request: Compile
     ) -> Compiled | Trouble:
-        """Have a program compiled. Cancelling the caller stops the compile, unless it ends within a moment.
+        """Have a program compiled.
+
+        Cancelling the caller stops the compile, unless it ends within a moment.
 
         Args:
             request: without an id.
@@ -114,7 +124,8 @@ class Compilers:
     async def folding(
         self, target: Target, environment: Environment, request: Compile
     ) -> tuple[Folding, Compiled | None] | Trouble:
-        """Measure how long a program compiles without and with constant folding, in a process of its own.
+        """Measure how long a program compiles without and with constant folding, in a process of
+        its own.
 
         Returns:
             The times, and what was compiled with folding where that was not ended.
@@ -151,7 +162,9 @@ class Compilers:
         return Folding(folded, unfolded), last
 
     async def _unless_cancelled(self, worker: _Worker, work: Coroutine[None, None, T]) -> T:
-        """What comes of a worker's work; when the caller is cancelled it is stopped, unless it ends within a moment."""
+        """What comes of a worker's work; when the caller is cancelled it is stopped, unless it ends
+        within a moment.
+        """
         task = asyncio.get_running_loop().create_task(work)
         try:
             return await asyncio.shield(task)
@@ -160,7 +173,9 @@ class Compilers:
             raise
 
     async def jaxlib(self, target: Target, environment: Environment) -> str | Trouble:
-        """The version of jaxlib that a target's compiler has, which is started for that: another machine's is not known before."""
+        """The version of jaxlib that a target's compiler has, which is started for that: another
+        machine's is not known before.
+        """
         worker = self._worker(target, environment)
         async with worker.lock:
             process = self._process(worker)

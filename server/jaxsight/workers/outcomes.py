@@ -1,4 +1,7 @@
-"""What becomes of a request beside the tracer's own answers, and what a supervisor has to tell. Plain data."""
+"""What becomes of a request beside the tracer's own answers, and what a supervisor has to tell.
+
+Plain data.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +38,19 @@ class Reason(Enum):
     STOPPED = "stopped"
     """The server ended it: a restart, a shutdown, a cancelled request that did not end."""
     SPOILED = "spoiled"
-    """What a file left in it cannot be undone, so that other files need another one; the last words say what."""
+    """What a file left in it cannot be undone, so that other files need another one; the last words
+    say what.
+    """
     UNAVAILABLE = "unavailable"
     """None could be started; the last words say why, and what helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The end of a tracer's process. `signal` is 0 when it exited by itself; `used` and `limit` are bytes, a count or seconds."""
+    """The end of a tracer's process.
+
+    `signal` is 0 when it exited by itself; `used` and `limit` are bytes, a count or seconds.
+    """
 
     reason: Reason
     code: int = 0
@@ -55,9 +63,11 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """Request `id` has no answer: its tracer died in `stage` (`""` before the first), and the next one took over.
+    """Request `id` has no answer: its tracer died in `stage` (`""` before the first), and the next
+    one took over.
 
-    `repeated`: this is what happened before; it was not run again, because the same keeps happening.
+    `repeated`: this is what happened before; it was not run again, because the same keeps
+    happening.
     """
 
     id: int
@@ -67,7 +77,9 @@ class Died:
 
     @property
     def external(self) -> bool:
-        """Whether the cause may lie outside the request, so that asking the same again may go well."""
+        """Whether the cause may lie outside the request, so that asking the same again may go
+        well.
+        """
         killed = self.death.signal in SENT_BY_OTHERS
         return killed or self.death.reason in (Reason.STOPPED, Reason.UNAVAILABLE)
 
@@ -146,7 +158,9 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What user code printed while `file` was run (`""`: none was, a thread that stayed behind printed)."""
+    """What user code printed while `file` was run (`""`: none was, a thread that stayed behind
+    printed).
+    """
 
     file: str
     text: str
@@ -154,7 +168,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A tracer died or was ended, and the next one took over. `file` is what it was at, if it was at one."""
+    """A tracer died or was ended, and the next one took over.
+
+    `file` is what it was at, if it was at one.
+    """
 
     death: Death
     file: str = ""

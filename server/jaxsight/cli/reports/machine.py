@@ -39,7 +39,9 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 INCOMPLETE = "incomplete"
-"""What stands for a code where a function's answer leaves something out: no rule, so it can neither be selected nor ignored."""
+"""What stands for a code where a function's answer leaves something out: no rule, so it can neither
+be selected nor ignored.
+"""
 
 
 NOT_COMPILED = "not-compiled"
@@ -54,8 +56,10 @@ def as_json(
 ) -> list[dict[str, Any]]:
     """A list of objects, as `ruff check --output-format json` writes it.
 
-    Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function. A function whose answer leaves
-    something out has an object of its own, with the code `incomplete`, and one that was not compiled too, with `not-compiled`. `python` is the interpreter that traced the file, by `pythons`.
+    Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function. A
+    function whose answer leaves something out has an object of its own, with the code `incomplete`,
+    and one that was not compiled too, with `not-compiled`. `python` is the interpreter that traced
+    the file, by `pythons`.
     """
     objects = [*map(_object, reported), *map(_incomplete, incomplete), *map(_refused, refused)]
     if pythons is None:
@@ -154,7 +158,9 @@ def as_github(
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
 ) -> str:
-    """One workflow command per finding, per statement left out and per function not compiled, which GitHub shows on the lines of a pull request."""
+    """One workflow command per finding, per statement left out and per function not compiled, which
+    GitHub shows on the lines of a pull request.
+    """
     notes = (
         _notice(INCOMPLETE, path, caveats.line(caveat), caveats.reason(caveat))
         for path, caveat in _left_out(incomplete)
@@ -209,7 +215,11 @@ def as_sarif(
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
 ) -> dict[str, Any]:
-    """One SARIF run, with the rules that it speaks of. What answers leave out and functions that were not compiled are notifications of the tool, no results."""
+    """One SARIF run, with the rules that it speaks of.
+
+    What answers leave out and functions that were not compiled are notifications of the tool, no
+    results.
+    """
     rules = [
         {
             "id": rule.code,
@@ -241,7 +251,9 @@ def as_sarif(
 
 
 def _unlinked(text: str) -> str:
-    """A message in which `x[0](y)` is no link, as SARIF has them in plain text too (2.1.0, section 3.11.6)."""
+    """A message in which `x[0](y)` is no link, as SARIF has them in plain text too (2.1.0, section
+    3.11.6).
+    """
     return _LINK.sub(r"\\](", visible(text))
 
 

@@ -43,7 +43,10 @@ _SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An example for one name. `stars` is 1 for `*args`, 2 for `**kwargs`; `range` includes them."""
+    """An example for one name.
+
+    `stars` is 1 for `*args`, 2 for `**kwargs`; `range` includes them.
+    """
 
     name: str
     stars: int

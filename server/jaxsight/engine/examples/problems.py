@@ -106,7 +106,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     letters = sorted(word.lower())
     for lower, name in exact.items():
         if sorted(lower) == letters:
-            # Swapped letters are the most common typo, and `i23` is otherwise closer to `i2` than `i32`.
+            # Swapped letters are the most common typo, and `i23` is otherwise closer to `i2` than
+            # `i32`.
             return name
     found = difflib.get_close_matches(word.lower(), exact, n=1, cutoff=0.6)
     return exact[found[0]] if found else None

@@ -1,4 +1,6 @@
-"""Named sizes: their values from `where` and the settings, and the numbers that shapes evaluate to."""
+"""Named sizes: their values from `where` and the settings, and the numbers that shapes evaluate
+to.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,10 @@ _LONG = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one form of a function costs. `compiled` is for the first target, where it was compiled."""
+    """What one form of a function costs.
+
+    `compiled` is for the first target, where it was compiled.
+    """
 
     equations: int
     constants: int
@@ -102,8 +105,8 @@ def slower(before: Figures, after: Figures) -> bool:
 def too_slow(before: Figures, after: Figures, times: float) -> bool:
     """Whether it may take more than so many times as long on the target.
 
-    Where no time is estimated, as on CPUs, it may where so many times as many kernels are launched, or as many bytes moved:
-    a fix leaves the arithmetic what it was.
+    Where no time is estimated, as on CPUs, it may where so many times as many kernels are launched,
+    or as many bytes moved: a fix leaves the arithmetic what it was.
     """
     if before.compiled is None or after.compiled is None:
         return False
@@ -119,7 +122,9 @@ ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
 
 
 def worse(before: Figures, after: Figures) -> frozenset[str]:
-    """Which figures of the target are worse: what is launched, stored at once or moved, and the estimated time."""
+    """Which figures of the target are worse: what is launched, stored at once or moved, and the
+    estimated time.
+    """
     if before.compiled is None or after.compiled is None:
         return frozenset()
     (stored, moved), (stored_now, moved_now) = before.memory, after.memory

@@ -1,4 +1,6 @@
-"""What a rule's `fix.py` declares: the edits that it proposes, and how one of them shows that it helps."""
+"""What a rule's `fix.py` declares: the edits that it proposes, and how one of them shows that it
+helps.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What proves that a candidate helps: it is applied in memory, traced, run against the original, compiled, and looked at again.
+"""What proves that a candidate helps: it is applied in memory, traced, run against the original,
+compiled, and looked at again.
 
-Everything is known by content: the same change of the same function is tried once, wherever it stands.
+Everything is known by content: the same change of the same function is tried once, wherever it
+stands.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ def _of_text(module: Module) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A proved change. `safe` when the function is the same to all who call it, same values, types and parameters, and launches no more."""
+    """A proved change.
+
+    `safe` when the function is the same to all who call it, same values, types and parameters, and
+    launches no more.
+    """
 
     finding: Finding
     title: str
@@ -77,14 +83,17 @@ class _Verdict:
 
 @dataclass(eq=False, slots=True)
 class Verifying:
-    """One per session; `compiling` gives the session's own, `refresh` is called with a file of which something else is known."""
+    """One per session; `compiling` gives the session's own, `refresh` is called with a file of
+    which something else is known.
+    """
 
     compiling: Callable[[], Compiling]
     aside: Aside
     refresh: Callable[[str], None]
     _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
     _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
-    """What the compiler was seen to compute wrongly, by the key of the question about the function."""
+    """What the compiler was seen to compute wrongly, by the key of the question about the function.
+    """
 
     def miscompiled(self, question: Question) -> Miscompiled | None:
         """What running the function showed to be compiled wrongly."""
@@ -117,7 +126,9 @@ class Verifying:
         return None
 
     async def _harmless(self, workshop: Workshop, view: View, candidate: Candidate) -> bool:
-        """Whether the function with its other sets, and the file's others that come to the changed text, compute what they did."""
+        """Whether the function with its other sets, and the file's others that come to the changed
+        text, compute what they did.
+        """
         text = applied(view.module.text, candidate.edits)
         chunks = [
             view.module.chunk_at(edit.range.start)
@@ -336,7 +347,9 @@ class _Look:
 
 
 def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | None:
-    """The question that the changed text asks about the same function and set; nothing where it asks none, or the same."""
+    """The question that the changed text asks about the same function and set; nothing where it
+    asks none, or the same.
+    """
     before = view.answer.question
     try:
         text = applied(view.module.text, edits)
