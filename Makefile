@@ -46,6 +46,7 @@ lint: .venvs/lint/.installed vscode-extension/node_modules/.installed vscode-ext
 	.venvs/lint/bin/ruff check .
 	.venvs/lint/bin/mypy
 	PYTHONPATH=server .venvs/lint/bin/lint-imports --no-cache
+	.venvs/lint/bin/codespell server docs examples neovim/lua *.md vscode-extension/*.md vscode-extension/src vscode-extension/panel/src
 	.venvs/lint/bin/python vscode-extension/scripts/manifest.py --check
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
 	cd vscode-extension/panel && $(WITH_NODE) npm run --silent check
@@ -68,7 +69,7 @@ bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-
 
 .PHONY: docs
 docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
-	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
+	PYTHONPATH=server NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
 
 .PHONY: vsix
 vsix: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Package the extension for VS Code, with the server in it

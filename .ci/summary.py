@@ -1,6 +1,8 @@
-"""Merge JUnit reports, pytest's and node's, into one summary line, in pytest's words, and one exit status.
+"""Merge JUnit reports, pytest's and node's, into one summary line, in pytest's words, and one exit
+status.
 
-Usage: summary.py REPORT.xml... ; a report that is missing or empty means that its run died, and fails.
+Usage: summary.py REPORT.xml... ; a report that is missing or empty means that its run died, and
+fails.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ def main(reports: list[Path]) -> int:
 
 
 def counted(root: ElementTree.Element) -> tuple[dict[str, int], float]:
-    """What a report counts, and its seconds. Node's has no suites, so there the tests themselves are counted."""
+    """What a report counts, and its seconds.
+
+    Node's has no suites, so there the tests themselves are counted.
+    """
     suites = list(root.iter("testsuite"))
     if suites:
         counts = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in COUNTED}

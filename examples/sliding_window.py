@@ -1,7 +1,7 @@
 """The gradient of two checkpointed layers in a scan: loops in loops, bfloat16, rematerialization.
 
-Try `jaxsight sourcerize examples/sliding_window.py:grad_fn --style pretty`. The function is the example of
-jax_sourceror's README.
+Try `jaxsight sourcerize examples/sliding_window.py:grad_fn --style pretty`. The function is the
+example of jax_sourceror's README.
 """
 
 from functools import partial

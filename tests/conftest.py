@@ -16,18 +16,21 @@ if (
 ):  # not in the environment of the tests in VS Code
     from hypothesis import HealthCheck, settings
 
-    # A busy machine makes no test fail: neither examples that take long to run nor such that take long to make.
+    # A busy machine makes no test fail: neither examples that take long to run nor such that take
+    # long to make.
     settings.register_profile(
         "any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
     settings.load_profile("any speed")
 
-# What is compiled is kept apart from what the person who runs the tests has compiled; compilers are those that `make` installed.
+# What is compiled is kept apart from what the person who runs the tests has compiled; compilers are
+# those that `make` installed.
 os.environ.setdefault("JAXSIGHT_COMPILERS", str(Path(__file__).parents[1] / ".venvs" / "compilers"))
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxsight-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
-# Tests run the code of their own folders; those of trust itself (`tests/trust`) say otherwise. Nobody's decisions are read or written.
+# Tests run the code of their own folders; those of trust itself (`tests/trust`) say otherwise.
+# Nobody's decisions are read or written.
 os.environ["JAXSIGHT_TRUST"] = "always"
 for _kind in ("STATE", "CONFIG"):
     os.environ[f"XDG_{_kind}_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], _kind.lower()))

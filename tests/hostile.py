@@ -69,7 +69,9 @@ def on_terminal(output: str) -> str:
 
 
 def commands(output: str) -> list[str]:
-    """The lines that GitHub's, Azure's or TeamCity's runner would obey (`ActionCommand.TryParse` of actions/runner)."""
+    """The lines that GitHub's, Azure's or TeamCity's runner would obey (`ActionCommand.TryParse` of
+    actions/runner).
+    """
     return [
         line
         for line in re.split(r"[\r\n]", output)

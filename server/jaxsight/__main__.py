@@ -1,4 +1,7 @@
-"""The command `jaxsight`. What an editor starts (`server`) and `--version` must not wait for the terminal's libraries."""
+"""The command `jaxsight`.
+
+What an editor starts (`server`) and `--version` must not wait for the terminal's libraries.
+"""
 
 from __future__ import annotations
 

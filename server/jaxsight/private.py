@@ -1,14 +1,17 @@
 """Keep files of our own: caches and state, for the user alone.
 
-Folders are made 0700 and files 0600. What is found is believed only if nobody else could have written it: the
-file and every folder above it belong to the user or to root, and no one else may write there (a folder with the
-sticky bit, as the common temporary one, may be above). A file begins with a digest of what it is, how it is called
-and what it holds. Whatever is wrong is logged in a line, and as good as not there; nothing here raises because of
-what is on disk, or of a disk that is full or not ours.
+Folders are made 0700 and files 0600. What is found is believed only if nobody else could have
+written it: the file and every folder above it belong to the user or to root, and no one else may
+write there (a folder with the sticky bit, as the common temporary one, may be above). A file begins
+with a digest of what it is, how it is called and what it holds. Whatever is wrong is logged in a
+line, and as good as not there; nothing here raises because of what is on disk, or of a disk that is
+full or not ours.
 
-On Windows a user's profile is closed to others by its access list, and permissions are not looked at.
+On Windows a user's profile is closed to others by its access list, and permissions are not looked
+at.
 
-The standard library alone, but for `platformdirs`, which is asked late: tracers and compilers import this too.
+The standard library alone, but for `platformdirs`, which is asked late: tracers and compilers
+import this too.
 """
 
 from __future__ import annotations
@@ -120,7 +123,8 @@ def write(path: Path, content: bytes, *, executable: bool = False) -> None:
 
 @contextlib.contextmanager
 def lock_file(path: Path) -> Iterator[int]:
-    """Open a file to lock, in a folder of ours, and give its descriptor; it is made where it is missing.
+    """Open a file to lock, in a folder of ours, and give its descriptor; it is made where it is
+    missing.
 
     Raises:
         OSError: the folder is not ours alone, or there is something else under the name.
@@ -139,7 +143,8 @@ def lock_file(path: Path) -> Iterator[int]:
 
 
 def _check(path: Path) -> None:
-    """Check that nobody but the user and root can write a path, or any folder above it that leads there.
+    """Check that nobody but the user and root can write a path, or any folder above it that leads
+    there.
 
     Raises:
         OSError: somebody can, or it is not there.
@@ -184,7 +189,8 @@ def _of_user_alone(group: int) -> bool:
 
 
 def _secure(folder: Path) -> None:
-    """Make a folder where it is missing, each that is made for the user alone; close ours to others.
+    """Make a folder where it is missing, each that is made for the user alone; close ours to
+    others.
 
     Raises:
         OSError: it cannot be made, or others may have written in it.

@@ -1,8 +1,9 @@
 """Read files that somebody else made: a workspace may hold anything under any name.
 
-Only regular files are read, never more than a limit, and nothing here waits: a named pipe, a device, a
-socket, a loop of links or a file of 3 GB under the name `pyproject.toml` gives an error in words.
-`tests/project/test_reading.py` holds that nothing else in the package opens a file by its path.
+Only regular files are read, never more than a limit, and nothing here waits: a named pipe, a
+device, a socket, a loop of links or a file of 3 GB under the name `pyproject.toml` gives an error
+in words. `tests/project/test_reading.py` holds that nothing else in the package opens a file by its
+path.
 
 The standard library alone: tracers and compilers import this too.
 """
@@ -16,6 +17,8 @@ import stat
 import tokenize
 from io import BytesIO
 from pathlib import Path
+
+from jaxsight import units
 
 SMALL = 64 * 1024
 """Bytes of the largest `.python-version`, marker or record of ours."""
@@ -158,7 +161,10 @@ def _regular(path: str | os.PathLike[str], status: os.stat_result, limit: int) -
 
 
 def _read(path: str | os.PathLike[str], descriptor: int, limit: int) -> bytes:
-    """Read to the end. The size that the system told may be wrong: the file grows, or `/proc` made it."""
+    """Read to the end.
+
+    The size that the system told may be wrong: the file grows, or `/proc` made it.
+    """
     parts: list[bytes] = []
     length = 0
     while part := _some(descriptor, min(_AT_ONCE, limit + 1 - length)):
@@ -170,5 +176,4 @@ def _read(path: str | os.PathLike[str], descriptor: int, limit: int) -> bytes:
 
 
 def _too_large(path: str | os.PathLike[str], limit: int) -> UnreadableError:
-    size = f"{limit // 1024**2} MiB" if limit >= 1024**2 else f"{limit // 1024} KiB"
-    return UnreadableError(path, f"it is larger than {size}")
+    return UnreadableError(path, f"it is larger than {units.size(limit)}")

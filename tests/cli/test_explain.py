@@ -1,28 +1,32 @@
-"""`jaxsight explain`: the pages of codes in a terminal."""
+"""`jaxsight explain`: the pages of rules in a terminal."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from jaxsight.findings.catalogue import CODES
+import pytest
+
+from jaxsight.rules import RULES
 from tests.cli.test_commands import jaxsight
 
 
-def test_a_code_is_explained_by_its_page(tmp_path: Path) -> None:
-    done = jaxsight("explain", "jx405", cwd=tmp_path)
+@pytest.mark.parametrize("name", ["jx405", "JX405", "nan"])
+def test_a_rule_is_explained_by_its_page(tmp_path: Path, name: str) -> None:
+    done = jaxsight("explain", name, cwd=tmp_path)
     assert done.returncode == 0
-    assert "JX405: nan" in done.stdout
+    assert "nan (JX405)" in done.stdout
+    assert "Severity: warning · has a fix" in done.stdout
     assert "safe = jnp.where(x > 0, x, 1.0)" in done.stdout
 
 
-def test_all_codes_are_listed(tmp_path: Path) -> None:
+def test_all_rules_are_listed(tmp_path: Path) -> None:
     done = jaxsight("explain", "--json", cwd=tmp_path)
-    assert [row["code"] for row in json.loads(done.stdout)] == list(CODES)
+    assert [row["code"] for row in json.loads(done.stdout)] == list(RULES)
     assert "JX208" in jaxsight("explain", cwd=tmp_path).stdout
 
 
-def test_a_code_that_there_is_not_is_told(tmp_path: Path) -> None:
+def test_an_unknown_rule_is_reported(tmp_path: Path) -> None:
     done = jaxsight("explain", "JX999", cwd=tmp_path)
     assert done.returncode == 2
-    assert "there is no code JX999" in done.stderr
+    assert "unknown rule JX999" in done.stderr

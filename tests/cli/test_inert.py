@@ -162,7 +162,8 @@ def test_what_people_read_is_inert_in_a_pipe(project: Path, given: Sequence[str]
         assert commands(output) == []
 
 
-# One for each way of printing: findings, a view, an error of the arguments' reader, an error of ours, a failure of user code.
+# One for each way of printing: findings, a view, an error of the arguments' reader, an error of
+# ours, a failure of user code.
 ON_TERMINALS = (
     "check of a file",
     "shapes",

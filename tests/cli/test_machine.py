@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jaxsight.cli.reports import Incomplete, Refused, Reported, machine
 from jaxsight.engine.answers import Caveat, Finding, Severity
@@ -29,6 +29,9 @@ def test_json_has_the_keys_of_ruff_and_counts_from_one() -> None:
         {
             "code": "JX401",
             "message": "not known,\n100 % traced",
+            "help": None,
+            "notes": [],
+            "data": None,
             "filename": "/project/a, b.py",
             "location": {"row": 2, "column": 12},
             "end_location": {"row": 2, "column": 19},
@@ -39,6 +42,30 @@ def test_json_has_the_keys_of_ruff_and_counts_from_one() -> None:
             "caveats": [],
         }
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    trips: int
+    lengths: tuple[int, ...]
+    step: object
+
+
+EXPLAINED = replace(FINDING, help="unroll it", notes=("in 2 ms",), data=Loop(4, (1, 2), object()))
+
+
+def test_help_notes_and_figures_are_keys_of_their_own() -> None:
+    [one] = machine.as_json([Reported("/project/a.py", SOURCE, EXPLAINED)])
+    assert one["message"] == FINDING.message
+    assert (one["help"], one["notes"]) == ("unroll it", ["in 2 ms"])
+    assert one["data"] == {"trips": 4, "lengths": (1, 2)}
+
+
+def test_github_and_sarif_say_help_and_notes_below_the_message() -> None:
+    explained = [Reported("/project/a.py", SOURCE, EXPLAINED)]
+    assert machine.as_github(explained).endswith("%0Ahelp: unroll it%0Anote: in 2 ms")
+    [result] = machine.as_sarif(explained)["runs"][0]["results"]
+    assert result["message"]["text"].endswith("\nhelp: unroll it\nnote: in 2 ms")
 
 
 CAVEAT = Caveat(Range(Position(119, 0), Position(119, 0)), "`train()` was not run,\n100 %")
@@ -64,6 +91,9 @@ def test_json_has_an_object_for_each_function_that_leaves_something_out() -> Non
     assert machine.as_json([], incomplete())[1] == {
         "code": "incomplete",
         "message": "`g` may differ from the imported module",
+        "help": None,
+        "notes": [],
+        "data": None,
         "filename": "/project/a, b.py",
         "location": {"row": 5, "column": 1},
         "end_location": {"row": 6, "column": 18},
@@ -110,6 +140,9 @@ def test_json_has_an_object_for_each_function_that_was_not_compiled() -> None:
         {
             "code": "not-compiled",
             "message": NOT_COMPILED,
+            "help": None,
+            "notes": [],
+            "data": None,
             "filename": "/project/a, b.py",
             "location": {"row": 5, "column": 5},
             "end_location": {"row": 5, "column": 6},

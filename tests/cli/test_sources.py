@@ -30,9 +30,7 @@ def test_an_address_without_a_function_is_the_file(folder: Path) -> None:
 
 
 def test_a_missing_file_is_named_with_the_nearest_one() -> None:
-    with pytest.raises(
-        CommandError, match=r"^there is no file modle\.py; did you mean model\.py\?$"
-    ):
+    with pytest.raises(CommandError, match=r"^no such file: modle\.py; did you mean model\.py\?$"):
         parse_address("modle.py:f")
 
 
@@ -64,7 +62,7 @@ def test_a_file_named_is_taken_whatever_its_name(folder: Path) -> None:
 
 
 def test_a_missing_path_is_an_error() -> None:
-    with pytest.raises(CommandError, match="there is no file or folder nowhere"):
+    with pytest.raises(CommandError, match="no such file or folder: nowhere"):
         list(python_files([Path("nowhere")]))
 
 

@@ -67,6 +67,27 @@ def test_further_lines_related_places_and_the_page_follow() -> None:
     ]
 
 
+def test_help_and_notes_follow_and_wrap_to_the_width_below_their_text() -> None:
+    found = Finding(
+        "JX207",
+        Severity.WARNING,
+        Range(Position(0, 0), Position(0, 6)),
+        "short loop",
+        help="pass `unroll=True` to fuse the iterations into one kernel",
+        notes=("each iteration launches 3 kernels",),
+    )
+    assert lines(found)[5:] == [
+        "  = help: pass `unroll=True` to fuse the iterations into one kernel",
+        "  = note: each iteration launches 3 kernels",
+    ]
+    wrapped = report(Reported("/p/m.py", SOURCE, found), 48).plain.split("\n")
+    assert wrapped[5:] == [
+        "  = help: pass `unroll=True` to fuse the",
+        "          iterations into one kernel",
+        "  = note: each iteration launches 3 kernels",
+    ]
+
+
 def test_paths_are_shown_from_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,8 @@
 """Programs whose times are known: published measurements, and cases worked out by hand.
 
-`python -m tests.compiler.estimate_cases TARGET… [CASE…]` compiles them where the compiler of a target
-is installed and writes the optimized HLO into `estimates_hlo.zip`, which the tests read: CI has no
-compiler for TPUs, and compiling all would take minutes.
+`python -m tests.compiler.estimate_cases TARGET… [CASE…]` compiles them where the compiler of a
+target is installed and writes the optimized HLO into `estimates_hlo.zip`, which the tests read: CI
+has no compiler for TPUs, and compiling all would take minutes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Optimized HLO of the same functions for several targets and versions of JAX, as XLA printed it."""
+"""Optimized HLO of the same functions for several targets and versions of JAX, as XLA printed
+it.
+"""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_a_contract_that_holds_gives_the_kernels() -> None:
 def test_a_broken_contract_is_an_assertion_with_the_figures_and_the_table() -> None:
     with pytest.raises(AssertionError, match="kernels is 2, at most 1 expected") as caught:
         jaxsight.expect(summed, target="cpu", kernels=1)(X)
-    assert "ends because of" in str(caught.value)
+    assert "fusion boundary" in str(caught.value)
 
 
 def test_amounts_and_targets_are_checked_at_once() -> None:

@@ -1,4 +1,6 @@
-"""What was compiled is found again, by other processes too, and what is broken is as good as not there."""
+"""What was compiled is found again, by other processes too, and what is broken is as good as not
+there.
+"""
 
 from __future__ import annotations
 

@@ -108,6 +108,6 @@ async def test_a_machine_that_is_not_reached_is_told_in_sshs_words(
     found = await compilers.compile(target, THERE, Compile(0, target.name, a_sum()))
     assert isinstance(found, Trouble)
     assert found.message == (
-        "nowhere is not reached over ssh: ssh: Could not resolve hostname nowhere"
+        "cannot reach nowhere over ssh (ssh: Could not resolve hostname nowhere)"
     )
     assert connections(ssh) == 1

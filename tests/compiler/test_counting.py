@@ -1,7 +1,7 @@
 """Kernels, launches and bytes are those of other counts: XLA's thunks, an own reader, a profile.
 
-The thunks are of an H100, as XLA dumped them; `python -m tests.compiler.counting` makes them anew and
-compares all programs.
+The thunks are of an H100, as XLA dumped them; `python -m tests.compiler.counting` makes them anew
+and compares all programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Whose compilers run: what another user could have planted is never started, and what is missing costs no answer."""
+"""Whose compilers run: what another user could have planted is never started, and what is missing
+costs no answer.
+"""
 
 from __future__ import annotations
 

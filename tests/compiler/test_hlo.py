@@ -13,7 +13,8 @@ from jaxsight.compiler.hlo import read
 from jaxsight.compiler.hlo.text import parse
 from tests.compiler import material
 
-# Kernels of the functions of the notebook: the launches of XLA's own thunk sequences on GPUs, counted by hand on the others.
+# Kernels of the functions of the notebook: the launches of XLA's own thunk sequences on GPUs,
+# counted by hand on the others.
 COUNTS = {
     "cpu": {
         "f_well_fused": 1, "f_sum_jax": 2, "f_sum_explicit": 1, "f_barrier": 2, "f_fft3d": 4, "f_for": 3,

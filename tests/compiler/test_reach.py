@@ -1,4 +1,6 @@
-"""What is compiled for devices that are not here: callbacks, Pallas kernels, donated buffers; and what is refused, with its reason."""
+"""What is compiled for devices that are not here: callbacks, Pallas kernels, donated buffers; and
+what is refused, with its reason.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ def lowered(program: Program) -> protocol.Lowered:
 
 @pytest.fixture(scope="module")
 def outcome() -> Callable[[str], Outcome]:
-    """What becomes of each program; a target's compiler is one process, and a program is compiled once."""
+    """What becomes of each program; a target's compiler is one process, and a program is compiled
+    once.
+    """
 
     async def compiled() -> dict[str, Outcome]:
         environment = environments.suiting("cuda", jax.__version__)

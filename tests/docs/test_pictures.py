@@ -15,7 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SHOWN_WITH = {"sourcerize.md": "0.12."}
-"""The version of JAX that a page was made with: others print jaxprs somewhat differently, and have other functions."""
+"""The version of JAX that a page was made with: others print jaxprs somewhat differently, and have
+other functions.
+"""
 USUALLY = "0.10."
 CONSOLE = re.compile(
     r"^(?P<indent> *)```console\n"

@@ -1,4 +1,6 @@
-"""The page on the sourcerizer: what it shows is what the tool writes, and the gradient is shorter than the other tool's."""
+"""The page on the sourcerizer: what it shows is what the tool writes, and the gradient is shorter
+than the other tool's.
+"""
 
 from __future__ import annotations
 

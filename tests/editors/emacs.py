@@ -1,4 +1,6 @@
-"""A real Emacs without a screen, set up as `docs/editors.md` tells people to, from that page's own text."""
+"""A real Emacs without a screen, set up as `docs/editors.md` tells people to, from that page's own
+text.
+"""
 
 from __future__ import annotations
 

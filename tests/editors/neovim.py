@@ -1,4 +1,5 @@
-"""A real Neovim without a screen, driven from a test: Lua goes in by its remote interface, JSON comes out.
+"""A real Neovim without a screen, driven from a test: Lua goes in by its remote interface, JSON
+comes out.
 
 It is set up as `docs/editors.md` tells people to, from that page's own text.
 """
@@ -20,7 +21,9 @@ from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 60
-"""Seconds until something that was to happen counts as not happening; starting JAX on a busy machine is part of it."""
+"""Seconds until something that was to happen counts as not happening; starting JAX on a busy
+machine is part of it.
+"""
 
 _BLOCK = re.compile(r'=== "Neovim[^"]*"\n\n +```lua\n(?P<lua>.*?)\n +```', re.DOTALL)
 _LIBRARY = Path(__file__).with_name("driver.lua")
@@ -54,7 +57,10 @@ class Neovim:
         self._environment = dict(environment)
 
     def lua(self, code: str, *arguments: object) -> Any:
-        """The value that Lua code returns; `arguments` are in `A`. An error in it fails the test."""
+        """The value that Lua code returns; `arguments` are in `A`.
+
+        An error in it fails the test.
+        """
         body = f"local A = vim.json.decode([==[{json.dumps(arguments)}]==])\n{code}"
         encoded = base64.b64encode(body.encode()).decode()
         call = f"luaeval('T.run(vim.base64.decode(_A))', '{encoded}')"
@@ -95,7 +101,9 @@ class Neovim:
         return shown
 
     def hints(self, *shown: str) -> dict[str, str]:
-        """The labels of inlay hints by the text that they follow, once all of `shown` are among them."""
+        """The labels of inlay hints by the text that they follow, once all of `shown` are among
+        them.
+        """
         code = """
         local hints = T.hints()
         local labels = {}
@@ -117,7 +125,9 @@ class Neovim:
         )
 
     def draws(self, hints: Mapping[str, str]) -> None:
-        """Wait until these are the hints that are drawn, and no others: what an edit changes may come in several steps."""
+        """Wait until these are the hints that are drawn, and no others: what an edit changes may
+        come in several steps.
+        """
         with suppress(AssertionError):
             self.until("return vim.deep_equal(T.hints(), A[1])", hints)
         drawn = self.lua("return T.hints()")
@@ -137,7 +147,8 @@ def neovim(
 ) -> Iterator[Neovim]:
     """A Neovim in `folder` whose `jaxsight` is the one under test; it ends with the block.
 
-    It is set up by Lua of one's own, or as the documentation says. `variables` are of its environment.
+    It is set up by Lua of one's own, or as the documentation says. `variables` are of its
+    environment.
     """
     commands = scratch / "bin"
     commands.mkdir()

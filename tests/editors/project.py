@@ -1,4 +1,6 @@
-"""A project as people have them: settings, a module, examples for code that is not theirs; another with kernels."""
+"""A project as people have them: settings, a module, examples for code that is not theirs; another
+with kernels.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ def doubled(x):
 
 
 def planted(folder: Path) -> Path:
-    """Write a folder as somebody may publish it: with an interpreter of its own, which makes a file when it runs. Return that file."""
+    """Write a folder as somebody may publish it: with an interpreter of its own, which makes a file
+    when it runs. Return that file.
+    """
     mark = folder.parent / "it_ran"
     python = folder / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)

@@ -47,7 +47,7 @@ def test_totals_stand_at_the_head_and_barriers_at_their_lines(editor: Neovim) ->
     assert "launch" in head
     assert head.endswith("cpu")
     (barrier,) = [label for place, label in shown.items() if "jnp.sort" in place]
-    assert barrier.strip().startswith("⊣ sort ends kernel")
+    assert barrier.strip().startswith("⊣ sort")
 
 
 def test_a_syntax_error_keeps_the_barriers_and_marks_them(editor: Neovim) -> None:

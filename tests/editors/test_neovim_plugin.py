@@ -1,4 +1,6 @@
-"""The plugin for Neovim, installed as a package: its commands, its documents and its health check."""
+"""The plugin for Neovim, installed as a package: its commands, its documents and its health
+check.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Consent in Neovim and Emacs: of a folder with an interpreter of its own nothing runs before its user has decided."""
+"""Consent in Neovim and Emacs: of a folder with an interpreter of its own nothing runs before its
+user has decided.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def state(tmp_path: Path) -> dict[str, str]:
 def opened(
     folder: Path, mark: Path, state: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Opening:
-    """Opens the folder's module in a Neovim of its own, as the same person each time; with the plugin, or set up otherwise."""
+    """Opens the folder's module in a Neovim of its own, as the same person each time; with the
+    plugin, or set up otherwise.
+    """
     if reason := missing():
         pytest.skip(reason)
 

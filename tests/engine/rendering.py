@@ -1,4 +1,6 @@
-"""Fixtures as source: hints between ⟦ ⟧ where an editor draws them, findings under `^^^` marks, the cursor as `$0`."""
+"""Fixtures as source: hints between ⟦ ⟧ where an editor draws them, findings under `^^^` marks, the
+cursor as `$0`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from jaxsight.engine.answers import Finding, Hint, Severity
 from jaxsight.engine.text import Position
 
 _HINT = re.compile(r"⟦[^⟧]*⟧")
-_MARKS = re.compile(r"^ *#? *\^+ .*\n", re.MULTILINE)
+_MARKS = re.compile(r"^ *#? *(\^+|\| (help|note):) .*\n", re.MULTILINE)
 CURSOR = "$0"
 
 
@@ -35,16 +37,24 @@ def without_marks(text: str) -> str:
 
 
 def with_marks(source: str, findings: Sequence[Finding]) -> str:
-    """Under each line that a finding begins on, a comment line: `#   ^^^ CODE message`, with the severity where it is no error."""
+    """Write findings in comments under the lines that they begin on.
+
+    A finding is `#   ^^^ CODE message`, with the severity where it is no error, and below it
+    `#   | help: …` and `#   | note: …`.
+    """
     lines = source.splitlines(keepends=True)
     for finding in sorted(findings, key=lambda f: f.range, reverse=True):
         start, end = finding.range.start, finding.range.end
         length = max(1, end.column - start.column) if end.line == start.line else 3
-        first, *more = finding.message.splitlines()
+        first, *more = "\n".join(finding.lines).splitlines()
+        details = [line for line in more if line.startswith(("help:", "note:"))]
         code = finding.code
         if finding.severity is not Severity.ERROR:
             code += f" ({finding.severity.value})"
-        shown = f"{'#'.ljust(start.column)}{'^' * length} {code} {first}{' …' if more else ''}\n"
+        indent = "#".ljust(start.column)
+        cut = " …" if len(details) < len(more) else ""
+        shown = f"{indent}{'^' * length} {code} {first}{cut}\n"
+        shown += "".join(f"{indent}| {line}\n" for line in details)
         lines.insert(start.line + 1, shown)
     return "".join(lines)
 

@@ -1,4 +1,6 @@
-"""What an answer leaves out, where people look: the words, and that text of the workspace is only text."""
+"""What an answer leaves out, where people look: the words, and that text of the workspace is only
+text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`Expect` lines: which example set and target they are checked with, and that a slow one holds nothing else back."""
+"""`Expect` lines: which example set and target they are checked with, and that a slow one holds
+nothing else back.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,7 @@ async def test_a_contract_is_checked_with_the_example_set_that_it_follows(
     expected = [(11, "JX501"), (14, "JX501")]
     findings = await reported(session, path, source)
     assert [(line, code) for line, code, _ in findings] == expected
-    assert findings[1][2] == "cannot check the contract: `f` fails with these example inputs"
+    assert findings[1][2] == "contract cannot be checked: tracing fails with these example inputs"
     session.open(str(path), source)
     session.choose_set(str(path), "f", "wide")
     again = await session.findings(str(path), kernels=True)
@@ -151,7 +153,8 @@ def h(x):
         gate.touch()
         warned = await finding_with(session, path, "nowhere")
         assert warned.range.start.line == 7
-        assert warned.message.startswith("cannot check the contract: ")
+        assert warned.message.startswith("contract cannot be checked: not compiled for ")
+        assert "nowhere" in warned.notes[0]
     finally:
         gate.touch()
         await session.aclose()
@@ -192,12 +195,8 @@ USED = '"""\n    Example inputs:\n        x: f32[5]\n    """'
 @pytest.mark.parametrize(
     ("docstring", "returned", "expected"),
     [
-        (
-            '"""Return a function.\n    """',
-            "x + 1, inner",
-            "`inner` is nested; add example inputs to `outer`",
-        ),
-        (USED, "x + 1", "`outer` never calls `inner`; trace a function that calls it"),
+        ('"""Return a function.\n    """', "x + 1, inner", "add example inputs to `outer`"),
+        (USED, "x + 1", "add example inputs to a function that calls `inner`"),
         (USED, "inner(x)", None),
     ],
     ids=["no example inputs around it", "not called", "called"],
@@ -207,12 +206,18 @@ async def test_example_inputs_of_a_nested_function_that_are_not_used_say_why(
 ) -> None:
     source = NESTED.replace('"""Return a function.\n    """', docstring)
     source = source.replace("x + 1, inner", returned)
-    findings = await reported(session, tmp_path / "nested.py", source)
+    path = str(tmp_path / "nested.py")
+    session.open(path, source)
+    findings = await session.findings(path)
+    session.close(path)
     if expected is None:
         assert findings == []
     else:
-        line = source.splitlines().index("        Example inputs:") + 1
-        assert findings == [(line, "JX911", f"these example inputs are not used: {expected}")]
+        line = source.splitlines().index("        Example inputs:")
+        [finding] = findings
+        assert (finding.range.start.line, finding.code) == (line, "JX911")
+        assert finding.message == "unused example inputs of nested function `inner`"
+        assert finding.help == expected
 
 
 async def test_a_nested_function_is_seen_in_the_trace_of_the_function_around_it(

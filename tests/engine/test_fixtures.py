@@ -1,6 +1,8 @@
-"""Every file in `tests/fixtures` is a specification: what an editor shows for it is written into it.
+"""Every file in `tests/fixtures` is a specification: what an editor shows for it is written into
+it.
 
-`pytest tests/engine/test_fixtures.py --update-fixtures` writes what is shown now; read the difference before you keep it.
+`pytest tests/engine/test_fixtures.py --update-fixtures` writes what is shown now; read the
+difference before you keep it.
 """
 
 from __future__ import annotations

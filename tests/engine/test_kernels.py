@@ -1,4 +1,6 @@
-"""Kernels and barriers as an editor shows them: what `tests/fixtures/kernels` has written into the source."""
+"""Kernels and barriers as an editor shows them: what `tests/fixtures/kernels` has written into the
+source.
+"""
 
 from __future__ import annotations
 

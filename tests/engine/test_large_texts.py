@@ -1,4 +1,6 @@
-"""Large and hostile texts: the event loop goes on, what is too large says so, and the last text is the one that counts."""
+"""Large and hostile texts: the event loop goes on, what is too large says so, and the last text is
+the one that counts.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def function(name: str, statements: int) -> str:
 
 
 def turns_of(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
-    """Run something on a watched loop; how many turns that took. `python -m tests.perf --only turns` tells how long they are."""
+    """Run something on a watched loop; how many turns that took.
+
+    `python -m tests.perf --only turns` tells how long they are.
+    """
     turns: list[Turn] = []
     with asyncio.Runner(loop_factory=Watch(turns.append, 0.0).loop) as runner:
         runner.run(work())

@@ -6,10 +6,10 @@ import pytest
 
 from jaxsight.compiler.protocol import Folding
 from jaxsight.compiler.targets import parse
-from jaxsight.findings import jx102_folded_while_compiling
-from jaxsight.findings.jx102_folded_while_compiling import is_candidate
-from jaxsight.findings.noticed import Noticed
-from jaxsight.findings.reading import Reading
+from jaxsight.rules.jx102_folded_while_compiling import rule as jx102_folded_while_compiling
+from jaxsight.rules.jx102_folded_while_compiling.rule import Folded, is_candidate
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
 from jaxsight.tracer.program import Body, Program
 from jaxsight.tracer.protocol import Fold
 
@@ -33,13 +33,10 @@ def findings(folding: Folding | None, *folds: Fold) -> list[Noticed]:
 
 def test_the_message_has_both_measurements() -> None:
     (found,) = findings(Folding(12.4, 0.14), SINE, SORT)
-    assert found == Noticed(
-        "JX102",
-        "compiling for cpu takes 12 s with constant folding, 0.1 s without: "
-        "`jnp.sort(TABLE)` (781.2 KiB)",
-        "0",
-        severity="error",
-    )
+    assert found.message == "compiling for cpu takes 12 s with constant folding, 0.1 s without"
+    assert found.notes[0] == "XLA folds `jnp.sort(TABLE)` (781.2 KiB)"
+    assert (found.at, found.severity) == ("0", "error")
+    assert found.data == Folded(12.4, 0.14, 800_000)
 
 
 def test_a_measurement_that_was_ended_is_a_lower_bound() -> None:
@@ -49,7 +46,7 @@ def test_a_measurement_that_was_ended_is_a_lower_bound() -> None:
 
 def test_several_folds_are_reported_once() -> None:
     (found,) = findings(Folding(3.0, 0.1), SINE, SINE)
-    assert found.message.endswith("`jnp.sin(TABLE)` (781.2 KiB) and 1 more")
+    assert found.notes[0] == "XLA folds `jnp.sin(TABLE)` (781.2 KiB) and 1 more"
     assert found.severity == ""
 
 

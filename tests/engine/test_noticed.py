@@ -1,4 +1,6 @@
-"""Findings of programs and of kernels, as `tests/fixtures/noticed` has them written under the lines that they speak of."""
+"""Findings of programs and of kernels, as `tests/fixtures/noticed` has them written under the lines
+that they speak of.
+"""
 
 from __future__ import annotations
 
@@ -82,11 +84,10 @@ async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
     session.close(path)
     assert {"JX101", "JX102", "JX501"} == set(found)
     assert re.fullmatch(
-        r"compiling for cpu takes more than 15 s with constant folding, \d\.\d s without: "
-        r"`jnp.sort\(TABLE\)` \(3\.8 MiB\)",
+        r"compiling for cpu takes more than 15 s with constant folding, \d\.\d s without",
         found["JX102"],
     )
-    assert "folding constants takes too long" in found["JX501"]
+    assert "constant folding for cpu takes too long" in found["JX501"]
     assert not left
     assert isinstance(result.outcome, Compiled)
     assert result.is_unfolded
@@ -162,7 +163,7 @@ async def test_a_table_that_was_not_filled_is_not_said_to_be_zeros(
     session.close(path)
     noticed = [finding for finding in found if finding.code.startswith("JX1")]
     assert [finding.code for finding in noticed] == ["JX101"]
-    assert "would make it" not in noticed[0].message
+    assert "jnp.zeros" not in noticed[0].help
 
 
 SUMMED = '''\

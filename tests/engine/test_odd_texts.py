@@ -1,4 +1,6 @@
-"""Texts as editors send them: whatever the line ends, marks and characters, shapes show at their names."""
+"""Texts as editors send them: whatever the line ends, marks and characters, shapes show at their
+names.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Five hundred random edits: a session that saw them all answers as one that only ever saw the last text.
+"""Five hundred random edits: a session that saw them all answers as one that only ever saw the last
+text.
 
-Everything that is kept between edits (chunks, executions, answers, observations of cached jaxprs) could go wrong here;
-nothing else tells such faults from the outside. A failure names its seed and the edits since the last text that was right.
+Everything that is kept between edits (chunks, executions, answers, observations of cached jaxprs)
+could go wrong here; nothing else tells such faults from the outside. A failure names its seed and
+the edits since the last text that was right.
 """
 
 from __future__ import annotations
@@ -279,7 +281,10 @@ async def shown(session: Session, path: str, text: str) -> dict[str, object]:
 
 
 def differences(actual: dict[str, object], expected: dict[str, object]) -> dict[str, object]:
-    """What the two sessions say differently. Something stale may be shown where the other knows nothing."""
+    """What the two sessions say differently.
+
+    Something stale may be shown where the other knows nothing.
+    """
     return {
         place: (actual.get(place), expected.get(place))
         for place in actual.keys() | expected.keys()

@@ -1,4 +1,6 @@
-"""What an editor and a terminal show of callbacks, donated buffers and constants, and of what is not compiled."""
+"""What an editor and a terminal show of callbacks, donated buffers and constants, and of what is
+not compiled.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,7 @@ async def test_each_function_that_is_not_compiled_is_named_once(
 async def test_cudnn_that_is_not_here_is_no_error_of_the_user(session: Session, path: str) -> None:
     (found,) = [each for each in await session.findings(path) if each.code == "JX400"]
     assert found.severity is Severity.INFORMATION
-    assert found.message.splitlines() == [
+    assert list(found.lines) == [
         "cuDNN attention is traced only where cuDNN is installed, on a machine with the GPU",
         'help: trace it here with `implementation="xla"`',
     ]

@@ -1,4 +1,6 @@
-"""Functions against the imported module: what is the same, what differs, and which statement it is due to."""
+"""Functions against the imported module: what is the same, what differs, and which statement it is
+due to.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ Program = Callable[[Collection[int]], str | None]
 
 @dataclass
 class Importer:
-    """A file's imports: `program` gives every function's from the lines that run, none where they raise."""
+    """A file's imports: `program` gives every function's from the lines that run, none where they
+    raise.
+    """
 
     program: Program
     asked: list[frozenset[int]] = field(default_factory=list)
@@ -113,9 +117,9 @@ async def test_a_difference_is_at_the_statement_that_makes_it(cause: int) -> Non
     [one] = verified.findings
     assert (one.code, one.severity, at(one)) == ("JX912", Severity.ERROR, cause)
     assert verified.functions == 0
-    assert one.message.splitlines() == [
-        "`f` was traced without this statement, which changes it",
-        "help: mark it `# jaxsight: always` to run it",
+    assert list(one.lines) == [
+        "`f` was traced without this statement, which changes its program",
+        "help: add `# jaxsight: always` to this statement",
         (
             "note: `…]. let b:f32[3] = mul a 5.0:f32[] in (b,) }` when imported, "
             "`…]. let b:f32[3] = mul a 2.0:f32[] in (b,) }` when traced"
@@ -132,11 +136,11 @@ async def test_a_statement_may_need_those_above_that_were_left_out_too() -> None
 
     [one] = (await verify(Importer(program))).findings
     assert at(one) == 6
-    assert one.message.splitlines()[1] == "help: mark it `# jaxsight: always` to run it"
+    assert list(one.lines)[1] == "help: add `# jaxsight: always` to this statement"
     [one] = (await verify(Importer(program), sliced(caveats=(2, 6)))).findings
     assert at(one) == 6
-    assert one.message.splitlines()[1] == (
-        "help: mark it, and the statements above that it needs, `# jaxsight: always`"
+    assert list(one.lines)[1] == (
+        "help: add `# jaxsight: always` to this statement and those above that it needs"
     )
 
 
@@ -154,9 +158,7 @@ async def test_a_difference_that_no_statement_makes_is_at_the_function() -> None
 
     [one] = (await verify(Importer(program))).findings
     assert at(one) == 11
-    assert one.message.splitlines()[0] == (
-        "`f` traces to a different program when the module is imported"
-    )
+    assert one.message == "program of `f` differs when the module is imported"
 
 
 async def test_a_difference_that_a_caveat_names_is_a_warning() -> None:
@@ -169,8 +171,8 @@ async def test_a_statement_that_was_stopped_is_named_by_its_caveat() -> None:
     """The slice has it: run to its end, it gives the program of the import."""
     [one] = (await verify(Importer(lambda lines: THERE), sliced(caveats=(3,)))).findings
     assert (one.severity, at(one)) == (Severity.WARNING, 3)
-    assert one.message.splitlines()[0] == (
-        "`f` was traced without running this statement in full, which changes it"
+    assert one.message == (
+        "`f` was traced without running this statement in full, which changes its program"
     )
 
 
@@ -178,9 +180,7 @@ async def test_a_function_that_can_be_traced_only_when_imported_differs() -> Non
     importer = Importer(lambda lines: THERE if 8 in lines else None)
     [one] = (await verify(importer, sliced(program=None))).findings
     assert (one.code, at(one)) == ("JX912", 8)
-    assert one.message.splitlines()[-1] == (
-        "note: its trace fails, but not when the module is imported"
-    )
+    assert list(one.lines)[-1] == "note: tracing fails unless the module is imported"
 
 
 async def test_what_differs_between_imports_is_not_verified() -> None:
@@ -188,7 +188,7 @@ async def test_what_differs_between_imports_is_not_verified() -> None:
     importer = Importer(lambda lines: f"{HERE}\nconstant f32[3] {next(programs)}")
     [one] = (await verify(importer)).findings
     assert (one.code, one.severity, at(one)) == ("JX913", Severity.INFORMATION, 11)
-    assert one.message == "`f` differs from one import of the module to the next"
+    assert one.message == "program of `f` differs between imports of the module"
 
 
 async def test_an_array_with_other_values_is_a_difference() -> None:
@@ -196,7 +196,7 @@ async def test_an_array_with_other_values_is_a_difference() -> None:
     there = here.replace("01", "02")
     importer = Importer(lambda lines: there if 4 in lines else here)
     [one] = (await verify(importer, sliced(program=here))).findings
-    assert one.message.splitlines()[-1] == "note: an array that it captures has other values"
+    assert list(one.lines)[-1] == "note: a captured array has different values"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ async def test_an_array_with_other_values_is_a_difference() -> None:
             6,
             "took longer than 5 s",
         ),
-        (Died(0, "", Death(Reason.EXITED, code=3)), 11, "ended the process with exit status 3"),
+        (Died(0, "", Death(Reason.EXITED, code=3)), 11, "exited the process with status 3"),
         (
             Died(0, "", Death(Reason.CRASHED, signal=11)),
             11,
@@ -321,9 +321,7 @@ async def test_what_never_runs_is_found_to_matter(session: Session, tmp_path: Pa
     verified = await real(session, tmp_path, REAL.replace("5.0\n", "5.0  # jaxsight: never\n"))
     [one] = verified.findings
     assert (one.code, one.severity, at(one)) == ("JX912", Severity.WARNING, 9)
-    assert one.message.splitlines()[0] == (
-        "`other` was traced without this statement, which changes it"
-    )
+    assert one.message == "`other` was traced without this statement, which changes its program"
     assert verified.functions == 1
 
 

@@ -1,4 +1,6 @@
-"""When a chunk must be executed again: keys change with meaning and dependencies, and with nothing else."""
+"""When a chunk must be executed again: keys change with meaning and dependencies, and with nothing
+else.
+"""
 
 from __future__ import annotations
 

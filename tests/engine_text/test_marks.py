@@ -1,4 +1,6 @@
-"""`# jaxsight: always` and `# jaxsight: never` put on a statement: where the comment goes, and what it replaces."""
+"""`# jaxsight: always` and `# jaxsight: never` put on a statement: where the comment goes, and what
+it replaces.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def at(line: int) -> Range:
 
 
 def marked(text: str, line: int = 0) -> dict[str, str]:
-    """By the title of each action at a line (from 0): the text that it makes, given a caveat about that statement."""
+    """By the title of each action at a line (from 0): the text that it makes, given a caveat about
+    that statement.
+    """
     module = Module.parse(text)
     chunk = module.chunk_at(Position(line, 0))
     assert chunk is not None

@@ -1,4 +1,6 @@
-"""A slice does what the whole file does: small modules are executed both ways and their functions compared."""
+"""A slice does what the whole file does: small modules are executed both ways and their functions
+compared.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def expressions(callees: tuple[str, ...]) -> st.SearchStrategy[str]:
 
 values = expressions(FUNCTIONS)
 bodies = [expressions(FUNCTIONS[number + 1 :]) for number in range(len(FUNCTIONS))]
-"""What each function may give back: it calls only those further down the alphabet, so that every call ends."""
+"""What each function may give back: it calls only those further down the alphabet, so that every
+call ends.
+"""
 definitions = st.one_of(
     *(
         st.builds(f"def {name}(x):\n    return total(x, {{}})".format, body)
@@ -78,7 +82,9 @@ def h(x): return x + 2
 
 
 def module_text(body: list[str], name: str) -> str:
-    """A file whose last function gives what `name` gives. (A loop *below* a function is another matter: it does not run.)"""
+    """A file whose last function gives what `name` gives. (A loop *below* a function is another
+    matter: it does not run.)
+    """
     return PRELUDE + "\n".join([*body, f"def last(x): return {name}(x)", ""])
 
 

@@ -1,4 +1,6 @@
-"""What is executed before a function is traced, what is left out without a word, and what is left out and named."""
+"""What is executed before a function is traced, what is left out without a word, and what is left
+out and named.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ def slice_of(text: str, *names: str) -> Slice:
 
 
 def assert_slice(text: str, *names: str) -> None:
-    """The slice of `f` (or `names`) is the lines marked `#+` with all that belongs to their statements."""
+    """The slice of `f` (or `names`) is the lines marked `#+` with all that belongs to their
+    statements.
+    """
     module = Module.parse(text)
     wanted = [chunk.text for chunk in module.chunks if "#+" in chunk.text]
     assert [c.text for c in slice_for(module, names or ("f",)).chunks] == wanted

@@ -14,7 +14,9 @@ MARK = "  # lost"
 
 
 def lost_in(text: str, before: str | None = None) -> str:
-    """The text with its lost lines marked; those that say `fails` fail, the others stood in `before` too."""
+    """The text with its lost lines marked; those that say `fails` fail, the others stood in
+    `before` too.
+    """
     module = Module.parse(text)
     old = Module.parse(text if before is None else before)
     shift = TextShift(old.text, module.text)

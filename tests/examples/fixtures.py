@@ -1,4 +1,6 @@
-"""Functions for these tests, as the engine finds them in source text; the whole text counts as one chunk."""
+"""Functions for these tests, as the engine finds them in source text; the whole text counts as one
+chunk.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the documentation shows is true: its good lines have no problems, its bad lines those that it names."""
+"""What the documentation shows is true: its good lines have no problems, its bad lines those that
+it names.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import pytest
 
 from jaxsight.engine import definitions, examples
 from jaxsight.engine.functions import Function
+from jaxsight.rules import RULES, file_of
 from tests.examples.fixtures import function
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -66,7 +69,7 @@ def test_the_project_examples_of_the_page_are_read() -> None:
 
 @pytest.mark.parametrize("code", ["JX901", "JX902", "JX903", "JX904", "JX906", "JX907", "JX908"])
 def test_the_page_of_a_code_shows_a_program_that_has_it_and_one_that_has_not(code: str) -> None:
-    page = (DOCS / "diagnostics" / f"{code}.md").read_text(encoding="utf-8")
+    page = file_of(RULES[code]).read_text(encoding="utf-8")
     bad, good = blocks(page, "python")[:2]
     found = [p.code for f in functions_of(bad) for p in examples.of(f, sizes={}).problems]
     assert set(found) == {code}

@@ -1,6 +1,7 @@
-"""What is said about lines that cannot be read: at which word, with which code, in which words.
+"""Malformed lines of example inputs: the marked word, the rule, the message and the help.
 
-Each case is the body of a section; `^^^` stands under the wrong word, followed by the code and the message.
+Each case is the body of a section; `^^^` is under the wrong word, followed by the code and the
+message, and by the help on a line of its own.
 """
 
 from __future__ import annotations
@@ -15,31 +16,40 @@ from tests.examples.fixtures import function
 
 LINES = r"""
 x: flaot32[3]
-   ^^^^^^^ JX902 `flaot32` is no dtype: did you mean `f32`?
+   ^^^^^^^ JX902 unknown dtype `flaot32`
+   | help: did you mean `f32`?
 
 x: float[3]
-   ^^^^^ JX902 `float` is no dtype: did you mean `f32`?
+   ^^^^^ JX902 unknown dtype `float`
+   | help: did you mean `f32`?
 
 x: quux[3]
-   ^^^^ JX902 `quux` is no dtype; jaxprs print `f32`, `bf16`, `i32`, `bool`, …
+   ^^^^ JX902 unknown dtype `quux`
+   | help: use a dtype as jaxprs print it: `f32`, `bf16`, `i32`, `bool`, …
 
 x: bf61
-   ^^^^ JX902 `bf61` is no dtype: did you mean `bf16[…]`?
+   ^^^^ JX902 unknown dtype `bf61`
+   | help: did you mean `bf16[…]`?
 
 x: [f32[2], i23[2]]
-            ^^^ JX902 `i23` is no dtype: did you mean `i32`?
+            ^^^ JX902 unknown dtype `i23`
+            | help: did you mean `i32`?
 
 x: key<fyr>[]
-       ^^^ JX902 `fyr` is no key implementation: did you mean `fry`?
+       ^^^ JX902 unknown key implementation `fyr`
+       | help: did you mean `fry`?
 
 x: f32
-      ^ JX901 expected `[` and a shape after `f32` (a scalar is `f32[]`), found the end of the line
+      ^ JX901 expected a shape after `f32`, found the end of the line
+      | help: write `f32[]` for a scalar
 
 x: key[3]
-      ^ JX901 expected `<` and a key implementation after `key`, as in `key<fry>[]`, found `[`
+      ^ JX901 expected `<` after `key`, found `[`
+      | help: name the key implementation, such as `key<fry>[]`
 
 x: f32[4, 5
-      ^ JX901 `[` is not closed: expected `]`
+      ^ JX901 `[` is never closed
+      | help: add `]`
 
 x: {'a': f32[4], 'b': (f32[2]}
                              ^ JX901 expected `,` or `)`, found `}`
@@ -51,58 +61,70 @@ x: f32[4] f32[5]
           ^^^ JX901 expected the end of the line, found `f32`
 
 x: f32[...]
-       ^^^ JX901 `...` is no size: an example has a number or a name there
+       ^^^ JX901 `...` is not a valid size
+       | help: use a number or a name
 
 x: f32[4.5]
-       ^^^ JX901 a size is a whole number
+       ^^^ JX901 size `4.5` is not a whole number
 
 x: f32[-1]
-       ^ JX901 a size is at least 0
+       ^ JX901 size is negative
 
 x: f32[8 / 2]
-         ^ JX901 `/` is not for sizes: `//` divides sizes
+         ^ JX901 sizes do not support `/`
+         | help: use `//` for integer division
 
 x: f32[99999999999999999999]
-       ^^^^^^^^^^^^^^^^^^^^ JX906 this is too large for a size
+       ^^^^^^^^^^^^^^^^^^^^ JX906 size exceeds 9,223,372,036,854,775,807
 
 x: train
-   ^^^^^ JX901 expected an example such as `f32[8, 16]`, found `train` (a string is `'train'`, a Python expression `x = train`)
+   ^^^^^ JX901 expected an example such as `f32[8, 16]`, found `train`
+   | help: write `'train'` for a string, or `x = train` for an expression
 
 x: jnp.ones(3)
-   ^^^ JX901 `jnp` begins a Python expression, which comes after `=`: write `x = jnp…`
+   ^^^ JX901 expected an example, found a Python expression
+   | help: use `=` for Python expressions: `x = jnp…`
 
 x: 2 * 3
-     ^ JX901 arithmetic is an expression: write `x = …`
+     ^ JX901 expected an example, found arithmetic
+     | help: use `=` for Python expressions: `x = …`
 
 x: f'{y}'
-   ^^^^^^ JX901 an f-string is an expression: write `x = …`
+   ^^^^^^ JX901 expected an example, found an f-string
+   | help: use `=` for Python expressions: `x = …`
 
 x: 'train
-   ^ JX901 this string is not closed
+   ^ JX901 string is never closed
 
 x: 08
-   ^^ JX901 not a Python literal: leading zeros in decimal integer literals are not permitted; use an 0o prefix for octal integers
+   ^^ JX901 invalid Python literal: leading zeros in decimal integer literals are not permitted
+   | help: use an 0o prefix for octal integers
 
 x: {f32[3]: 1}
-    ^^^^^^ JX901 a dict's key is a literal, such as `'w'` or `0`
+    ^^^^^^ JX901 dict key is not a hashable literal
+    | help: use a literal such as `'w'` or `0`
 
 x: {f32[3], 1}
-    ^^^^^^ JX901 a dict's item is `key: example`; a set holds literals
+    ^^^^^^ JX901 a set can only contain literals
+    | help: write `key: example` for each item of a dict
 
 x: {'a': 1, 'a': 2}
-            ^^^ JX907 the key 'a' is there twice
+            ^^^ JX907 duplicate dict key `'a'`
+            | help: remove one of the items
 
 x:
-  ^ JX901 expected an example such as `f32[8, 16]`, a pytree of them, or a literal, found the end of the line
+  ^ JX901 expected an example, found the end of the line
+  | help: write an array such as `f32[8, 16]`, a pytree of arrays, or a literal
 
 x f32[3]
-  ^^^ JX901 expected `:` and an example after `x`, or `=` and a Python expression, found `f32`
+  ^^^ JX901 expected `:` or `=` after `x`, found `f32`
+  | help: write `x: EXAMPLE`, or `x = EXPRESSION`
 
 - x: f32[3]
-^ JX901 expected the name of an argument, found `-`
+^ JX901 expected a parameter name, found `-`
 
 x, : f32[3]
-   ^ JX901 expected the name of an argument, found `:`
+   ^ JX901 expected a parameter name, found `:`
 
 x =
    ^ JX901 expected a Python expression after `x =`, found the end of the line
@@ -111,81 +133,102 @@ x = f(1, (2]
            ^ JX901 expected `)`, found `]`
 
 x = f(1))
-        ^ JX901 `)` closes nothing
+        ^ JX901 unmatched `)`
 
 x = f(1
-     ^ JX901 `(` is not closed: expected `)`
+     ^ JX901 `(` is never closed
+     | help: add `)`
 
 x = 1 +* 2
-       ^ JX901 not a Python expression: invalid syntax
+       ^ JX901 invalid Python expression
 
 x, y = f()
-     ^ JX901 `=` gives one argument, so that nobody reads it as unpacking: use a line each
+     ^ JX901 `=` takes a single parameter
+     | help: write one line for each parameter; an example cannot be unpacked
 
 y: f32[3]
-^ JX903 `f` has no parameter `y`: it has `x`
+^ JX903 `f` has no parameter `y`
+| help: use a parameter of the function: `x`
 
 *x: (f32[3],)
-^^ JX903 `f` has no parameter `*x`: did you mean `x`?
+^^ JX903 `f` has no parameter `*x`
+| help: did you mean `x`?
 
 x: f32[B]
-       ^ JX906 size `B` is not known: add `where B=…`
+       ^ JX906 undefined size `B`
+       | help: add `where B=…`
 
 x: f32[batches]
-       ^^^^^^^ JX906 size `batches` is not known: did you mean `batch`?
+       ^^^^^^^ JX906 undefined size `batches`
+       | help: did you mean `batch`?
 
 x: f32[4 - batch]
-       ^^^^^^^^^ JX906 `4 - batch` is -28: a size is at least 0
+       ^^^^^^^^^ JX906 size `4 - batch` is negative (-28)
 
 x: f32[4 // (batch - 32)]
-       ^^^^^^^^^^^^^^^^^ JX906 `4 // (batch - 32)` divides by zero
+       ^^^^^^^^^^^^^^^^^ JX906 division by zero in `4 // (batch - 32)`
 
 where B
-       ^ JX901 expected `=` and a number after `B`, found the end of the line
+       ^ JX901 expected `=` after `B`, found the end of the line
+       | help: write `B=32`
 
 where B=[3]
-        ^ JX901 expected a size: a number or a name, found `[`
+        ^ JX901 expected a size, found `[`
+        | help: use a number or a name
 
 where B=Q
-        ^ JX906 size `Q` is not known: add `where Q=…`
+        ^ JX906 undefined size `Q`
+        | help: add `where Q=…`
 
 where B=2, B=3
-           ^ JX907 size `B` is defined already
+           ^ JX907 duplicate definition of size `B`
+           | help: remove one of them
 
 where B=2*B
-          ^ JX907 size `B` is defined by itself: B → B
+          ^ JX907 circular size definition: B → B
 
 where
-     ^ JX901 expected a size such as `B=32` after `where`, found the end of the line
+     ^ JX901 expected a size after `where`, found the end of the line
+     | help: write a size such as `where B=32`
 
 Expect (h100): kernel <= 3
-               ^^^^^^ JX908 `kernel` is nothing to expect: did you mean `kernels`?
+               ^^^^^^ JX908 unknown metric `kernel`
+               | help: did you mean `kernels`?
 
 Expect (h100): speed <= 3
-               ^^^^^ JX908 `speed` is nothing to expect: known are `kernels`, `launches`, `temp`, `folded`
+               ^^^^^ JX908 unknown metric `speed`
+               | help: use `kernels`, `launches`, `temp` or `folded`
 
 Expect (h100): kernels = 3
-                       ^ JX908 expected `<=`, `<`, `==`, `>=` or `>` after `kernels`, found `=`
+                       ^ JX908 expected a comparison after `kernels`, found `=`
+                       | help: use `<=`, `<`, `==`, `>=` or `>`
 
 Expect (h100): temp <= 4
-                        ^ JX908 expected a unit, such as `4 MiB`, found the end of the line
+                        ^ JX908 expected a unit after `4`, found the end of the line
+                        | help: write `4 MiB`
 
 Expect (h100): temp <= 4 mib
-                         ^^^ JX908 `mib` is no unit: did you mean `MiB`?
+                         ^^^ JX908 unknown unit `mib`
+                         | help: did you mean `MiB`?
 
 Expect (h100): kernels <= 4 MiB
-                            ^^^ JX908 `kernels` is a count: it has no unit
+                            ^^^ JX908 `kernels` is a count and takes no unit
+                            | help: remove the unit
 
 Expect (h100): kernels <= 4.5
-                          ^^^ JX908 `kernels` must come to a whole number
+                          ^^^ JX908 `kernels` must be a whole number
 
 Expect (h100)
              ^ JX908 expected `:`, found the end of the line
 
 Expect (): kernels <= 3
-        ^ JX908 expected a target between the brackets
+        ^ JX908 missing target in parentheses
+        | help: write `Expect (h100):`, or `Expect:` for the configured target
 """
-CASE = re.compile(r"(?P<line>.+)\n(?P<blank> *)(?P<marks>\^+) (?P<code>JX\d+) (?P<message>.+)")
+CASE = re.compile(
+    r"(?P<line>.+)\n(?P<blank> *)(?P<marks>\^+) (?P<code>JX\d+) (?P<message>.+)"
+    r"(?:\n *\| help: (?P<help>.+))?"
+)
 
 
 def section(*lines: str) -> str:
@@ -201,6 +244,8 @@ def test_a_wrong_line_is_marked_at_its_wrong_word(case: str) -> None:
     (problem,) = examples.of(function(section(line)), sizes={"batch": 32}).problems
     marked = problem.range
     assert (problem.code, problem.message) == (expected["code"], expected["message"])
+    assert problem.help == (expected["help"] or "")
+    assert len(problem.message) <= 100
     assert marked.start.line == marked.end.line == 4
     assert marked.start.column == 8 + len(expected["blank"])
     # What is missing at the end of a line has no width.
@@ -215,7 +260,7 @@ def problems(source: str, name: str | None = None) -> list[str]:
     for p in found:
         end = p.range.end.column if p.range.end.line == p.range.start.line else None
         word = lines[p.range.start.line][p.range.start.column : end]
-        shown.append(f"{p.code} {word!r} {p.message}")
+        shown.append(f"{p.code} {word!r} {p.message}{p.help and f' | {p.help}'}")
     return shown
 
 
@@ -239,7 +284,7 @@ def test_missing_arguments_are_told_once_at_the_heading() -> None:
         """
     '''
     assert problems(source) == [
-        "JX904 'Example inputs' `x` and `y` have no example: add `x, y: f32[8, 8]`"
+        "JX904 'Example inputs' no example for `x` and `y` | add `x, y: f32[8, 8]`"
     ]
 
 
@@ -252,8 +297,11 @@ def test_sizes_that_an_annotation_needs_are_told() -> None:
         """
     '''
     assert problems(source) == [
-        "JX906 'Example inputs' `d` in the annotation of `x` and `y` is not known: add `where d=…`",
-        "JX904 'Example inputs' `z` has no example: add `z: f32[8, 8]`",
+        (
+            "JX906 'Example inputs' undefined size `d` in the annotations of `x` and `y`"
+            " | add `where d=…`"
+        ),
+        "JX904 'Example inputs' no example for `z` | add `z: f32[8, 8]`",
     ]
 
 
@@ -268,8 +316,8 @@ def test_a_method_without_self_is_told_how_to_give_it() -> None:
     '''
     (only,) = problems(source)
     assert only == (
-        "JX904 'Example inputs' `self` has no example: add `self = Model(…)` here,"
-        " or in an `Example inputs:` section of the docstring of `Model`"
+        "JX904 'Example inputs' no example for `self` | add `self = Model(…)` here,"
+        " or to an `Example inputs:` section in the docstring of `Model`"
     )
 
 
@@ -283,7 +331,10 @@ def test_a_static_argument_cannot_be_an_array() -> None:
         """
     '''
     (only,) = problems(source)
-    assert only.startswith("JX901 'f32[3]' `n` is static, so it cannot be an array")
+    assert only == (
+        "JX901 'f32[3]' static parameter `n` cannot be an array"
+        " | use a literal, or a Python expression: `n = …`"
+    )
 
 
 def test_two_sets_need_two_names() -> None:
@@ -298,12 +349,58 @@ def test_two_sets_need_two_names() -> None:
     '''
     (only,) = problems(source)
     assert only == (
-        "JX907 'Example inputs' there is an unnamed set already: name this one differently"
+        "JX907 'Example inputs' more than one unnamed example set"
+        " | name each set differently: `Example inputs (NAME):`"
     )
 
 
+def test_messages_stay_short_whatever_the_names() -> None:
+    name = "n" * 200
+    lines = (
+        f"{name}: f32[3]",
+        f"x: {name}",
+        f"x: {name}[3]",
+        f"x: f32[{name}]",
+        f"x: f32[{name} * -1]",
+        f"x: '{name}' {name}",
+        f"x: {{'{name}': 1, '{name}': 2}}",
+        f"x: key<{name}>[]",
+        f"{name} f32[3]",
+        f"{name} =",
+        f"where {name}",
+        f"where {name}=2*{name}",
+        f"Expect (h100): {name} <= 3",
+        f"Expect (h100): temp <= 1{'0' * 200}",
+        f"Expect (h100): temp <= 1 {name}",
+    )
+    for line in lines:
+        found = examples.of(function(section(line)), sizes={}).problems
+        assert [len(p.message) for p in found if len(p.message) > 100] == [], line
+        assert found, line
+
+
+def test_missing_arguments_are_listed_briefly() -> None:
+    names = [f"{letter * 40}" for letter in "abcde"]
+    source = f'''
+    def f({", ".join(names)}):
+        """
+        Example inputs:
+            where N=2
+        """
+    '''
+    (only,) = examples.of(function(source), sizes={}).problems
+    assert only.message.endswith("and 3 more")
+    assert len(only.message) <= 100
+    assert ", ".join(names) in only.help
+
+
 def test_an_argument_is_given_once() -> None:
-    assert problems(section("x: f32[3]", "x: f32[4]")) == ["JX907 'x' `x` has an example already"]
+    assert problems(section("x: f32[3]", "x: f32[4]")) == [
+        (
+            "JX907 'x' duplicate example for `x`"
+            " | remove one, or give each a set of its own: `Example inputs (NAME):`"
+        )
+    ]
 
 
 def test_a_heading_that_is_not_closed_is_told() -> None:
@@ -315,7 +412,7 @@ def test_a_heading_that_is_not_closed_is_told() -> None:
         """
     '''
     assert problems(source) == [
-        "JX901 '(' `(` is not closed: a named set is `Example inputs (name):`"
+        "JX901 '(' `(` is never closed | write `Example inputs (NAME):` for a named set"
     ]
 
 
@@ -330,9 +427,9 @@ def test_wrong_stars_are_told_how_to_be_right() -> None:
         """
     '''
     assert problems(source) == [
-        "JX903 'args' `args` collects arguments: write `*args: (f32[8], f32[8])`",
-        "JX901 'f32[3]' `*args` takes a tuple of examples: `*args: (f32[8], f32[8])`",
-        "JX901 '(1, 2)' `**options` takes a dict of examples: `**options: {'a': f32[8]}`",
+        "JX903 'args' `args` collects positional arguments | write `*args: (f32[8], f32[8])`",
+        "JX901 'f32[3]' `*args` takes a tuple of examples | write `*args: (f32[8], f32[8])`",
+        "JX901 '(1, 2)' `**options` takes a dict of examples | write `**options: {'a': f32[8]}`",
     ]
 
 

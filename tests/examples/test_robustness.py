@@ -1,4 +1,6 @@
-"""Docstrings are prose, and half-typed: nothing in them may raise, and prose is never complained of."""
+"""Docstrings are prose, and half-typed: nothing in them may raise, and prose is never complained
+of.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The section that the action adds: in the docstring's style, from signature and annotations, without problems."""
+"""The section that the action adds: in the docstring's style, from signature and annotations,
+without problems.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,9 @@ HEAD = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
 
 @dataclass(frozen=True)
 class Case:
-    """`before` has a finding of `code`; `after` is it fixed, `title` what the fix is called, but for seconds."""
+    """`before` has a finding of `code`; `after` is it fixed, `title` what the fix is called, but
+    for seconds.
+    """
 
     code: str
     before: str
@@ -49,7 +51,7 @@ CASES = [
             rank = jnp.arange(x.size).reshape(x.shape)
             return x + rank**2
         ''',
-        "Compute it by `jnp` in place of `np` (constants 2 MiB → 0 B)",
+        "Compute it with `jnp` instead of `np` (constants 2 MiB → 0 B)",
     ),
     case(
         "JX101",
@@ -108,7 +110,7 @@ CASES = [
             """
             return x - SORT_OF_SAMPLES
         ''',
-        "Compute it once, as `SORT_OF_SAMPLES` (equations 3 → 1)",
+        "Compute it once as `SORT_OF_SAMPLES` (equations 3 → 1)",
     ),
     case(
         "JX104",
@@ -134,7 +136,7 @@ CASES = [
             """
             return x * (jnp.arange(4, 5004, dtype=jnp.int32))  # heavier
         ''',
-        "Make `RANK` by `jnp.arange(4, 5004, dtype=jnp.int32)` (constants 19.5 KiB → 0 B)",
+        "Generate `RANK` with `jnp.arange(4, 5004, dtype=jnp.int32)` (constants 19.5 KiB → 0 B)",
     ),
     case(
         "JX203",
@@ -157,7 +159,7 @@ CASES = [
             modes = jnp.fft.rfftn(x, axes=(0, 1))
             return jnp.abs(modes) ** 2
         ''',
-        "Transform the axes 0, 1 at once (equations 8 → 4)",
+        "Transform axes 0, 1 with one FFT (equations 8 → 4)",
     ),
     case(
         "JX203",
@@ -185,7 +187,7 @@ CASES = [
             power = jnp.abs(modes).sum(axis=(1, 0))
             return jnp.fft.irfftn(modes, axes=(1, 2, 3)), power
         ''',
-        "Have the batch axes first in `x` and in what is returned (equations 13 → 9)",
+        "Move the batch axes first in `x` and in the result (equations 13 → 9)",
         safe=False,
     ),
     case(
@@ -218,7 +220,7 @@ CASES = [
             x, y = jax.lax.fori_loop(3, 300, body, (x, y))
             return x, y
         ''',
-        "Loop over `i` by `jax.lax.fori_loop` (equations 1485 → 8)",
+        "Loop over `i` with `jax.lax.fori_loop` (equations 1485 → 8)",
     ),
     case(
         "JX301",
@@ -238,7 +240,7 @@ CASES = [
             """
             return jnp.where(x > 0, 1.0, 2.0).astype(jnp.float32)
         ''',
-        "Say the dtype `float32`",
+        "Specify the dtype `float32`",
     ),
     case(
         "JX302",
@@ -264,7 +266,7 @@ CASES = [
             """
             return pooled(x, (0,))
         ''',
-        "Give a tuple in place of the list (it can be traced)",
+        "Pass a tuple instead of the list (it can be traced)",
         safe=False,
     ),
     case(
@@ -288,7 +290,7 @@ CASES = [
             """
             return _doubled_jitted(x)
         ''',
-        "Make it once, as `_doubled_jitted`",
+        "Jit it once, as `_doubled_jitted`",
     ),
     case(
         "JX304",
@@ -308,7 +310,7 @@ CASES = [
             """
             return x.astype(jnp.float32) + jnp.zeros(3, dtype="float32")
         ''',
-        "Ask for `float32`",
+        "Use `float32`",
     ),
     case(
         "JX401",
@@ -332,7 +334,7 @@ CASES = [
             """
             return jnp.where((x > 1) & (jnp.logical_not(x > 5)), jnp.ones(()), jnp.where(x < -1, -x, x))
         ''',
-        "Choose by `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (it can be traced)",
     ),
     case(
         "JX401",
@@ -357,7 +359,7 @@ CASES = [
             y = jnp.where(x > 0, x * 2, y)
             return y
         ''',
-        "Choose by `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (it can be traced)",
     ),
     case(
         "JX401",
@@ -377,7 +379,7 @@ CASES = [
             """
             return jnp.sin(x) * 2
         ''',
-        "Compute it by `jnp` in place of `np` (it can be traced)",
+        "Compute it with `jnp` instead of `np` (it can be traced)",
     ),
     case(
         "JX401",
@@ -402,7 +404,7 @@ CASES = [
             """
             return jax.lax.cond(x > 1, lambda: {"size": x}, lambda: jax.lax.cond(x > 0, lambda: {"size": x * 2}, lambda: {"size": -x}))
         ''',
-        "Choose by `jax.lax.cond` (it can be traced)",
+        "Branch with `jax.lax.cond` (it can be traced)",
         safe=False,
     ),
     case(
@@ -423,7 +425,7 @@ CASES = [
             """
             return [jnp.where(v > 0, v, -v) for v in (x, x + 1)]
         ''',
-        "Choose by `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (it can be traced)",
     ),
     case(
         "JX405",
@@ -444,7 +446,7 @@ CASES = [
             safe = jnp.where(x > 0, x, 1.0)
             return jnp.where(x > 0, jnp.sqrt(safe), x)
         ''',
-        "Make `x` safe where the condition does not hold (NaN or infinite gradients 6 → 0)",
+        "Guard `x` with a second `where` (NaN or infinite gradients 6 → 0)",
     ),
     case(
         "JX405",
@@ -467,7 +469,7 @@ CASES = [
             safe = jnp.where(small, 1.0, x)
             return jax.lax.select(small, 1 - x**2 / 6, jnp.sin(safe) / safe)
         ''',
-        "Make `x` safe where the condition does not hold (NaN or infinite gradients 2 → 0)",
+        "Guard `x` with a second `where` (NaN or infinite gradients 2 → 0)",
     ),
     case(
         "JX407",
@@ -641,15 +643,15 @@ LEFT = {
 LEFT = {reason: (code, _module(text)) for reason, (code, text) in LEFT.items()}
 
 ON_A_CPU = {
-    "JX208": "Compute the frequencies from counters (kernels 2 → 1, temp 256 B → 0 B on cpu)",
+    "JX208": "Compute the frequencies from `arange` (kernels 2 → 1, temp 256 B → 0 B on cpu)",
 }
 ON_AN_H100 = {
     "JX103": "Put an `optimization_barrier` around `WINDOW` (memory traffic 12 MiB → 8.1 MiB, constants 4 MiB → 64 KiB on h100)",
-    "JX201": "Write `sum` out over the axis of 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)",
-    "JX203": "Have the batch axes first in `x` and in what is returned (kernels 5 → 3, memory traffic 10.2 MiB → 6.2 MiB, equations 9 → 5 on h100)",
+    "JX201": "Write out `sum` over the axis of size 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)",
+    "JX203": "Move the batch axes first in `x` and in the result (kernels 5 → 3, memory traffic 10.2 MiB → 6.2 MiB, equations 9 → 5 on h100)",
     "JX204": "Compute `i, j, weight` inside the loop (kernels 6 → 5, launches 43 → 42, temp 2 MiB → 513 B on h100)",
-    "JX205": "Compute `row` again where it is read last (memory traffic 129 MiB → 65 MiB on h100)",
-    "JX206": "Have the rounds take turns by an `optimization_barrier` of `total, x` (kernels 11 → 14, temp 4.1 MiB → 2.1 MiB, memory traffic 25.8 MiB → 30.8 MiB, ≈ time 48.8 µs → 59.4 µs on h100)",
+    "JX205": "Recompute `row` at its last use (memory traffic 129 MiB → 65 MiB on h100)",
+    "JX206": "Serialize the iterations with an `optimization_barrier` (kernels 11 → 14, temp 4.1 MiB → 2.1 MiB, memory traffic 25.8 MiB → 30.8 MiB, ≈ time 48.8 µs → 59.4 µs on h100)",
     "JX207": "Unroll the loop (kernels 5 → 1, launches 10 → 1, temp 513 B → 0 B on h100)",
 }
 """What fixes the example on a code's page, and what that is good for."""

@@ -1,4 +1,6 @@
-"""Fixes of findings: each is what a person would have written, was proved to help, and what is not proved is not offered."""
+"""Fixes of findings: each is what a person would have written, was proved to help, and what is not
+proved is not offered.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from jaxsight.engine.fixes.asked import applied
 from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.session import Session
 from jaxsight.engine.text import Position, Range
+from jaxsight.rules import RULES, file_of
 from tests.engine.rendering import without_hints
 from tests.fixes.programs import CASES, HEAD, LEFT, ON_A_CPU, ON_AN_H100, Case
 from tests.quiet import QUIET
@@ -100,7 +103,7 @@ async def test_folding_is_kept_from_xla_at_the_jit_that_the_user_wrote(session: 
     text = "from functools import partial\n\n" + HEAD + SAMPLES
     text += "".join(jitted(each, f"f{index}") for index, each in enumerate(DECORATORS))
     offered = await fixes(session, "unfolded", text, "JX102")
-    title = "Compute it in each call instead of while compiling, by `compiler_options`"
+    title = "Compute it on every call, by `compiler_options`"
     assert [without_seconds(fix.title) for fix in offered] == [title] * len(DECORATORS)
     assert all(fix.safe for fix in offered)
     changed = applied(text, list(dict.fromkeys(edit for fix in offered for edit in fix.edits)))
@@ -144,9 +147,6 @@ async def test_a_fix_is_a_code_action_once_it_is_proved(session: Session) -> Non
     session.close(path)
 
 
-PAGES = Path(__file__).parents[2] / "docs" / "diagnostics"
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 @pytest.mark.skipif(jax.__version_info__[:2] != (0, 12), reason="the figures are of JAX 0.12")
@@ -161,7 +161,7 @@ async def test_examples_of_pages_are_fixed_for_a_target(
     session.configure([str(ROOT)], settings)
     titles = {}
     for code in expected:
-        page = (PAGES / f"{code}.md").read_text(encoding="utf-8")
+        page = file_of(RULES[code]).read_text(encoding="utf-8")
         text = page.partition("## Example")[2].partition("```python\n")[2].partition("```")[0]
         found = await fixes(session, "page", text, code)
         titles[code] = re.sub(r", compile [^,)]* s(?= on)", "", found[0].title) if found else ""
@@ -197,7 +197,7 @@ async def test_a_sum_over_a_tiny_axis_is_written_out_for_a_gpu() -> None:
     session.open(str(file), text)
     titles = {fix.title: applied(text, fix.edits) for fix in await session.fixes(str(file))}
     await session.aclose()
-    title = "Write `sum` out over the axis of 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)"
+    title = "Write out `sum` over the axis of size 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)"
     assert list(titles) == [title], "of the other reductions no fix saves anything"
     assert (
         "    terms = kvm * x\n    return x * 2 + (terms[:, 0:1] + terms[:, 1:2])\n" in titles[title]

@@ -1,4 +1,6 @@
-"""Interpreters whose values are pytrees of arrays, shown by one that bounds every number from below and above."""
+"""Interpreters whose values are pytrees of arrays, shown by one that bounds every number from below
+and above.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ MATRIX = jnp.eye(4) * 2 + jnp.arange(16.0).reshape(4, 4) / 30
 
 
 def comes_back(function: Callable[..., Any], *args: Any, like: tuple[Any, ...] = ()) -> None:
-    """Asserts that the inverse gives the arguments for the results, with their shapes and dtypes."""
+    """Asserts that the inverse gives the arguments for the results, with their shapes and
+    dtypes.
+    """
     found = inverse(function, *like)(function(*args))
     expected = args[0] if len(args) == 1 else args
     assert jax.tree.structure(found) == jax.tree.structure(expected)

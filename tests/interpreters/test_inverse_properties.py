@@ -1,6 +1,8 @@
-"""Chains of invertible steps, drawn at random: `inverse(f)(f(x))` is `x`, also under `jit`, `vmap`, within loops and couplings.
+"""Chains of invertible steps, drawn at random: `inverse(f)(f(x))` is `x`, also under `jit`, `vmap`,
+within loops and couplings.
 
-Every step maps arrays of four numbers between -1 and 1 to such arrays, and is steep enough for 32 bits.
+Every step maps arrays of four numbers between -1 and 1 to such arrays, and is steep enough for 32
+bits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Any one change to a program is found, wherever it is: parameters, literals, operands, order, effects, weak types, donation."""
+"""Any one change to a program is found, wherever it is: parameters, literals, operands, order,
+effects, weak types, donation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A client in the test's own process: it speaks the protocol in bytes and keeps whatever the server sends."""
+"""A client in the test's own process: it speaks the protocol in bytes and keeps whatever the server
+sends.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ class Client:
         return result
 
     async def heard(self, method: str, count: int = 1) -> list[Any]:
-        """The parameters of the first `count` notifications or requests of a method, once they have come."""
+        """The parameters of the first `count` notifications or requests of a method, once they have
+        come.
+        """
 
         def found() -> list[Any]:
             return [p for m, p in [*self.notifications, *self.requests] if m == method]
@@ -163,7 +167,9 @@ class Ready:
 
 @asynccontextmanager
 async def connected(engine: Engine | None = None) -> AsyncIterator[Client]:
-    """A server for an engine (the real one by default) and a client that talks to it; both end with the block."""
+    """A server for an engine (the real one by default) and a client that talks to it; both end with
+    the block.
+    """
     factory = EngineAhead if engine is None else lambda configuration: engine
     to_server = asyncio.StreamReader()
     outbox = _Outbox()

@@ -1,4 +1,6 @@
-"""Fixtures of the protocol's tests: a server around the fake engine, for one recorded client or another."""
+"""Fixtures of the protocol's tests: a server around the fake engine, for one recorded client or
+another.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """An engine that knows words instead of JAX: enough to see what the protocol makes of answers.
 
-`bad` is a finding (with `good` as related), each `name = ` gets a hint, hovers tell the word, `def` has a lens and an action. All
-of it is computed from the text that the protocol gave, in the engine's own positions, so a wrong conversion shows.
+`bad` is a finding (with `good` as related), each `name = ` gets a hint, hovers tell the word, `def`
+has a lens and an action. All of it is computed from the text that the protocol gave, in the
+engine's own positions, so a wrong conversion shows.
 """
 
 from __future__ import annotations

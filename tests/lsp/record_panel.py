@@ -1,4 +1,5 @@
-"""Record the answers that the panel's own tests show; run by hand: `python -m tests.lsp.record_panel`.
+"""Record the answers that the panel's own tests show; run by hand: `python -m
+tests.lsp.record_panel`.
 
 Writes `vscode-extension/panel/test/nested.json`: the panel and the texts of `nested` on an H100, by
 JAX 0.10.2 (another version numbers the kernels otherwise).
@@ -39,7 +40,9 @@ def nested(m, v):
 
 
 async def answers(root: Path) -> str:
-    """Return a server's answers to an editor in a folder as JSON, with one that is on no machine."""
+    """Return a server's answers to an editor in a folder as JSON, with one that is on no
+    machine.
+    """
     uri = (root / "nested.py").as_uri()
     async with editor("vscode_139", root, target="cuda:h100") as client:
         client.open(uri, SOURCE)

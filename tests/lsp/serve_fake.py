@@ -1,4 +1,6 @@
-"""The server's process around the fake engine, which prints while it works and says when it is closed."""
+"""The server's process around the fake engine, which prints while it works and says when it is
+closed.
+"""
 
 from __future__ import annotations
 

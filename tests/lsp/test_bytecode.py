@@ -1,4 +1,6 @@
-"""What attrs and dataclasses compiled is found again in the next process, and never in place of something else."""
+"""What attrs and dataclasses compiled is found again in the next process, and never in place of
+something else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the engine tells unasked: status, output, messages and progress, to clients of every kind."""
+"""What the engine tells unasked: status, output, messages and progress, to clients of every
+kind.
+"""
 
 from __future__ import annotations
 

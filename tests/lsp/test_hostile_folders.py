@@ -1,4 +1,6 @@
-"""A real server in a folder whose files are anything: it answers `initialize`, works, and says what is wrong."""
+"""A real server in a folder whose files are anything: it answers `initialize`, works, and says what
+is wrong.
+"""
 
 from __future__ import annotations
 
@@ -100,11 +102,11 @@ def hex_number(digits: int) -> str:
 CONTENTS = {
     "an integer of 5000 digits": (
         f"[tool.jaxsight]\nmemory-limit = {'9' * 5000}\n",
-        "an integer has too many digits",
+        "integer with too many digits",
     ),
     "a hexadecimal integer of 5000 digits": (
         hex_number(5000),
-        'expected an amount of memory such as "4 GiB", or a number of bytes, got an integer of 20000 bits',
+        'expected an amount of memory such as "4 GiB", got an integer of 20,000 bits',
     ),
     "an integer beyond floats": (
         f"[tool.jaxsight.timeouts]\ntrace = 1{'0' * 400}\n[tool.jaxsight]\nfoo = 1\n",
@@ -118,10 +120,13 @@ CONTENTS = {
     "deep tables": (f"a = {'{a=' * 5000}1{'}' * 5000}\n", "values nested more than 64 levels deep"),
     "long keys": (f"{'.'.join('a' * 50_000)} = 1\n", "keys nested more than 64 levels deep"),
     "long headers": (f"[{'.'.join('a' * 50_000)}]\n", "keys nested more than 64 levels deep"),
-    "brackets never closed": ("a = [[[[\n", "not valid TOML: Invalid value"),
-    "a string never closed": (f'a = """{"b" * 100_000}\\', "not valid TOML"),
-    "null bytes": ("a = 1\0\n", "not valid TOML"),
-    "more than its limit": (f"# {'x' * 300_000}\n", "cannot be read: it is larger than 256 KiB"),
+    "brackets never closed": ("a = [[[[\n", "invalid TOML: Invalid value"),
+    "a string never closed": (f'a = """{"b" * 100_000}\\', "invalid TOML"),
+    "null bytes": ("a = 1\0\n", "invalid TOML"),
+    "more than its limit": (
+        f"# {'x' * 300_000}\n",
+        "cannot read the file: it is larger than 256 KiB",
+    ),
 }
 
 
@@ -153,16 +158,16 @@ def utf_16(path: Path) -> None:
 
 
 ODD: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "pipe": (pipe, "cannot be read: it is a named pipe, expected a file"),
-    "folder": (Path.mkdir, "cannot be read: it is a folder, expected a file"),
-    "endless device": (lambda path: path.symlink_to("/dev/zero"), "cannot be read: it is a device, expected a file"),
+    "pipe": (pipe, "cannot read the file: it is a named pipe, expected a file"),
+    "folder": (Path.mkdir, "cannot read the file: it is a folder, expected a file"),
+    "endless device": (lambda path: path.symlink_to("/dev/zero"), "cannot read the file: it is a device, expected a file"),
     "the protocol's own stream": (
         lambda path: path.symlink_to("/dev/stdin"),
-        "cannot be read: it is a",
+        "cannot read the file: it is a",
     ),
-    "loop": (lambda path: path.symlink_to(path), "cannot be read: Too many levels of symbolic links"),
-    "3 GiB": (sparse, "cannot be read: it is larger than 256 KiB"),
-    "UTF-16": (utf_16, "cannot be read: line 1 is not UTF-8 (byte 0xff)"),
+    "loop": (lambda path: path.symlink_to(path), "cannot read the file: Too many levels of symbolic links"),
+    "3 GiB": (sparse, "cannot read the file: it is larger than 256 KiB"),
+    "UTF-16": (utf_16, "cannot read the file: line 1 is not UTF-8 (byte 0xff)"),
 }  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""What real clients say first, replayed: each gets the encoding and the features that it can use, and no errors."""
+"""What real clients say first, replayed: each gets the encoding and the features that it can use,
+and no errors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Folders, settings, trust, interpreters and files: what reaches the engine, from clients of every habit."""
+"""Folders, settings, trust, interpreters and files: what reaches the engine, from clients of every
+habit.
+"""
 
 from __future__ import annotations
 

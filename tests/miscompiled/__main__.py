@@ -1,6 +1,8 @@
-"""Run every pattern of JX413, and its neighbours, in processes of their own: `python -m tests.miscompiled`.
+"""Run every pattern of JX413, and its neighbours, in processes of their own: `python -m
+tests.miscompiled`.
 
-Prints how each ends in this environment beside what JX413 reports of it, and exits with 1 where JX413 reports what is right.
+Prints how each ends in this environment beside what JX413 reports of it, and exits with 1 where
+JX413 reports what is right.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Programs that some version of jaxlib compiles wrongly on CPUs, and neighbours of theirs that all compile rightly."""
+"""Programs that some version of jaxlib compiles wrongly on CPUs, and neighbours of theirs that all
+compile rightly.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 
-from jaxsight.findings import jx413_miscompiled
-from jaxsight.findings.reading import Reading
+from jaxsight.rules.jx413_miscompiled import rule as jx413_miscompiled
+from jaxsight.rules.reading import Reading
 from jaxsight.tracer import outlined, protocol
 from jaxsight.tracer.protocol import Runtime
 
@@ -19,7 +21,9 @@ BROKEN = Runtime("0.10.2", "cpu", "linux x86_64")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A function of arrays, as Python source, and the issue that its failure is known by (0 for neighbours)."""
+    """A function of arrays, as Python source, and the issue that its failure is known by (0 for
+    neighbours).
+    """
 
     name: str
     function: str
@@ -199,7 +203,9 @@ PATTERNS = (
 
 
 def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
-    """Return the messages of JX413 about a pattern; for this environment where no `runtime` is given."""
+    """Return the messages of JX413 about a pattern; for this environment where no `runtime` is
+    given.
+    """
     x64 = any(kind == "float64" for _, kind in pattern.inputs)
     with jax.enable_x64(x64):
         structs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in pattern.inputs]

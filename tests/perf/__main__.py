@@ -1,6 +1,8 @@
-"""`python -m tests.perf`: measures what the goals are about, each figure with its baseline in the same run.
+"""`python -m tests.perf`: measures what the goals are about, each figure with its baseline in the
+same run.
 
-Nothing here fails because something is slow: machines differ. It prints a table, and writes every sample as JSON.
+Nothing here fails because something is slow: machines differ. It prints a table, and writes every
+sample as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The baseline of starts and of hovers: a pygls server that knows nothing, as its documentation shows one."""
+"""The baseline of starts and of hovers: a pygls server that knows nothing, as its documentation
+shows one.
+"""
 
 from __future__ import annotations
 

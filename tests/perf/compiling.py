@@ -1,4 +1,6 @@
-"""Kernels after an edit, from the disk, and after an edit that only moves lines; the memory of a compiler."""
+"""Kernels after an edit, from the disk, and after an edit that only moves lines; the memory of a
+compiler.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def _run(
 
 
 def after_edits(root: Path, runs: int) -> list[Figure]:
-    """From an edit to the kernels of what never was, against `lower().compile()` in a warm process."""
+    """From an edit to the kernels of what never was, against `lower().compile()` in a warm
+    process.
+    """
     found: list[Figure] = []
     for program, name in (
         (SMALL, "a small function"),
@@ -114,7 +118,9 @@ def after_edits(root: Path, runs: int) -> list[Figure]:
 
 
 def with_findings(root: Path, runs: int) -> list[Figure]:
-    """From an edit to kernels and findings, against the kernels alone, which hold the trace and the compile."""
+    """From an edit to kernels and findings, against the kernels alone, which hold the trace and the
+    compile.
+    """
     found: list[Figure] = []
     for program, name in (
         (SMALL, "a small function"),
@@ -152,7 +158,9 @@ def _compiler() -> float:
 
 
 def moved_lines(root: Path, runs: int) -> list[Figure]:
-    """From an edit above the function to the kernels, and how often something was compiled for all such edits."""
+    """From an edit above the function to the kernels, and how often something was compiled for all
+    such edits.
+    """
 
     async def work(kernels: _Kernels) -> list[Figure]:
         await kernels.after(SMALL.text)

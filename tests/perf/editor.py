@@ -1,4 +1,6 @@
-"""An editor as the server sees one: it starts the process, writes messages, and waits for answers in the measuring thread itself."""
+"""An editor as the server sees one: it starts the process, writes messages, and waits for answers
+in the measuring thread itself.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PATIENCE = 120.0
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 ENVIRONMENT["JAXSIGHT_TRUST"] = "always"
-"""For every process that is measured: modules have bytecode, as they have wherever they are installed; and nobody is asked."""
+"""For every process that is measured: modules have bytecode, as they have wherever they are
+installed; and nobody is asked.
+"""
 
 SERVER = [sys.executable, "-m", "jaxsight", "server"]
 
@@ -82,7 +86,9 @@ class Editor:
                 pipe.close()
 
     def initialize(self, python: str = sys.executable) -> None:
-        """Introduce the client, with the Python that traces; returns when the server has answered."""
+        """Introduce the client, with the Python that traces; returns when the server has
+        answered.
+        """
         uri = self._root.as_uri()
         self.request(
             "initialize",
@@ -151,7 +157,10 @@ class Editor:
         self._post({"method": method, "params": params})
 
     def answer(self, number: int) -> Any:
-        """The result of a request that was sent. What the server asks in the meantime is answered with `null`."""
+        """The result of a request that was sent.
+
+        What the server asks in the meantime is answered with `null`.
+        """
         while number not in self._answers:
             self._take()
         message = self._answers.pop(number)
@@ -174,7 +183,9 @@ class Editor:
         return number in self._answers
 
     def hints_with(self, name: str, label: str) -> None:
-        """Ask for the hints of a document until one of them is `label`: again whenever the server says that there are new ones."""
+        """Ask for the hints of a document until one of them is `label`: again whenever the server
+        says that there are new ones.
+        """
         refresh = "workspace/inlayHint/refresh"
         lines = self._texts[name].count("\n")
         everywhere = {"start": _position("", 0), "end": {"line": lines, "character": 0}}

@@ -1,4 +1,6 @@
-"""How long hovers take in a server that runs: of what is known, while a tracer is busy, after edits, in long files."""
+"""How long hovers take in a server that runs: of what is known, while a tracer is busy, after
+edits, in long files.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _PAUSE = 0.1
 
 
 def known(root: Path, runs: int) -> list[Figure]:
-    """Hovers of a function that was traced before, against those of a bare server; then with the tracer at work."""
+    """Hovers of a function that was traced before, against those of a bare server; then with the
+    tracer at work.
+    """
     ours: list[float] = []
     floor: list[float] = []
     with Editor(root) as editor, Editor(root, BARE) as bare:
@@ -82,7 +86,9 @@ def _hover(editor: Editor, program: Program) -> float:
 
 
 def after_edits(root: Path, runs: int) -> list[Figure]:
-    """Hovers of functions whose bodies were just edited, against tracing the same in a warm process."""
+    """Hovers of functions whose bodies were just edited, against tracing the same in a warm
+    process.
+    """
     return [
         _after_edits(root, runs, "a small function", SMALL),
         _after_edits(root, runs, "optax adam update", ADAM),

@@ -1,6 +1,8 @@
-"""`python -m tests.perf.in_vscode`: what VS Code, the real one with the packaged extension, adds to what the server takes.
+"""`python -m tests.perf.in_vscode`: what VS Code, the real one with the packaged extension, adds to
+what the server takes.
 
-It runs in the environment of the tests in VS Code. The bare client talks to the same server, of the same package, in the same Python.
+It runs in the environment of the tests in VS Code. The bare client talks to the same server, of the
+same package, in the same Python.
 """
 
 from __future__ import annotations
@@ -99,7 +101,9 @@ def main() -> None:
 def hints(
     server: CodeServer, browser: Browser, folder: Path, code: Path, runs: int, python: str
 ) -> list[Figure]:
-    """From a key to the hint that it changes, drawn; through a bare client, to the answer that has it."""
+    """From a key to the hint that it changes, drawn; through a bare client, to the answer that has
+    it.
+    """
     in_vscode: list[float] = []
     bare: list[float] = []
     (start,) = code.glob("extensions/*/bundled/start.py")
@@ -137,7 +141,9 @@ def hint(size: int) -> str:
 
 
 def sizes(count: int) -> Iterator[tuple[int, int]]:
-    """Sizes of three digits that were not there before (26 at most), each by one key: the place of its digit from the right."""
+    """Sizes of three digits that were not there before (26 at most), each by one key: the place of
+    its digit from the right.
+    """
     size = 100
     for number in range(count):
         place = number // 9
@@ -158,7 +164,9 @@ def _type(page: Page, place: int, size: int) -> float:
 
 
 def activations(server: CodeServer, browser: Browser, folder: Path, runs: int) -> list[Figure]:
-    """The extension host's time for our extension, and for one of two kilobytes that starts beside it."""
+    """The extension host's time for our extension, and for one of two kilobytes that starts beside
+    it.
+    """
     ours: list[float] = []
     other: list[float] = []
     for _ in range(runs // 2):

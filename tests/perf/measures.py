@@ -1,4 +1,6 @@
-"""What a figure is: samples of ours and of a baseline, taken in turn, and the goal that compares their medians."""
+"""What a figure is: samples of ours and of a baseline, taken in turn, and the goal that compares
+their medians.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """At most `factor` times the baseline's median, and `slack` more, at this percentile of ours."""
+    """At most `factor` times the baseline's median, and `slack` more, at this percentile of
+    ours.
+    """
 
     slack: float = 0.0
     factor: float = 0.0
@@ -32,7 +36,10 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`ours` and `baseline` are samples in `unit`. A figure without goals is there to compare with."""
+    """`ours` and `baseline` are samples in `unit`.
+
+    A figure without goals is there to compare with.
+    """
 
     name: str
     unit: str

@@ -1,4 +1,5 @@
-"""How long it takes to write a function as source, beside what brainstate's `fn_to_python_code` takes.
+"""How long it takes to write a function as source, beside what brainstate's `fn_to_python_code`
+takes.
 
 `PYTHONPATH=server:FOLDER python -m tests.perf.peer --every 60` takes each 60th of JAX's own
 primitive harnesses, with brainstate installed in FOLDER (`pip install --no-deps --target FOLDER

@@ -49,7 +49,9 @@ def start_and_trace(program: Program) -> subprocess.Popen[str]:
 
 
 class WarmJax:
-    """A process that has the program and executes and traces its function again when told; to be used in a `with` block."""
+    """A process that has the program and executes and traces its function again when told; to be
+    used in a `with` block.
+    """
 
     def __init__(self, program: Program) -> None:
         self.process = subprocess.Popen(
@@ -72,11 +74,15 @@ class WarmJax:
         self.process.communicate()
 
     def trace(self, definition: str) -> float:
-        """Milliseconds, as the process sees them, to execute the function's definition and to trace it."""
+        """Milliseconds, as the process sees them, to execute the function's definition and to trace
+        it.
+        """
         return self._do(definition, "trace")
 
     def compile(self, definition: str) -> float:
-        """Milliseconds to execute the definition, to trace, to lower and to compile it for the CPU."""
+        """Milliseconds to execute the definition, to trace, to lower and to compile it for the
+        CPU.
+        """
         return self._do(definition, "compile")
 
     def _do(self, definition: str, stage: str) -> float:

@@ -22,11 +22,15 @@ _IDLE = 60.0
 """Seconds in which an idle window is watched."""
 
 _SETTLED = 1.0
-"""Seconds between two looks at the tracers: one that used no processor time in between has done all that a start takes."""
+"""Seconds between two looks at the tracers: one that used no processor time in between has done all
+that a start takes.
+"""
 
 
 def memory(root: Path, runs: int) -> list[Figure]:
-    """Resident memory of the server and of its tracer after some hovers, against a process that traced the same."""
+    """Resident memory of the server and of its tracer after some hovers, against a process that
+    traced the same.
+    """
     server: list[float] = []
     tracer: list[float] = []
     plain: list[float] = []
@@ -48,7 +52,9 @@ def memory(root: Path, runs: int) -> list[Figure]:
 
 
 def window(root: Path, runs: int) -> list[Figure]:
-    """What one open window holds while nobody types: processes, memory (shared pages once), processor time."""
+    """What one open window holds while nobody types: processes, memory (shared pages once),
+    processor time.
+    """
     with Editor(root) as editor:
         editor.initialize()
         editor.open(SMALL.file, SMALL.text)

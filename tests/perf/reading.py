@@ -1,8 +1,9 @@
 """How long it takes to read optimized HLO into kernels, by its number of lines.
 
-Each size is measured in a process of its own (`python -m tests.perf.reading`), in processor time. The texts are one training step of a
-transformer as XLA printed it for an H100, CPU and TPU, with its computations and its entry's instructions repeated under other names. The baseline
-is the time for the smallest text, grown with the number of lines: a ratio of 1 is linear.
+Each size is measured in a process of its own (`python -m tests.perf.reading`), in processor time.
+The texts are one training step of a transformer as XLA printed it for an H100, CPU and TPU, with
+its computations and its entry's instructions repeated under other names. The baseline is the time
+for the smallest text, grown with the number of lines: a ratio of 1 is linear.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def _measured(target: str, size: int, runs: int) -> dict[str, Any]:
 
 
 def repeated(text: str, lines: int) -> str:
-    """A module of at least so many lines: all computations, and what the entry does, again under other names."""
+    """A module of at least so many lines: all computations, and what the entry does, again under
+    other names.
+    """
     before, _, entry = text.partition("\nENTRY ")
     head, _, body = entry.partition("\n")
     body, _, after = body.rpartition("\n}")

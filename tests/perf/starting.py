@@ -30,7 +30,9 @@ def introductions(root: Path, runs: int) -> list[Figure]:
 
 
 def first_hovers(root: Path, runs: int) -> list[Figure]:
-    """From the spawn of the server to the first hover, against a Python that imports JAX, traces and prints."""
+    """From the spawn of the server to the first hover, against a Python that imports JAX, traces
+    and prints.
+    """
     ours: list[float] = []
     plain: list[float] = []
     for _ in range(runs):

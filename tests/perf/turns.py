@@ -1,4 +1,6 @@
-"""The longest turn of the event loop by document: large and hostile ones are opened, edited and asked about."""
+"""The longest turn of the event loop by document: large and hostile ones are opened, edited and
+asked about.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,13 @@ from tests.perf.measures import Figure, Goal
 
 WATCHED = [sys.executable, str(Path(__file__).with_name("watched_server.py"))]
 PATIENCE = 30.0
-"""Seconds that the server may take to answer about another file; when it takes longer, its turn counts as this."""
+"""Seconds that the server may take to answer about another file; when it takes longer, its turn
+counts as this.
+"""
 ANSWERED = 5.0
-"""Seconds that answers about the document itself are waited for: here it does not matter what they are."""
+"""Seconds that answers about the document itself are waited for: here it does not matter what they
+are.
+"""
 
 HEAD = "import jax\nimport jax.numpy as jnp\n\n"
 EXAMPLE = '    """Do it.\n\n    Example inputs:\n        x: f32[3]\n    """\n'

@@ -1,4 +1,6 @@
-"""The server, with each turn of its event loop that takes long written to a file: `watched_server.py FILE`."""
+"""The server, with each turn of its event loop that takes long written to a file:
+`watched_server.py FILE`.
+"""
 
 from __future__ import annotations
 

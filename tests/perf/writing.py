@@ -1,7 +1,8 @@
 """How long it takes to write a function as source, by its number of equations, and what memory.
 
-Each size is measured in a process of its own (`python -m tests.perf.writing`), in processor time: writing waits for nothing, and the
-shares of other processes say nothing of it. Tracing is the baseline, and is taken off from what `sourcerize` takes, which traces too.
+Each size is measured in a process of its own (`python -m tests.perf.writing`), in processor time:
+writing waits for nothing, and the shares of other processes say nothing of it. Tracing is the
+baseline, and is taken off from what `sourcerize` takes, which traces too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _KIBIBYTES = 1024 if sys.platform == "darwin" else 1
 
 
 def by_size(_: Path, runs: int) -> list[Figure]:
-    """Writing over tracing, in the plain style, which proves each equation alone and is not verified as a whole."""
+    """Writing over tracing, in the plain style, which proves each equation alone and is not
+    verified as a whole.
+    """
     figures = []
     for program in PROGRAMS:
         for size in SIZES:
@@ -44,7 +47,9 @@ def by_size(_: Path, runs: int) -> list[Figure]:
 
 
 def pretty(_: Path, runs: int) -> list[Figure]:
-    """The same in the pretty style, which executes and traces the text and compares it with the function."""
+    """The same in the pretty style, which executes and traces the text and compares it with the
+    function.
+    """
     figures = []
     for program in PROGRAMS:
         found = _measured(program, GOAL_AT, min(runs, FEW[GOAL_AT]), "pretty")
@@ -104,7 +109,9 @@ def _layers(size: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 PROGRAMS = {"chain": _chain, "layers": _layers}
-"""Elementwise operations one after another, and layers with a normalization that calls jitted functions."""
+"""Elementwise operations one after another, and layers with a normalization that calls jitted
+functions.
+"""
 
 
 def main() -> None:

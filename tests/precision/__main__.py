@@ -176,7 +176,7 @@ async def _of_file(session: Session, file: str, names: list[str], *, large: bool
         view = await session.view(file, name)
         (traced if isinstance(view.answer.reply, Traced) else refused).append(name)
     noted = [
-        Noted(finding.code, finding.range.start.line + 1, finding.message)
+        Noted(finding.code, finding.range.start.line + 1, "; ".join(finding.lines))
         for finding in findings
         if not (large and finding.code in _REFUSED)
     ]

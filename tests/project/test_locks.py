@@ -1,4 +1,6 @@
-"""The locks: every version pinned by hashes, from no particular index, and all of the project's dependencies in them."""
+"""The locks: every version pinned by hashes, from no particular index, and all of the project's
+dependencies in them.
+"""
 
 from __future__ import annotations
 

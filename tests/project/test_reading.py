@@ -1,4 +1,6 @@
-"""Files are read and kept in two modules alone, so that no other place can wait for a pipe or read 3 GB."""
+"""Files are read and kept in two modules alone, so that no other place can wait for a pipe or read
+3 GB.
+"""
 
 from __future__ import annotations
 

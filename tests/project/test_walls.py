@@ -1,4 +1,6 @@
-"""The walls that an import graph cannot show: what the tracer's files import, and what a server's process has loaded."""
+"""The walls that an import graph cannot show: what the tracer's files import, and what a server's
+process has loaded.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ COMPILES = (
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
     PACKAGE / "reading.py",
+    PACKAGE / "units.py",
     PACKAGE / "workers" / "__init__.py",
     PACKAGE / "workers" / "wire.py",
     *(file for part in BROUGHT for file in sorted(PACKAGE.glob(f"{part}/**/*.py"))),
@@ -36,6 +39,7 @@ ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 """Besides the standard library. JAX itself depends on all of them."""
 OWN = (
     "jaxsight.reading",
+    "jaxsight.units",
     "jaxsight.workers.wire",
     *(f"jaxsight.{part}" for part in BROUGHT),
     *(f"jaxsight.compiler.{name}" for name in (*COMPILES, "chips", "compat", "hlo")),

@@ -1,4 +1,6 @@
-"""What is in force after reading a project's and an editor's settings, and what is said about wrong ones."""
+"""What is in force after reading a project's and an editor's settings, and what is said about wrong
+ones.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,9 @@ def marked(text: str) -> str:
                     if end.line == start.line
                     else len(line) - start.column
                 )
-                shown.append(
-                    f"{' ' * start.column}{'^' * width} {finding.severity.value}: {finding.message}"
-                )
+                said = "; ".join(filter(None, (finding.message, finding.help)))
+                shown.append(f"{' ' * start.column}{'^' * width} {finding.severity.value}: {said}")
+                assert len(finding.message) <= 100
     return "\n".join(shown)
 
 
@@ -122,7 +124,7 @@ codeLens = "yes"
            ^^^^^ error: expected true or false, got "yes\"""",
         """\
 timeouts.trace = 0
-                 ^ error: expected a number of seconds above 0, got 0""",
+                 ^ error: expected a positive number of seconds, got 0""",
         """\
 timeouts.tracing = 1
 ^^^^^^^^^^^^^^^^ warning: unknown setting `timeouts.tracing`; did you mean `trace`?""",
@@ -131,21 +133,22 @@ timeouts = 5
            ^ error: expected a table, got 5""",
         """\
 ignore = ["JX401", "JX7", 4]
-                   ^^^^^ error: no code begins with "JX7"
-                          ^ error: expected a code or its beginning, got 4""",
+                   ^^^^^ error: unknown rule "JX7"
+                          ^ error: expected a rule or rule prefix, got 4""",
         """\
 ignore = "JX401"
-         ^^^^^^^ error: expected a list of codes such as ["JX4"], got "JX401\"""",
+         ^^^^^^^ error: expected a list of rules such as ["JX4"], got "JX401\"""",
         """\
 sizes = { B = 4, D = "wide", E = -1 }
-                     ^^^^^^ error: expected a whole number above 0, got "wide"
-                                 ^^ error: expected a whole number above 0, got -1""",
+                     ^^^^^^ error: expected a positive whole number, got "wide"
+                                 ^^ error: expected a positive whole number, got -1""",
         """\
 per-file-ignores = { "a.py" = ["JX4O1"] }
-                               ^^^^^^^ error: no code begins with "JX4O1"; did you mean `JX401`?""",
+                               ^^^^^^^ error: unknown rule "JX4O1"; did you mean `JX401`?""",
         """\
 trace.server = "verbose"
-^^^^^^^^^^^^ warning: `trace.server` is read in the editor's settings only""",
+^^^^^^^^^^^^ warning: `trace.server` applies only in the editor's settings; remove it, \
+and set it in the editor""",
     ],
 )
 def test_problems_of_a_project_stand_under_what_is_wrong(expected: str) -> None:
@@ -160,9 +163,9 @@ def test_wrong_entries_of_a_table_leave_the_others() -> None:
 def test_problems_of_the_editor_name_the_setting() -> None:
     settings = in_force(timeouts={"trace": "fast"}, inlayHint={"shapes": True}, sizes={"B": 0})
     assert settings.problems == (
-        'jaxsight.timeouts.trace: expected a number of seconds above 0, got "fast"',
+        'jaxsight.timeouts.trace: expected a positive number of seconds, got "fast"',
         "jaxsight.inlayHint: unknown setting `inlayHint`; did you mean `inlayHints`?",
-        "jaxsight.sizes.B: expected a whole number above 0, got 0",
+        "jaxsight.sizes.B: expected a positive whole number, got 0",
     )
 
 
@@ -174,7 +177,7 @@ def test_toml_that_does_not_parse_is_one_problem_at_its_place() -> None:
     [finding] = parse_project("[tool.jaxsight]\nsizes = {\n", "pyproject.toml").problems
     assert finding.code == "JX900"
     assert finding.severity is Severity.ERROR
-    assert finding.message.startswith("not valid TOML: ")
+    assert finding.message.startswith("invalid TOML: ")
     assert finding.range.start.line in (1, 2)
 
 
@@ -191,7 +194,7 @@ def test_a_project_without_pyproject_has_no_settings(tmp_path: Path) -> None:
 def test_a_pyproject_that_is_not_utf8_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes(b"a = '\xff'")
     [finding] = read_project(tmp_path).problems
-    assert finding.message.startswith("cannot be read: ")
+    assert finding.message.startswith("cannot read the file: ")
 
 
 def test_a_byte_order_mark_is_no_problem(tmp_path: Path) -> None:

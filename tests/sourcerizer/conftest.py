@@ -1,4 +1,6 @@
-"""Functions are written, executed in a fresh module, traced again and compared, with values where they can be run."""
+"""Functions are written, executed in a fresh module, traced again and compared, with values where
+they can be run.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""How each primitive of JAX's is written: `docs/sourcerize-coverage.md` has the table, and that of JAX's harnesses.
+"""How each primitive of JAX's is written: `docs/sourcerize-coverage.md` has the table, and that of
+JAX's harnesses.
 
-    python -m tests.sourcerizer.coverage --write            # this JAX's column, from programs that are written for it
-    python -m tests.sourcerizer.coverage --harnesses FILE   # what `tests.sourcerizer.harnesses` printed, into the page
-    python -m tests.sourcerizer.coverage --render           # the page anew, from what is recorded
+    python -m tests.sourcerizer.coverage --write            # this JAX's column, from programs that
+    are written for it python -m tests.sourcerizer.coverage --harnesses FILE   # what
+    `tests.sourcerizer.harnesses` printed, into the page python -m tests.sourcerizer.coverage
+    --render           # the page anew, from what is recorded
 
-What is recorded is in `coverage.json` beside this module, by version of JAX; the newest stands for the newest.
+What is recorded is in `coverage.json` beside this module, by version of JAX; the newest stands for
+the newest.
 """
 
 from __future__ import annotations
@@ -50,7 +53,9 @@ Spellings = dict[str, collections.Counter[str]]
 
 
 def lowered() -> dict[str, tuple[Any, tuple[str, ...]]]:
-    """The primitives that this process knows a lowering of, by name, with the platforms where not all have one."""
+    """The primitives that this process knows a lowering of, by name, with the platforms where not
+    all have one.
+    """
     from jax._src.interpreters import mlir  # the registry has no public name
 
     by_platform: dict[Any, set[str]] = collections.defaultdict(set)
@@ -64,7 +69,9 @@ def lowered() -> dict[str, tuple[Any, tuple[str, ...]]]:
 
 
 def import_all() -> None:
-    """Imports every module of JAX's that can be imported here, so that all lowerings are registered."""
+    """Imports every module of JAX's that can be imported here, so that all lowerings are
+    registered.
+    """
     import importlib
     import pkgutil
 
@@ -157,7 +164,9 @@ def _path(expr: ast.expr) -> str:
 
 
 def _defined(name: str, module: ast.Module, seen: frozenset[str] = frozenset()) -> str | None:
-    """What makes a function of the module what it is: its decorator, or the primitive that it binds."""
+    """What makes a function of the module what it is: its decorator, or the primitive that it
+    binds.
+    """
     if name in seen:
         return None
     for node in ast.walk(module):
@@ -196,7 +205,9 @@ def programs() -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
 
 
 def observed() -> Spellings:
-    """How programs are written; what only jitted calls of public functions hold is part of these."""
+    """How programs are written; what only jitted calls of public functions hold is part of
+    these.
+    """
     found: Spellings = collections.defaultdict(collections.Counter)
     held: Spellings = collections.defaultdict(collections.Counter)
     for name, function, args, kwargs in programs():
@@ -213,7 +224,9 @@ def observed() -> Spellings:
 
 
 def by_rule(primitive: Any, home: str) -> str:
-    """How a primitive that no program has would be written: by its name, bound, or not at all (empty)."""
+    """How a primitive that no program has would be written: by its name, bound, or not at all
+    (empty).
+    """
     public = None if ".pallas" in home else bound._public(primitive.name)  # as the rule looks it up
     if public is not None:
         return f"{public[0]}(…)"

@@ -1,7 +1,8 @@
-"""Functions of installed libraries, drawn by a seed: names of public namespaces, and arguments from menus.
+"""Functions of installed libraries, drawn by a seed: names of public namespaces, and arguments from
+menus.
 
-Modules, solvers, optimizers and distributions are constructed with values by the parameter's name, and called with the first inputs that they
-take. One in three is drawn as its gradient.
+Modules, solvers, optimizers and distributions are constructed with values by the parameter's name,
+and called with the first inputs that they take. One in three is drawn as its gradient.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What text made by the sourcerizer has to hold, checked without trusting the sourcerizer.
 
-The text is executed in a module of its own; then the jaxpr, the primitives, the results to the bit, their weak types,
-the trees and the effects have to be those of the function, and the gradient's where it has one.
+The text is executed in a module of its own; then the jaxpr, the primitives, the results to the bit,
+their weak types, the trees and the effects have to be those of the function, and the gradient's
+where it has one.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def recursion(limit: int | None) -> Iterator[None]:
 def check(
     call: Call, *, imports: frozenset[str] = frozenset(), gradient: bool = True, **options: Any
 ) -> Passed:
-    """Raises `Fails` unless the text made of the function holds everything; `options` are those of `sourcerize`."""
+    """Raises `Fails` unless the text made of the function holds everything; `options` are those of
+    `sourcerize`.
+    """
     with recursion(None):
         written = write(call.function, call.args, call.kwargs, Options(**options), "generated")
     try:
@@ -273,7 +276,8 @@ def _check_gradient(
     found = jax.make_jaxpr(loss(rewritten))(*args)
     if jaxsight.same_jaxpr(expected, found) is None:
         return
-    # JAX may take derivatives of a derivative in another order than those of its jaxpr: sums may be of another order then
+    # JAX may take derivatives of a derivative in another order than those of its jaxpr: sums may be
+    # of another order then
     evaluated = loss(_evaluated(original, args))
     if jaxsight.same_jaxpr(jax.make_jaxpr(evaluated)(*args), found) is None:
         return
@@ -311,7 +315,9 @@ def live(jaxpr: Any) -> Counter[str]:
 
 
 def _read_by(equation: Any) -> list[Any]:
-    """The operands of an equation, without those that a scan hands to a body that does not read them."""
+    """The operands of an equation, without those that a scan hands to a body that does not read
+    them.
+    """
     if equation.primitive.name != "scan":
         return list(equation.invars)
     body = equation.params["jaxpr"]

@@ -1,7 +1,8 @@
-"""JAX's own primitive harnesses through the sourcerizer: written, executed in a fresh module, compared.
+"""JAX's own primitive harnesses through the sourcerizer: written, executed in a fresh module,
+compared.
 
-`python -m tests.sourcerizer.harnesses` runs all of them and prints a table by group; `--every N` takes each N-th, `--group NAME` one
-group, `--x64` turns 64 bits on.
+`python -m tests.sourcerizer.harnesses` runs all of them and prints a table by group; `--every N`
+takes each N-th, `--group NAME` one group, `--x64` turns 64 bits on.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from jaxsight.sourcerizer.options import Options
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`stage` is where it went wrong: `write`, `load`, `check`, `run`, `values`; `ok` when it did not."""
+    """`stage` is where it went wrong: `write`, `load`, `check`, `run`, `values`; `ok` when it did
+    not.
+    """
 
     group: str
     name: str
@@ -105,7 +108,9 @@ def round_trip(harness: Any, options: Options | None = None, execute: bool = Tru
 
 
 def sample(harnesses: list[Any], every: int) -> list[Any]:
-    """Each `every`-th of a shuffled list that is the same each time, and one at least of each group."""
+    """Each `every`-th of a shuffled list that is the same each time, and one at least of each
+    group.
+    """
     shuffled = list(harnesses)
     random.Random(0).shuffle(shuffled)
     chosen = shuffled[::every]

@@ -1,6 +1,8 @@
-"""Functions of libraries that people have written down as source: optimizers, losses, layers, solvers, samplers.
+"""Functions of libraries that people have written down as source: optimizers, losses, layers,
+solvers, samplers.
 
-Each is made anew under the setting that it is checked under; libraries are imported by those that need them.
+Each is made anew under the setting that it is checked under; libraries are imported by those that
+need them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ class Time(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LibraryFunction:
-    """`imports` are packages that the text may import: types of results, and primitives, of the library's own."""
+    """`imports` are packages that the text may import: types of results, and primitives, of the
+    library's own.
+    """
 
     name: str
     make: Callable[[], Call]

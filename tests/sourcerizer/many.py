@@ -1,7 +1,8 @@
 """Functions of installed libraries, drawn by machine, through the sourcerizer.
 
-`python -m tests.sourcerizer.many --count 150 --seed 17 --style pretty` draws that many with at least three equations, writes each in a
-process of its own, proves it with `api.check`, and prints a table: exact or refused with a reason, lines per equation, seconds.
+`python -m tests.sourcerizer.many --count 150 --seed 17 --style pretty` draws that many with at
+least three equations, writes each in a process of its own, proves it with `api.check`, and prints a
+table: exact or refused with a reason, lines per equation, seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ SEVERAL = 20
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`exact`, `refused` with a reason, `different` where a text was made and refused because it is
-    another program, `wrong` where one was returned that is, `late`, `crashed`, or an error's name."""
+    another program, `wrong` where one was returned that is, `late`, `crashed`, or an error's name.
+    """
 
     title: str
     kind: str
@@ -43,7 +45,9 @@ class Outcome:
 
 
 def body_lines(text: str) -> int:
-    """Count the lines of functions without the main one's head, docstring and checks of arguments."""
+    """Count the lines of functions without the main one's head, docstring and checks of
+    arguments.
+    """
     functions = [
         node
         for node in ast.parse(text).body

@@ -1,7 +1,10 @@
-"""How long the text is: lines per equation in both styles, of functions of libraries and of gradients, and how many equations only `bind` says.
+"""How long the text is: lines per equation in both styles, of functions of libraries and of
+gradients, and how many equations only `bind` says.
 
-`python -m tests.sourcerizer.readability` prints the table that the documentation quotes; `--libraries` that of the functions that are tested. Equations are those that the
-plain style writes, each shared function's once; lines are those of the functions, without the module's docstring, imports and blank lines.
+`python -m tests.sourcerizer.readability` prints the table that the documentation quotes;
+`--libraries` that of the functions that are tested. Equations are those that the plain style
+writes, each shared function's once; lines are those of the functions, without the module's
+docstring, imports and blank lines.
 """
 
 from __future__ import annotations

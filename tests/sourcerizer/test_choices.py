@@ -42,7 +42,9 @@ print(sourcerize(lambda x: sparse.BCOO.fromdense(x, nse=4).todense())(x))
 
 
 def test_primitives_of_a_module_that_is_imported_later():
-    """As in a process that writes one program after another; in one of its own, where nothing has imported the module."""
+    """As in a process that writes one program after another; in one of its own, where nothing has
+    imported the module.
+    """
     command = [sys.executable, "-W", "ignore", "-c", IMPORTED_LATE]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "jax.experimental.sparse.bcoo_fromdense_p.bind(" in done.stdout

@@ -1,4 +1,6 @@
-"""The page that tells how each primitive is written is made of what is recorded, and that holds for the newest JAX."""
+"""The page that tells how each primitive is written is made of what is recorded, and that holds for
+the newest JAX.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The choice of derivatives: rules of custom derivatives written for three orders, for one, or not at all."""
+"""The choice of derivatives: rules of custom derivatives written for three orders, for one, or not
+at all.
+"""
 
 from __future__ import annotations
 

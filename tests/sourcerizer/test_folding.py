@@ -1,4 +1,6 @@
-"""Equal runs of equations become helper functions and loops, with the user's names, and the program stays the same."""
+"""Equal runs of equations become helper functions and loops, with the user's names, and the program
+stays the same.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Each of the hard programs passes the gate with 64-bit types on, and one in two with them off on JAX before 0.12.
+"""Each of the hard programs passes the gate with 64-bit types on, and one in two with them off on
+JAX before 0.12.
 
-`--every-setting` runs each off and on, on each JAX. They run in processes of their own, because some need four devices, which is settled before JAX starts.
+`--every-setting` runs each off and on, on each JAX. They run in processes of their own, because
+some need four devices, which is settled before JAX starts.
 """
 
 from __future__ import annotations
@@ -50,8 +52,9 @@ def test_hard_programs(module, x64, one_in):
 
 def test_some_of_each_module():
     named = (
-        "updates_of_all_sorts", "custom_vjp_in_its_gradient", "callbacks", "a_primitive_of_ones_own",
-        "custom_linear_solve_of", "complex_numbers", "remat_with_its_defaults", "gradient_of_a_shard_map",
-        "fori_with_traced_bounds", "mantissas_and_exponents", "typed_keys_in", "named_tuples_in", "gradient_of_norm",
+        "updates_of_all_sorts", "custom_vjp_in_its_gradient", "callbacks",
+        "a_primitive_of_ones_own", "custom_linear_solve_of", "complex_numbers",
+        "remat_with_its_defaults", "gradient_of_a_shard_map", "fori_with_traced_bounds",
+        "mantissas_and_exponents", "typed_keys_in", "named_tuples_in", "gradient_of_norm",
     )  # fmt: skip
     assert not failures("--x64", "off", *named)

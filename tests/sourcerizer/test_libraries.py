@@ -1,6 +1,8 @@
-"""Functions of optax, equinox, flax, diffrax, lineax, optimistix, numpyro and jaxtyping's users pass the gate: the same program, the same bits, the same gradients.
+"""Functions of optax, equinox, flax, diffrax, lineax, optimistix, numpyro and jaxtyping's users
+pass the gate: the same program, the same bits, the same gradients.
 
-Each is held in one of the four settings of style and 64-bit types, which its name draws. `--every-setting` holds all four.
+Each is held in one of the four settings of style and 64-bit types, which its name draws.
+`--every-setting` holds all four.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Loops and choices that hand values on as they are, as derivatives leave them, are written as they are."""
+"""Loops and choices that hand values on as they are, as derivatives leave them, are written as they
+are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is told to calls is kept, or refused with one clear message: never text that is not the same program."""
+"""What is told to calls is kept, or refused with one clear message: never text that is not the same
+program.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ def test_rule_of_several_arrays_and_integers_is_written(round_trip: RoundTrip) -
 
 
 def test_comparing_leaves_what_rules_remember_as_it_was() -> None:
-    """A rule that refuses to be asked by one pattern of zeros may have been asked by another, for a gradient that JAX keeps."""
+    """A rule that refuses to be asked by one pattern of zeros may have been asked by another, for a
+    gradient that JAX keeps.
+    """
 
     @jax.custom_vjp
     def f(x: Any, y: Any) -> Any:

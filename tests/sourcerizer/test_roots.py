@@ -1,4 +1,6 @@
-"""`lax.custom_root` is written with its functions: from JAX 0.12 on it is an equation of its own."""
+"""`lax.custom_root` is written with its functions: from JAX 0.12 on it is an equation of its
+own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Options that change what the text looks like around the equations: named scopes, and jitted functions in place."""
+"""Options that change what the text looks like around the equations: named scopes, and jitted
+functions in place.
+"""
 
 from __future__ import annotations
 

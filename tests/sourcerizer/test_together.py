@@ -1,4 +1,6 @@
-"""Values that belong together have one name, what is done to several is a comprehension, and texts stay short."""
+"""Values that belong together have one name, what is done to several is a comprehension, and texts
+stay short.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,9 @@ from tests.tracer_runner.driver import Driver
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """One tracer for the tests of a module: each leaves it fit for the next, which is what they test."""
+    """One tracer for the tests of a module: each leaves it fit for the next, which is what they
+    test.
+    """
     driver = Driver(tmp_path_factory.mktemp("shared"))
     yield driver
     assert driver.close() == 0

@@ -1,4 +1,6 @@
-"""Drives a real tracer over its pipes, the way the server does, without the server's supervision."""
+"""Drives a real tracer over its pipes, the way the server does, without the server's
+supervision.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ Answer = p.Traced | p.Failed | p.Cancelled | p.Shown | p.Spoiled
 
 
 class Driver:
-    """One tracer process. `project` is its root and the folder of all files that tests name relatively."""
+    """One tracer process.
+
+    `project` is its root and the folder of all files that tests name relatively.
+    """
 
     def __init__(
         self, project: Path, *, python: Sequence[str] = (sys.executable,), **environ: str
@@ -105,7 +110,9 @@ class Driver:
         whole: bool = False,
         **shapes: tuple[int, ...],
     ) -> p.Trace:
-        """A request to trace `function` of a file with this text; without shapes, `x` is `f32[4]`."""
+        """A request to trace `function` of a file with this text; without shapes, `x` is
+        `f32[4]`.
+        """
         self._ids += 1
         parsed = Module.parse(textwrap.dedent(text))
         chunks = slice_for(parsed, [function.partition(".")[0]], whole=whole).chunks
@@ -125,7 +132,9 @@ class Driver:
         )
 
     def ask(self, text: str, function: str = "f", **how: object) -> Answer:
-        """The answer to `request(text, function, …)`, asked again with the whole module where the tracer wants that."""
+        """The answer to `request(text, function, …)`, asked again with the whole module where the
+        tracer wants that.
+        """
         self.send(self.request(text, function, **how))  # type: ignore[arg-type]
         answer = self.answer()
         if isinstance(answer, p.Failed) and answer.failure.stage == "whole":

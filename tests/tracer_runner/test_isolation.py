@@ -1,4 +1,6 @@
-"""What one file changes in the process never shows in another, and comes back with the file itself."""
+"""What one file changes in the process never shows in another, and comes back with the file
+itself.
+"""
 
 import os
 

@@ -1,4 +1,6 @@
-"""What a file leaves in its process never reaches another file: it is undone, or the process asks to be replaced."""
+"""What a file leaves in its process never reaches another file: it is undone, or the process asks
+to be replaced.
+"""
 
 import pytest
 

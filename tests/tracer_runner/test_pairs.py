@@ -1,4 +1,6 @@
-"""Hostile files one after another, then a sane one: it is answered as in a fresh process, or a fresh process is asked for."""
+"""Hostile files one after another, then a sane one: it is answered as in a fresh process, or a
+fresh process is asked for.
+"""
 
 import random
 from pathlib import Path

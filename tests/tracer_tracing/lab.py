@@ -1,4 +1,6 @@
-"""Traces sources as a world does, and renders what was observed so that a test reads like the program."""
+"""Traces sources as a world does, and renders what was observed so that a test reads like the
+program.
+"""
 
 from __future__ import annotations
 
@@ -99,8 +101,9 @@ class Lab:
         return b" ".join(line.strip() for line in lines).decode()
 
     def seen(self, traced: Any) -> dict[str, str]:
-        """What was seen, by text: expressions by theirs, parameters as `(x)`, targets as `x =`. Where the same text
-        was seen as different things, these are separated by ` / `.
+        """What was seen, by text: expressions by theirs, parameters as `(x)`, targets as `x =`.
+
+        Where the same text was seen as different things, these are separated by ` / `.
         """
         out: dict[str, str] = {}
         for observation in traced.observations:

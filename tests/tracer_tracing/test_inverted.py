@@ -1,4 +1,6 @@
-"""Inverses of functions as functions of their own: what they take, what they give back, what is refused."""
+"""Inverses of functions as functions of their own: what they take, what they give back, what is
+refused.
+"""
 
 from __future__ import annotations
 

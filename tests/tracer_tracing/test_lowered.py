@@ -1,4 +1,6 @@
-"""StableHLO of traced functions: its operations know their equations, and its digest knows nothing else of the text."""
+"""StableHLO of traced functions: its operations know their equations, and its digest knows nothing
+else of the text.
+"""
 
 from __future__ import annotations
 

@@ -269,8 +269,9 @@ def of_module(
 CASES = [
     *of_module(
         "jax._src.nn.functions",
-        "relu6", "softplus", "sparse_plus", "soft_sign", "silu", "mish", "log_sigmoid", "elu", "leaky_relu", "hard_tanh",
-        "celu", "selu", "gelu", "glu", "squareplus", "hard_sigmoid", "hard_silu", "log_softmax", "softmax", "standardize",
+        "relu6", "softplus", "sparse_plus", "soft_sign", "silu", "mish", "log_sigmoid", "elu",
+        "leaky_relu", "hard_tanh", "celu", "selu", "gelu", "glu", "squareplus", "hard_sigmoid",
+        "hard_silu", "log_softmax", "softmax", "standardize",
     ),
     *of_module("jax._src.numpy.linalg", "svd", "qr", "norm", "pinv"),
     *of_module("jax._src.scipy.special", "gammaln", "erf", "logit", "ndtri", "i0e"),
@@ -310,7 +311,9 @@ def again(module: ModuleType, *, instrumented: bool) -> dict[str, Any]:
 
 
 def ranges(jaxpr: Any) -> list[Any]:
-    """Of each equation, those of inner jaxprs too: the frames in the chunk that made it, with exact columns."""
+    """Of each equation, those of inner jaxprs too: the frames in the chunk that made it, with exact
+    columns.
+    """
     opened = jaxprs.open_jaxpr(jaxpr)
     out: list[Any] = []
     for equation in opened.eqns:

@@ -1,4 +1,6 @@
-"""What functions update in place: outputs that have names, and a module that is afterwards as it was before."""
+"""What functions update in place: outputs that have names, and a module that is afterwards as it
+was before.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Training steps of several libraries and styles: their figures are those of the library's own `jit(...).lower().compile()`.
+"""Training steps of several libraries and styles: their figures are those of the library's own
+`jit(...).lower().compile()`.
 
-What a step updates in place is in its program: the kernels that compute the new state, the arrays that hold it.
+What a step updates in place is in its program: the kernels that compute the new state, the arrays
+that hold it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Transformations of a function as functions of their own: what they are of, and that they are JAX's."""
+"""Transformations of a function as functions of their own: what they are of, and that they are
+JAX's.
+"""
 
 from __future__ import annotations
 

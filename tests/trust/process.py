@@ -1,4 +1,6 @@
-"""The real server as a process, for a user who has decided nothing yet: a home of its own, and no policy."""
+"""The real server as a process, for a user who has decided nothing yet: a home of its own, and no
+policy.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def home(tmp_path: Path) -> Path:
 
 
 def variables(tmp_path: Path, **more: str) -> dict[str, str]:
-    """The environment of that user: only what has nothing to do with interpreters is left of the real one."""
+    """The environment of that user: only what has nothing to do with interpreters is left of the
+    real one.
+    """
     ours = ("XDG_", "JAXSIGHT_", "VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {
@@ -111,7 +115,9 @@ async def server(
     environ: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AsyncIterator[Client]:
-    """A server and a client that is Neovim, in some folders; its user answers no question unless a test does."""
+    """A server and a client that is Neovim, in some folders; its user answers no question unless a
+    test does.
+    """
     start = ["-m", "jaxsight", "server"] if with_jax else ["-c", _WITHOUT_JAX]
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -1,4 +1,6 @@
-"""What cloned repositories, folders above them and settings files tried, and got: `REVIEW`, section 6, and S8, S9 of section 12."""
+"""What cloned repositories, folders above them and settings files tried, and got: `REVIEW`, section
+6, and S8, S9 of section 12.
+"""
 
 from __future__ import annotations
 

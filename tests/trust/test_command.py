@@ -18,30 +18,30 @@ def test_decisions_are_made_listed_and_taken_back(tmp_path: Path) -> None:
     allow = ("--allow", "ssh://host/cuda:h100", "--allow", "./tool")
     done = jaxsight(tmp_path, "trust", str(folder), *allow)
     tool = home(tmp_path) / "tool"
-    assert done.stdout == f"{folder} may reach ssh://host\n{folder} may reach {tool}\n"
+    assert done.stdout == f"{folder} may use ssh://host\n{folder} may use {tool}\n"
     listed = jaxsight(tmp_path, "trust", "--list").stdout.splitlines()
     assert listed == [
         f"{folder} is trusted",
-        f"{folder} may reach {tool}",
-        f"{folder} may reach ssh://host",
+        f"{folder} may use {tool}",
+        f"{folder} may use ssh://host",
     ]
     done = jaxsight(tmp_path, "trust", str(folder), "--forget", "--allow", "ssh://host")
-    assert done.stdout == f"{folder} may no longer reach ssh://host\n"
+    assert done.stdout == f"{folder} may no longer use ssh://host\n"
     assert stored(tmp_path)["folders"] == [str(folder)]
     inner = folder / "inner"
     inner.mkdir()
     done = jaxsight(tmp_path, "trust", "--forget", cwd=inner)
-    assert f"note: it is still trusted because of {folder}" in done.stdout
+    assert f"note: still trusted as part of {folder}" in done.stdout
     assert jaxsight(tmp_path, "trust", str(folder), "--forget").returncode == 0
     assert stored(tmp_path) == {"version": 1, "folders": [], "approvals": []}
 
 
 def test_what_cannot_be_decided_is_one_clear_line(tmp_path: Path) -> None:
     done = jaxsight(tmp_path, "trust", "no\x1b[2Jwhere")
-    assert (done.returncode, done.stderr) == (2, "error: there is no folder no\\x1b\\x5b2Jwhere\n")
+    assert (done.returncode, done.stderr) == (2, "error: no such folder: no\\x1b\\x5b2Jwhere\n")
     done = jaxsight(tmp_path, "trust", HOME="/proc/nobody")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: cannot keep the decision")
+    assert done.stderr.startswith("error: cannot store the decision")
     assert "Traceback" not in done.stderr
 
 
@@ -50,4 +50,4 @@ def test_a_list_says_that_the_file_is_ignored(tmp_path: Path) -> None:
     store(tmp_path).chmod(0o666)
     done = jaxsight(tmp_path, "trust", "--list")
     assert done.stdout == "no folder is trusted\n"
-    assert "is ignored: other users can write to it" in done.stderr
+    assert "ignored: other users can write to it" in done.stderr

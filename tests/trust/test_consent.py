@@ -1,4 +1,6 @@
-"""Asking: once for each folder, without holding anything up, and the answers take effect at once."""
+"""Asking: once for each folder, without holding anything up, and the answers take effect at
+once.
+"""
 
 from __future__ import annotations
 
@@ -214,7 +216,7 @@ async def test_the_command_says_when_nothing_waits(tmp_path: Path, project: Path
     async with server(tmp_path, project, arguments=("--trust=always",)) as client:
         await run(client, "jaxsight.trust")
         shown = await client.heard("window/showMessage")
-        assert shown[-1]["message"] == "nothing waits for your decision"
+        assert shown[-1]["message"] == "No pending decisions."
 
 
 async def test_where_an_editor_shows_no_questions_a_message_names_the_command_for_a_terminal(

@@ -1,4 +1,6 @@
-"""Who says whether folders are trusted without being asked: the user, in their own configuration, and nobody else."""
+"""Who says whether folders are trusted without being asked: the user, in their own configuration,
+and nobody else.
+"""
 
 from __future__ import annotations
 

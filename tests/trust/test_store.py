@@ -1,4 +1,6 @@
-"""Decisions on disk: kept for all processes, believed only where nobody else can have written them."""
+"""Decisions on disk: kept for all processes, believed only where nobody else can have written
+them.
+"""
 
 from __future__ import annotations
 

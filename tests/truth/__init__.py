@@ -1,1 +1,3 @@
-"""The truth corpus: what jaxsight answers about a module, compared with what importing the module gives."""
+"""The truth corpus: what jaxsight answers about a module, compared with what importing the module
+gives.
+"""

@@ -1,6 +1,7 @@
 """`python -m tests.truth`: how many answers about the cases are the truth.
 
-`python -m tests.truth pairs`, `edits` and `libraries` measure files after others, texts after random edits, and installed packages.
+`python -m tests.truth pairs`, `edits` and `libraries` measure files after others, texts after
+random edits, and installed packages.
 """
 
 from __future__ import annotations

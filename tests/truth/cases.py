@@ -10,12 +10,14 @@ A file has many cases, each of them a few files of a project:
     --- edit main.py
     ...
 
-The last file before any edit is the one whose functions are asked about. `--- edit FILE` gives a later text of a file, in the order
-in which they are typed or saved. `alone` has the case measured in a session of its own whose root is the case's folder: for modules that
-read files below the working directory.
+The last file before any edit is the one whose functions are asked about. `--- edit FILE` gives a
+later text of a file, in the order in which they are typed or saved. `alone` has the case measured
+in a session of its own whose root is the case's folder: for modules that read files below the
+working directory.
 
-A line that ends with `# <-` is the effect that the case is about: without its statement the truth is another one, which
-`python -m tests.truth --check` verifies. The mark is not in the text that is measured.
+A line that ends with `# <-` is the effect that the case is about: without its statement the truth
+is another one, which `python -m tests.truth --check` verifies. The mark is not in the text that is
+measured.
 """
 
 from __future__ import annotations
@@ -99,7 +101,9 @@ def _case(family: str, name: str, text: str, flags: set[str]) -> Case:
 
 
 def _without_marked(path: str, content: str) -> str:
-    """A text whose marked statements are replaced by `pass`; marked lines of other files are deleted."""
+    """A text whose marked statements are replaced by `pass`; marked lines of other files are
+    deleted.
+    """
     lines = content.split("\n")
     marked = {number for number, line in enumerate(lines, 1) if _MARK.search(line)}
     if not marked:

@@ -1,4 +1,6 @@
-"""Whether each case is about what it says: without its marked statements the truth is another one."""
+"""Whether each case is about what it says: without its marked statements the truth is another
+one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Random edits: after each of them the answers are those about the text as it stands, imported in a fresh process."""
+"""Random edits: after each of them the answers are those about the text as it stands, imported in a
+fresh process.
+"""
 
 from __future__ import annotations
 

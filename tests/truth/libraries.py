@@ -1,4 +1,6 @@
-"""Functions of installed libraries, found by machine, with examples from `[tool.jaxsight.examples]`."""
+"""Functions of installed libraries, found by machine, with examples from
+`[tool.jaxsight.examples]`.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +163,9 @@ class Found:
 
 
 def found(count: int, seed: int, python: str, jobs: int, only: str = "") -> list[Found]:
-    """About `count` functions, as many of each package as there are, up to an equal share; of one package if `only` is given."""
+    """About `count` functions, as many of each package as there are, up to an equal share; of one
+    package if `only` is given.
+    """
 
     def one(package: str) -> list[Found]:
         command = [python, "-m", "tests.truth.libraries", package, str(min(count, MOST)), str(seed)]
@@ -201,7 +205,9 @@ def _text(file: str) -> str:
 
 
 def save(functions: list[Found], file: Path) -> None:
-    """Keep what was found, so that several versions of jaxsight can be asked about the same functions."""
+    """Keep what was found, so that several versions of jaxsight can be asked about the same
+    functions.
+    """
     lines = [
         json.dumps({name: getattr(each, name) for name in Found.__slots__}) for each in functions
     ]
@@ -289,7 +295,9 @@ def look(package: str, most: int, seed: int) -> Iterator[Found]:
 
 
 def _defined_in(package: str, name: str, function: Any) -> tuple[str, str] | None:
-    """The module of a package, and its file, whose text defines a function by its name; others only import it from there."""
+    """The module of a package, and its file, whose text defines a function by its name; others only
+    import it from there.
+    """
     try:
         file = inspect.unwrap(function).__code__.co_filename
         module = _modules_by_file()[file]
@@ -327,7 +335,9 @@ def _imported(name: str) -> Any:
 
 
 def filled(function: Any) -> tuple[tuple[str, str, dict[str, Any]], ...] | None:
-    """Return arguments of the menu that a function can be traced with, to `LEAST` equations or more."""
+    """Return arguments of the menu that a function can be traced with, to `LEAST` equations or
+    more.
+    """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

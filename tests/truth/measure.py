@@ -45,7 +45,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What jaxsight answered: a jaxpr, with the digest of the program where that matters, or an error's type and message."""
+    """What jaxsight answered: a jaxpr, with the digest of the program where that matters, or an
+    error's type and message.
+    """
 
     jaxpr: str = ""
     program: str = ""
@@ -93,7 +95,9 @@ def verdict(given: Given, truth: Truth) -> Verdict:
 
 
 def request(folder: Path, main: str, text: str, files: Sequence[str] = ()) -> Request:
-    """What to ask the oracle about a module that is written at `main` below `folder`; `files` are the texts of all its files."""
+    """What to ask the oracle about a module that is written at `main` below `folder`; `files` are
+    the texts of all its files.
+    """
     path = folder / main
     document = Document(str(path), text)
     functions = []
@@ -108,7 +112,9 @@ def request(folder: Path, main: str, text: str, files: Sequence[str] = ()) -> Re
 
 
 def traceable(subject: Subject) -> bool:
-    """Whether a function can be asked about: its example inputs are complete, and it is not nested or a generator."""
+    """Whether a function can be asked about: its example inputs are complete, and it is not nested
+    or a generator.
+    """
     return bool(subject.examples.sets) and not subject.function.refused and not subject.broken
 
 
@@ -217,7 +223,9 @@ async def _given(session: Session, path: Path, function: str, program: bool) -> 
 async def measured(
     cases: Sequence[Case], python: str, jobs: int, *, alone: bool = False
 ) -> list[Judged]:
-    """Judge every function of the cases: those in one session after the other, or `alone` in a session each."""
+    """Judge every function of the cases: those in one session after the other, or `alone` in a
+    session each.
+    """
     known = await asyncio.to_thread(truths, cases, python, jobs)
     judged: list[Judged] = []
     with scratch() as folder:

@@ -1,10 +1,12 @@
 """The truth: a module imported whole in a fresh process, and its functions traced by JAX.
 
-`python -m tests.truth.oracle` is a server: a line of JSON on standard input asks for the truth of one folder, a line on standard
-output answers. It imports JAX once and forks for each request, so that a request takes tens of milliseconds and yet begins with a process
-that has run nothing. Modules that may affect the import of JAX itself get a process that has not imported it.
+`python -m tests.truth.oracle` is a server: a line of JSON on standard input asks for the truth of
+one folder, a line on standard output answers. It imports JAX once and forks for each request, so
+that a request takes tens of milliseconds and yet begins with a process that has run nothing.
+Modules that may affect the import of JAX itself get a process that has not imported it.
 
-Only the printing of jaxprs and the notation of example inputs are jaxsight's own: how the module is run is Python's `import`.
+Only the printing of jaxprs and the notation of example inputs are jaxsight's own: how the module is
+run is Python's `import`.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A module below `folder`, and its functions by qualified name with their arguments as (name, specification) pairs."""
+    """A module below `folder`, and its functions by qualified name with their arguments as (name,
+    specification) pairs.
+    """
 
     folder: str
     module: str
@@ -51,9 +55,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What JAX makes of one function. `error` is the type of what was raised, `stage` the `import` or the `trace`.
+    """What JAX makes of one function.
 
-    `program` is the digest of the lowered program where it captures arrays: their values are not in the jaxpr's text.
+    `error` is the type of what was raised, `stage` the `import` or the `trace`.
+
+    `program` is the digest of the lowered program where it captures arrays: their values are not in
+    the jaxpr's text.
     """
 
     jaxpr: str = ""
@@ -277,7 +284,9 @@ def traced(function: Any, values: dict[str, Any]) -> Any:
 
 @functools.cache
 def _hide() -> None:
-    """Have JAX take the frames of this file for none of the user's: `jax.debug.breakpoint` looks into them."""
+    """Have JAX take the frames of this file for none of the user's: `jax.debug.breakpoint` looks
+    into them.
+    """
     from jax._src import traceback_util
 
     traceback_util.register_exclusion(__file__)

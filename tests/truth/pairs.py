@@ -1,4 +1,6 @@
-"""Files after others: what a hostile or stateful file did must not show in the answers about the next one."""
+"""Files after others: what a hostile or stateful file did must not show in the answers about the
+next one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A real VS Code as a server for browsers, with the packaged extension installed as a person installs it."""
+"""A real VS Code as a server for browsers, with the packaged extension installed as a person
+installs it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ import psutil
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 90
-"""Seconds until something that was to happen counts as not happening; starting JAX on a busy machine is part of it."""
+"""Seconds until something that was to happen counts as not happening; starting JAX on a busy
+machine is part of it.
+"""
 
 _NODE = REPOSITORY / ".venvs" / "node" / "bin" / "node"
 _ENTRY = REPOSITORY / ".venvs" / "code-server" / "out" / "node" / "entry.js"
@@ -59,7 +63,9 @@ class CodeServer:
         self._process = process
 
     def processes(self, *words: str) -> list[psutil.Process]:
-        """Those that VS Code has started, its extensions' included, whose command lines hold all the words."""
+        """Those that VS Code has started, its extensions' included, whose command lines hold all
+        the words.
+        """
         found = []
         for process in self._process.children(recursive=True):
             try:
@@ -79,8 +85,9 @@ def code_server(
     extensions: Sequence[Path] = (),
     commands: Path | None = None,
 ) -> Iterator[CodeServer]:
-    """A server with our extension, a stand-in for the Python extension, and those in some folders; it ends with the block, and all that it
-    started. Programs in the folder `commands` go before those on `PATH`.
+    """A server with our extension, a stand-in for the Python extension, and those in some folders;
+    it ends with the block, and all that it started. Programs in the folder `commands` go before
+    those on `PATH`.
     """
     for needed in (_NODE, _ENTRY, _VSIX):
         assert needed.exists(), f"{needed} is missing: `make test-vscode` makes it"
@@ -143,7 +150,8 @@ def _environment(scratch: Path, commands: Path | None) -> Mapping[str, str]:
         if not name.startswith(("VSCODE_", "XDG_", "PYTEST_", "JAXSIGHT_TRUST"))
     }
     first = [str(commands)] if commands is not None else []
-    # VS Code asks the person's shell for its variables, if it can; Debian's shells begin with a `PATH` of their own.
+    # VS Code asks the person's shell for its variables, if it can; Debian's shells begin with a
+    # `PATH` of their own.
     path = "".join(f"{each}:" for each in first)
     (home / ".profile").write_text(f'PATH="{path}$PATH"\n', encoding="utf-8")
     return {

@@ -1,4 +1,7 @@
-"""VS Code in a browser. These tests run in an environment of their own, which has Playwright: `make test-vscode`."""
+"""VS Code in a browser.
+
+These tests run in an environment of their own, which has Playwright: `make test-vscode`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Folders as people have them: modules whose functions have example inputs, an interpreter that was chosen in the editor, a notebook."""
+"""Folders as people have them: modules whose functions have example inputs, an interpreter that was
+chosen in the editor, a notebook.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def editor(
 def test_totals_stand_at_the_head_and_barriers_at_their_lines(editor: Window) -> None:
     editor.sees(
         "def f_sum_jax(x):▣ 2 kernels · 2 launches · temp 512 KiB · h100",
-        "axis=1, keepdims=True)⊣ reduction ends kernel 1",
+        "axis=1, keepdims=True)⊣ reduction",
         "def f_sum_explicit(x):▣ 1 kernel · 1 launch · temp 0 B · h100",
     )
 

@@ -1,4 +1,5 @@
-"""The pictures of the extension's README, taken here: they are of the size that they had, and what their texts say is in them.
+"""The pictures of the extension's README, taken here: they are of the size that they had, and what
+their texts say is in them.
 
 `pytest tests/vscode/test_pictures.py --update-fixtures` takes them anew.
 """

@@ -40,7 +40,9 @@ target = "ssh://far.example/cuda:h100"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
-    """A folder as somebody may publish it: wherever an interpreter can be named, one of its own is."""
+    """A folder as somebody may publish it: wherever an interpreter can be named, one of its own
+    is.
+    """
     folder = tmp_path_factory.mktemp("trust") / "project"
     make(
         folder,

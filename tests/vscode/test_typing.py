@@ -14,7 +14,8 @@ from tests.vscode.window import ACTIVE, FRAMES, Window, window
 
 pytestmark = pytest.mark.slow
 
-# Each frame that is drawn is looked at: those in which fewer lines match a pattern than in the first one are kept.
+# Each frame that is drawn is looked at: those in which fewer lines match a pattern than in the
+# first one are kept.
 _WATCH = """
 ([selector, patterns]) => {
   const drawn = () => [...document.querySelectorAll(selector + ' .view-line')]
@@ -37,11 +38,13 @@ HINTS = [
     r"dot: ~?f32\[131072\] = kvec",
     r"def f_sum_jax\(x\):▣ ~?2 kernels",
     r"def f_sum_explicit\(x\):▣ ~?\d kernel",
-    r"keepdims=True\)⊣ ~?reduction ends kernel 1",
+    r"keepdims=True\)⊣ ~?reduction",
 ]
 """Hints of an older text are marked by `~`; they may be marked, but not be gone."""
 REST = 120
-"""Frames after the last key until nothing more comes of it: VS Code asks for hints once more 0.8 seconds after it."""
+"""Frames after the last key until nothing more comes of it: VS Code asks for hints once more 0.8
+seconds after it.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def editor(opened: Window) -> Iterator[Window]:
         "def f_sum_jax(x):▣ 2 kernels",
         "def f_sum_explicit(x):▣ 1 kernel",
         "dot: f32[131072] = ",
-        "⊣ reduction ends kernel 1",
+        "⊣ reduction",
     )
     opened.page.evaluate(FRAMES, REST)
     yield opened

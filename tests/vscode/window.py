@@ -1,4 +1,6 @@
-"""A window of VS Code in a browser, as a person uses it: keys, the mouse, and what is to be seen."""
+"""A window of VS Code in a browser, as a person uses it: keys, the mouse, and what is to be
+seen.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from tests.vscode.code_server import PATIENCE
 
 SIZE = {"width": 1280, "height": 800}
 
-# Where the n-th `word` is on the screen, in the line of the active editor that holds `text`. Hints are part of the line's text, and blanks
-# are drawn as U+00A0.
+# Where the n-th `word` is on the screen, in the line of the active editor that holds `text`. Hints
+# are part of the line's text, and blanks are drawn as U+00A0.
 _PLACE = """
 ([text, word, selector]) => {
   const plain = (s) => s.replace(/\\u00a0/g, ' ');
@@ -111,7 +113,10 @@ BESIDE = ".editor-group-container:not(.active)"
 
 
 class Window:
-    """What a test does and sees. Whatever waits, waits `PATIENCE` seconds at most, and no test sleeps."""
+    """What a test does and sees.
+
+    Whatever waits, waits `PATIENCE` seconds at most, and no test sleeps.
+    """
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -156,7 +161,9 @@ class Window:
         return box
 
     def place(self, text: str, group: str = ACTIVE) -> tuple[float, float]:
-        """The middle of the word between `|` marks, scrolled into view, once that stays where it is."""
+        """The middle of the word between `|` marks, scrolled into view, once that stays where it
+        is.
+        """
         self.sees(text.replace("|", ""), group=group)
 
         def resting() -> dict[str, float] | None:
@@ -278,7 +285,8 @@ class Window:
             try:
                 wanted.first.wait_for(timeout=5000)
             except Late:
-                # A window that is still opening knows few commands and files: the list is made again.
+                # A window that is still opening knows few commands and files: the list is made
+                # again.
                 box.fill("")
                 return False
             if not focused.count():
@@ -376,7 +384,9 @@ class Window:
         return lines
 
     def squiggles(self, kind: str) -> int:
-        """How many lines under the text of that kind (`error`, `warning`, `info`, `hint`) are drawn."""
+        """How many lines under the text of that kind (`error`, `warning`, `info`, `hint`) are
+        drawn.
+        """
         return self.page.locator(f"{ACTIVE} .squiggly-{kind}").count()
 
 
@@ -389,7 +399,9 @@ def _out_of_view(box: Mapping[str, float]) -> tuple[float, float]:
 
 
 def _within(box: Mapping[str, float], word: Mapping[str, float], slack: float) -> bool:
-    """Whether something lies on a word: a cursor in it, or, with `slack` pixels, a selection of all of it."""
+    """Whether something lies on a word: a cursor in it, or, with `slack` pixels, a selection of all
+    of it.
+    """
     middle = box["y"] + box["height"] / 2
     if not word["y"] <= middle <= word["y"] + word["height"]:
         return False
@@ -438,7 +450,8 @@ def window(browser: Browser, port: int, folder: Path, file: Path | None = None) 
         page = context.new_page()
         page.goto(address)
         page.locator(".monaco-workbench").wait_for()
-        # On a busy machine VS Code may open a workspace before it can read its file, and leave it empty: a person reloads.
+        # On a busy machine VS Code may open a workspace before it can read its file, and leave it
+        # empty: a person reloads.
         if kind == "workspace" and not _has_folders(page):
             page.reload()
         if file is not None:

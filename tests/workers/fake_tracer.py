@@ -1,7 +1,8 @@
 """A tracer without JAX, that does what the name of the function in a request says. Run as a script.
 
-It does the first lines of the real one's start (the protocol on private descriptors, output on 1 and 2) and then whatever
-the test wants of a tracer: answer, wait, ignore a cancellation, print, die in all ways.
+It does the first lines of the real one's start (the protocol on private descriptors, output on 1
+and 2) and then whatever the test wants of a tracer: answer, wait, ignore a cancellation, print, die
+in all ways.
 """
 
 from __future__ import annotations

@@ -45,7 +45,9 @@ async def ask(tracers: Tracers, file: str, source: str) -> Outcome:
 
 
 async def sane_works(tracers: Tracers) -> None:
-    """An everyday request is answered; within a short limit a busy machine may need another try or two."""
+    """An everyday request is answered; within a short limit a busy machine may need another try or
+    two.
+    """
     for _ in range(3):
         answer = await ask(tracers, "sane.py", SANE)
         if not (isinstance(answer, Died) and answer.death.reason is Reason.TIMEOUT):

@@ -82,7 +82,7 @@ async def test_a_compile_has_a_deadline(tmp_path: Path) -> None:
     lab = Lab(tmp_path, deadline=0.3)
     found = await lab.compile("hang")
     assert found == Trouble(
-        "time", "Compiling for cpu took longer than 0.3 s (setting `timeouts.compile`)."
+        "time", "compiling for cpu took longer than 0.3 s (setting `timeouts.compile`)"
     )
     await lab.compilers.aclose()
 

@@ -1,4 +1,6 @@
-"""A file imported whole: by its own name, from where Python would find it, and gone with all that it started."""
+"""A file imported whole: by its own name, from where Python would find it, and gone with all that
+it started.
+"""
 
 from __future__ import annotations
 

@@ -254,11 +254,11 @@ async def test_without_a_spare_a_new_tracer_is_started(make: Make) -> None:
 @pytest.mark.parametrize(
     ("function", "reason", "message"),
     [
-        ("exit 7", Reason.EXITED, "ended the process with exit status 7"),
+        ("exit 7", Reason.EXITED, "exited the process with status 7"),
         ("crash", Reason.CRASHED, "crashed the process (SIGSEGV, segmentation fault)"),
         ("suicide", Reason.CRASHED, "SIGKILL"),
-        ("close everything", Reason.PROTOCOL, "cut the process off from the server"),
-        ("garble", Reason.PROTOCOL, "cut the process off from the server"),
+        ("close everything", Reason.PROTOCOL, "disconnected the process from the server"),
+        ("garble", Reason.PROTOCOL, "disconnected the process from the server"),
     ],
 )
 async def test_a_death_is_told_and_the_next_request_works(
@@ -283,7 +283,8 @@ async def test_each_stage_has_its_own_limit(make: Make, stage: str) -> None:
     limits = {"execute": long, "inputs": long, "trace": long, stage: 0.3}
     died = await ask(make(limits=Limits(**limits)), f"stage {stage}")
     assert isinstance(died, Died)
-    assert died.message.endswith(f"took longer than 0.3 s (setting `timeouts.{stage}`).")
+    assert died.message.endswith("took longer than 0.3 s")
+    assert died.help == f"increase the setting `timeouts.{stage}`"
 
 
 async def test_a_loop_that_ignores_signals_is_ended(make: Make) -> None:
@@ -296,13 +297,14 @@ async def test_memory_is_limited(make: Make) -> None:
     died = await death_of(make(limits=Limits(memory=200 * MIB)), "eat")
     assert died.death.reason is Reason.MEMORY
     assert died.death.used > died.death.limit == 200 * MIB
-    assert "limit 200 MiB (setting `memoryLimit`)" in died.message
+    assert "limit 200 MiB" in died.message
+    assert died.help == "increase the setting `memoryLimit`"
 
 
 async def test_the_number_of_processes_is_limited(make: Make) -> None:
     died = await death_of(make(limits=Limits(processes=20)), "breed")
     assert died.death.reason is Reason.PROCESSES
-    assert died.message.endswith("limit 20.")
+    assert died.message.endswith("limit 20")
 
 
 async def test_a_fork_bomb_dies_entirely(make: Make) -> None:
@@ -393,7 +395,8 @@ async def test_a_file_that_keeps_killing_is_paused_and_others_are_not(make: Make
     before = await pid_of(tracers)
     paused = await ask(tracers, "exit 1")
     assert isinstance(paused, Died)
-    assert paused.message.endswith("exit status 1. Not run again until it changes.")
+    assert paused.message.endswith("exited the process with status 1")
+    assert paused.notes == ("it will not run again until the code changes",)
     assert await pid_of(tracers) == before
     await tracers.restart()
     again = await ask(tracers, "exit 1")
@@ -446,10 +449,10 @@ async def test_an_interpreter_that_cannot_trace_says_so(make: Make) -> None:
 @pytest.mark.parametrize(
     ("mode", "limits", "what"),
     [
-        ("dies", Limits(), "it ended at the start with exit status 3. "),
-        ("noise", Limits(), "did not greet as a tracer does"),
-        ("old", Limits(), "did not greet as a tracer does"),
-        ("silent", Limits(start=0.5), "did not greet within 0.5 s"),
+        ("dies", Limits(), "exited on startup with status 3. "),
+        ("noise", Limits(), "unexpected handshake"),
+        ("old", Limits(), "unexpected handshake"),
+        ("silent", Limits(start=0.5), "no handshake within 0.5 s"),
     ],
     ids=["dies", "noise", "old", "silent"],
 )

@@ -1,6 +1,8 @@
-"""Puts the Python server and what it imports into `bundled/`: pure Python, so that one package serves every platform.
+"""Puts the Python server and what it imports into `bundled/`: pure Python, so that one package
+serves every platform.
 
-`python scripts/bundle.py` in the extension's folder; needs pip. The versions are those of the lock, by their hashes.
+`python scripts/bundle.py` in the extension's folder; needs pip. The versions are those of the lock,
+by their hashes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Writes the settings of `package.json` from the server's schema: `python scripts/manifest.py` (or `--check`).
+"""Write the settings of `package.json` from the server's schema: `python scripts/manifest.py
+[--check]`.
 
-The schema has every setting once (`jaxsight.engine.settings`); what is the extension's alone is here.
+The schema (`jaxsight.engine.settings`) declares the settings of the server; `OWN` adds those of the
+extension.
 """
 
 from __future__ import annotations
@@ -23,28 +25,29 @@ RESTRICTED = (
     "target",
     "targets",
 )
-"""Settings that say what runs, or where: values of a workspace that is not trusted do not count."""
+"""Settings that choose what code runs, or where; untrusted workspaces cannot set them."""
 
 OWN: dict[str, Any] = {
     "jaxsight.kernelColours": {
         "type": "boolean",
         "default": False,
-        "markdownDescription": "Colour, beside the line numbers, the lines of the function at the cursor by the kernels that they became part of. "
-        "*jaxsight: Toggle Kernel Colours* switches it.",
+        "markdownDescription": "Mark the lines of the function at the cursor with the colours of their kernels, "
+        "next to the line numbers. Toggle it with *jaxsight: Toggle Kernel Colours*.",
         "scope": "resource",
     },
     "jaxsight.serverPython": {
         "type": "string",
         "default": "",
-        "markdownDescription": "The Python, 3.11 or newer, that runs jaxsight's server; it needs no packages. When empty, the interpreter "
-        "of the first folder is taken, else the first Python on `PATH`. (The one that traces is `#jaxsight.python#`.)",
+        "markdownDescription": "Python interpreter (3.11 or newer) that runs the language server; it needs no packages. "
+        "When empty, the interpreter of the first workspace folder, else the first Python on `PATH`. "
+        "To choose the interpreter that traces your functions, set `#jaxsight.python#`.",
         "scope": "machine-overridable",
     },
 }
 
 
 def manifest(text: str) -> str:
-    """The manifest with the settings that the schema has now."""
+    """Return the manifest with the settings of the schema."""
     package = json.loads(text)
     configuration = schema_json()
     configuration["properties"] = dict(sorted({**configuration["properties"], **OWN}.items()))
@@ -56,14 +59,12 @@ def manifest(text: str) -> str:
 
 
 def main() -> None:
-    """Write the file, or with `--check` only tell whether it is current."""
+    """Write the file; with `--check` fail if it is stale."""
     file = EXTENSION / "package.json"
     old = file.read_text(encoding="utf-8")
     new = manifest(old)
     if "--check" in sys.argv and old != new:
-        sys.exit(
-            "vscode-extension/package.json is not current: run vscode-extension/scripts/manifest.py"
-        )
+        sys.exit("vscode-extension/package.json is stale: run vscode-extension/scripts/manifest.py")
     file.write_text(new, encoding="utf-8")
 
 

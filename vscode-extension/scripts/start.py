@@ -1,4 +1,6 @@
-"""Starts the bundled server: `python -I -S bundled/start.py server`. Everything that it imports lies beside this file."""
+"""Starts the bundled server: `python -I -S bundled/start.py server`. Everything that it imports
+lies beside this file.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The commands and their options: parsed here, done in the modules beside."""
+"""Parse the commands and their options; the modules beside this one run them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ _COMPLAINT: Any = typer.BadParameter.__mro__[2]
 
 
 class _Group(TyperGroup):
-    """Commands whose complaints about arguments are inert: a shell's `*` makes arguments of file names."""
+    """Commands whose errors about arguments are inert: file names can be arguments, by a shell's
+    `*`.
+    """
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         """Read the arguments of all commands."""
@@ -69,7 +71,8 @@ Python = Annotated[
     str | None,
     typer.Option(
         metavar="PYTHON",
-        help="The interpreter with your JAX; found as in the editor when not given.",
+        help="Python interpreter with JAX installed.",
+        show_default="auto-detected",
     ),
 ]
 
@@ -77,7 +80,7 @@ Allow = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ssh://HOST|PYTHON",
-        help="Let the project's own settings and docstrings reach this machine, or an interpreter outside of the project; repeatable.",
+        help="Allow the project's settings and docstrings to use this host, or this interpreter outside of the project. Repeatable.",
     ),
 ]
 
@@ -94,12 +97,12 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """See what JAX makes of your functions: jaxprs, shapes, errors where they happen.
+    """Show how JAX traces and compiles your functions: shapes, jaxprs, kernels and errors.
 
-    A function is traced with the example inputs that its docstring declares:
+    Functions are traced with the example inputs in their docstrings:
 
         def f(x):
-            \"\"\"Twice the sine.
+            \"\"\"Return twice the sine.
 
             Example inputs:
                 x: f32[8, 128]
@@ -112,22 +115,20 @@ def show_command(
     function: Annotated[
         str,
         typer.Argument(
-            metavar="FILE:FUNCTION", help="Methods are written [cyan]Class.method[/cyan]."
+            metavar="FILE:FUNCTION", help="Function, or method as [cyan]Class.method[/cyan]."
         ),
     ],
     set_name: Annotated[
         str | None,
-        typer.Option(
-            "--set", metavar="NAME", help="Which example inputs, when there are several sets."
-        ),
+        typer.Option("--set", metavar="NAME", help="Example set to use.", show_default="the first"),
     ] = None,
     what: Annotated[
         str,
         typer.Option(
             metavar="WHAT",
-            help="[cyan]hover[/cyan]: signature and jaxpr, as in the editor; [cyan]jaxpr[/cyan]: all of it; "
-            "[cyan]shapes[/cyan]: the source with the shapes of what it assigns; or the name of an interpreter that "
-            "a package registers in your environment.",
+            help="View to print. [cyan]hover[/cyan]: signature and jaxpr, as in the editor; "
+            "[cyan]jaxpr[/cyan]: the whole jaxpr; [cyan]shapes[/cyan]: the source with the shapes of "
+            "assigned values; or the name of a jaxpr interpreter that an installed package registers.",
         ),
     ] = What.HOVER,
     python: Python = None,
@@ -168,70 +169,73 @@ def sourcerize_command(
     function: Annotated[
         str,
         typer.Argument(
-            metavar="FILE:FUNCTION", help="Methods are written [cyan]Class.method[/cyan]."
+            metavar="FILE:FUNCTION", help="Function, or method as [cyan]Class.method[/cyan]."
         ),
     ],
     set_name: Annotated[
         str | None,
-        typer.Option(
-            "--set", metavar="NAME", help="Which example inputs, when there are several sets."
-        ),
+        typer.Option("--set", metavar="NAME", help="Example set to use.", show_default="the first"),
     ] = None,
     style: Annotated[
         Style,
         typer.Option(
-            help="[cyan]lax[/cyan]: each operation by its own name; [cyan]pretty[/cyan]: operators, indexing, "
-            "[cyan]jax.numpy[/cyan], where that is the same program."
+            help="Style of the source. [cyan]lax[/cyan]: one [cyan]jax.lax[/cyan] call for each "
+            "operation; [cyan]pretty[/cyan]: operators, indexing and [cyan]jax.numpy[/cyan] where they "
+            "give the same program."
         ),
     ] = Style.LAX,
     transform: Annotated[
-        Transform | None, typer.Option(help="Write a transformation of the function instead.")
+        Transform | None, typer.Option(help="Transformation to apply before writing the source.")
     ] = None,
     constants: Annotated[
         Constants | None,
         typer.Option(
-            help="Where arrays go: [cyan]inline[/cyan]: into the text, up to a mebibyte; [cyan]npz[/cyan]: into a file beside "
-            "the output; [cyan]argument[/cyan]: into arguments. When not given: into the text if they fit there, else into arguments."
+            help="Where to write captured arrays. [cyan]inline[/cyan]: in the source, up to 1 MiB; "
+            "[cyan]npz[/cyan]: in a file next to the output; [cyan]argument[/cyan]: as arguments.",
+            show_default="inline if they fit, else argument",
         ),
     ] = None,
     shapes: Annotated[
-        bool, typer.Option("--shapes", help="A comment with the type on each line.")
+        bool, typer.Option("--shapes", help="Add a comment with the type to each line.")
     ] = False,
     sources: Annotated[
         bool,
-        typer.Option("--sources", help="Your source as a comment wherever it changes."),
+        typer.Option("--sources", help="Add your source lines as comments."),
     ] = False,
     inline: Annotated[
-        bool, typer.Option("--inline", help="Write jitted functions out where they are called.")
+        bool, typer.Option("--inline", help="Inline jitted functions at their call sites.")
     ] = False,
     scopes: Annotated[
         bool,
-        typer.Option("--scopes", help="Named scopes around what was computed under them."),
+        typer.Option("--scopes", help="Preserve [cyan]jax.named_scope[/cyan] annotations."),
     ] = False,
     derivatives: Annotated[
         Derivatives | None,
         typer.Option(
-            help="Rules of custom derivatives to write: [cyan]exact[/cyan]: of three orders; [cyan]first[/cyan]: of one; "
-            "[cyan]primal[/cyan]: none, so that derivatives are not kept. [default: the setting]"
+            help="Custom derivative rules to write. [cyan]exact[/cyan]: up to the third order; "
+            "[cyan]first[/cyan]: first order only; [cyan]primal[/cyan]: none, which does not preserve "
+            "derivatives.",
+            show_default="the setting sourcerize.derivatives",
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Print only whether the source is the same program, or where it parts."
+            "--check", help="Only verify equivalence; print the first difference, if any."
         ),
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the source into a file."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the source to a file."),
     ] = None,
     python: Python = None,
     allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a function as source in pure JAX: no classes, no libraries, and exactly the same program.
+    """Write a function as equivalent source in pure JAX, without classes and libraries.
 
-    The source is traced again before it is shown. Exits with 1 when there is none that is the same program.
+    The source is traced and compared with the function before it is printed. Exits with 1 if no
+    equivalent source can be written.
 
     [bold]Examples[/bold]
 
@@ -279,7 +283,7 @@ def kernels_command(
     function: Annotated[
         str,
         typer.Argument(
-            metavar="FILE:FUNCTION", help="Methods are written [cyan]Class.method[/cyan]."
+            metavar="FILE:FUNCTION", help="Function, or method as [cyan]Class.method[/cyan]."
         ),
     ],
     target: Annotated[
@@ -288,34 +292,33 @@ def kernels_command(
             "--target",
             "-t",
             metavar="TARGET",
-            help="The device, as `jaxsight targets` lists them; repeat for more. The project's when not given.",
+            help="Target device, as listed by [cyan]jaxsight targets[/cyan]. Repeatable.",
+            show_default="the project's",
         ),
     ] = None,
     set_name: Annotated[
         str | None,
-        typer.Option(
-            "--set", metavar="NAME", help="Which example inputs, when there are several sets."
-        ),
+        typer.Option("--set", metavar="NAME", help="Example set to use.", show_default="the first"),
     ] = None,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="FILE:FUNCTION|REVISION",
-            help="Compare with another function, or with this one in a git revision.",
+            help="Compare with another function, or with the same function in a git revision.",
         ),
     ] = None,
     python: Python = None,
     allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_dot: Annotated[
-        bool, typer.Option("--dot", help="Print the graph in Graphviz's language.")
+        bool, typer.Option("--dot", help="Print the kernel graph in Graphviz DOT format.")
     ] = False,
     as_svg: Annotated[
-        bool, typer.Option("--svg", help="Draw the graph, by Graphviz, as SVG.")
+        bool, typer.Option("--svg", help="Print the kernel graph as SVG (requires Graphviz).")
     ] = False,
     as_hlo: Annotated[bool, typer.Option("--hlo", help="Print the optimized HLO.")] = False,
 ) -> None:
-    """Show the kernels of a function on a device, which need not be here.
+    """Show the kernels XLA generates for a function; the target device need not be present.
 
     [bold]Examples[/bold]
 
@@ -350,13 +353,13 @@ async def _kernels(
 
 
 def _against(text: str | None) -> Address | str | None:
-    """Another function, or else a git revision."""
+    """Return another function, or a git revision."""
     if text is None:
         return None
     return parse_address(text) if ":" in text or reading.is_file(text) else text
 
 
-targets_app = typer.Typer(help="List what can be compiled for, and get what is missing.")
+targets_app = typer.Typer(help="List target devices, and install or remove their compilers.")
 app.add_typer(targets_app, name="targets", invoke_without_command=True)
 
 
@@ -366,7 +369,7 @@ def targets_command(
     python: Python = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the targets: ready, what they need and how many MB that is, or why they cannot be had here."""
+    """List the target devices: ready, installable (with the download size), or unavailable."""
     if context.invoked_subcommand is None:
         _run(_done(lambda: targets.listed(python, as_json=as_json)))
 
@@ -375,7 +378,7 @@ def targets_command(
 def targets_install_command(
     platform: Annotated[str, typer.Argument(metavar="cuda|tpu")], python: Python = None
 ) -> None:
-    """Install a compiler for GPUs or TPUs that are not here, apart from your own environment."""
+    """Install a compiler for GPUs or TPUs that are not present, separate from your environment."""
     _run(_done(lambda: targets.install(platform, python)))
 
 
@@ -383,12 +386,12 @@ def targets_install_command(
 def targets_remove_command(
     platform: Annotated[str, typer.Argument(metavar="cuda|tpu")],
 ) -> None:
-    """Delete what was installed."""
+    """Remove an installed compiler."""
     _run(_done(lambda: targets.remove(platform)))
 
 
 async def _done(work: Callable[[], int]) -> int:
-    """Plain work as a command, so that its errors are told as those of all commands are."""
+    """Run a synchronous command, so that its errors are printed like those of all commands."""
     return work()
 
 
@@ -397,56 +400,56 @@ def check_command(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH]...", help="Files and folders; this folder when none is given."
+            metavar="[PATH]...", help="Files or directories to check.", show_default="."
         ),
     ] = None,
     output: Annotated[
-        Format, typer.Option("--output-format", help="How findings are written.")
+        Format, typer.Option("--output-format", help="Output format for findings.")
     ] = Format.TEXT,
     select: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="CODE", help="Report only these codes or beginnings (JX4); repeat for more."
+            metavar="RULE", help="Rules or rule prefixes to enable (e.g. JX4). Repeatable."
         ),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODE", help="Leave these codes or beginnings out; repeat for more."),
+        typer.Option(metavar="RULE", help="Rules or rule prefixes to disable. Repeatable."),
     ] = None,
     fix: Annotated[
         bool,
         typer.Option(
             "--fix",
-            help="Apply the fixes that are proved to help: same values, and better figures.",
+            help="Apply verified safe fixes.",
         ),
     ] = False,
     unsafe_fixes: Annotated[
         bool,
         typer.Option(
             "--unsafe-fixes",
-            help="Apply those too that change signatures, or values that were wrong.",
+            help="Also apply fixes that may change signatures or values.",
         ),
     ] = False,
     calls: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TEST",
-            help="Run these tests with pytest too, and report calls that have functions compiled again.",
+            help="Also run these pytest targets and report recompilations.",
         ),
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Leave out the findings that this file has."),
+        typer.Option(metavar="FILE", help="Ignore findings listed in this baseline file."),
     ] = None,
     write_baseline: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write all findings to this file, for --baseline."),
+        typer.Option(metavar="FILE", help="Write all findings to a baseline file."),
     ] = None,
     verify_import: Annotated[
         bool,
         typer.Option(
             "--verify-import",
-            help="Also import each file whole and report functions that differ from it.",
+            help="Also import each file and report functions whose programs differ.",
         ),
     ] = False,
     verify_timeout: Annotated[
@@ -454,15 +457,17 @@ def check_command(
         typer.Option(
             metavar="SECONDS",
             min=0.1,
-            help="Time limit for each import. The setting [cyan]timeouts.execute[/cyan] if not given.",
+            help="Time limit for each import.",
+            show_default="the setting timeouts.execute",
         ),
     ] = None,
     python: Python = None,
     allow: Allow = None,
 ) -> None:
-    """Trace every function that has example inputs and report what goes wrong.
+    """Check all functions with example inputs and report errors and performance problems.
 
-    Exits with 0 when there is nothing to report, 1 when there is, 2 when the check could not be done.
+    Exits with 0 if there are no findings, 1 if there are errors or warnings, and 2 if the check
+    fails.
 
     [bold]Examples[/bold]
 
@@ -496,33 +501,37 @@ def check_command(
 def explain_command(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="[CODE]", help="Such as JX102; all codes when none is given."),
+        typer.Argument(
+            metavar="[RULE]",
+            help="Rule to explain, by code (JX102) or name.",
+            show_default="list all",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell what a code means, with an example, its fix, and when to ignore it."""
+    """Explain a rule, or list all rules."""
     _run(_done(lambda: explain.explain(code, as_json=as_json)))
 
 
 @app.command("trust")
 def trust_command(
     path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="A folder; this one by default.")
+        Path | None, typer.Argument(metavar="[PATH]", help="Folder.", show_default=".")
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List what was decided instead.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Take the decision back.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List all decisions.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Revoke the decision.")] = False,
     allow: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ssh://HOST|PYTHON",
-            help="Let the folder's settings and docstrings reach this machine, or an interpreter outside of it; repeatable. "
-            "The trust in the folder's code stays as it is.",
+            help="Allow the folder's settings and docstrings to use this host, or this interpreter "
+            "outside of the folder, without changing the trust in its code. Repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Trust a folder: editors may run its code and its interpreters, and what is below it.
+    """Trust a folder: allow editors to run its code and interpreters, subfolders included.
 
-    Decisions are kept in your state folder (~/.local/state/jaxsight/trust.json).
+    Decisions are stored in your state folder (~/.local/state/jaxsight/trust.json).
 
     [bold]Examples[/bold]
 
@@ -539,37 +548,38 @@ def server_command(
     tcp: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST:PORT", help="Listen there for one client instead of stdin and stdout."
+            metavar="HOST:PORT", help="Listen for one client on a TCP port instead of stdio."
         ),
     ] = None,
     trust: Annotated[
         str | None,
         typer.Option(
             metavar="ask|always|never|editor",
-            help="Whether to run code of folders that you have not decided about; "
-            "[cyan]editor[/cyan]: the client says. The user's own setting by default.",
+            help="Whether to run code in folders without a decision; [cyan]editor[/cyan]: the client "
+            "decides.",
+            show_default="the user's setting",
         ),
     ] = None,
 ) -> None:
-    """Start the language server on stdin and stdout; your editor runs this."""
+    """Start the language server on stdio (run by editors)."""
     from jaxsight.lsp.server import main as serve
 
     sys.exit(serve([*(["--tcp", tcp] if tcp else []), *(["--trust", trust] if trust else [])]))
 
 
 def _codes(option: str, given: list[str] | None) -> list[str]:
-    """The codes of an option; several may be parted by commas."""
+    """Return the rules of an option, which may be separated by commas."""
     codes = [code for one in given or [] for code in one.split(",") if code]
 
-    def complain(_: object, message: str) -> None:
-        raise typer.BadParameter(message, param_hint=option)
+    def complain(_: object, message: str, help: str) -> None:
+        raise typer.BadParameter("; ".join(filter(None, (message, help))), param_hint=option)
 
     CODE_LIST.read(codes, complain)
     return codes
 
 
 def _run(command: Coroutine[Any, Any, int]) -> None:
-    # What the engine warns of in its log (a tracer that died) the user is told as a finding.
+    # The engine's warnings (such as a tracer that died) are reported as findings, not in the log.
     log = logging.StreamHandler()
     log.setFormatter(Formatter("%(name)s: %(message)s"))
     logging.basicConfig(level=logging.ERROR, handlers=[log])

@@ -1,6 +1,7 @@
-"""A baseline: the findings that a project has and lives with, so that a check tells of new ones alone.
+"""Baselines: files that list a project's accepted findings, so that `check` reports only new ones.
 
-The file names each by its file, its code and the text of its line, so that it holds while lines move; of equal ones it has the number.
+A finding is identified by its file, its code and the text of its line, so that it still matches
+when lines move; equal ones are counted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Entry = tuple[str, str, str]
 
 
 def write(file: Path, reported: Sequence[Reported]) -> None:
-    """Make the findings the baseline.
+    """Write the findings to a baseline file.
 
     Raises:
         CommandError: the file cannot be written.
@@ -35,7 +36,7 @@ def write(file: Path, reported: Sequence[Reported]) -> None:
 
 
 def new(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
-    """The findings that the baseline has not, and how many of its own are gone.
+    """Return the findings that are not in the baseline, and how many of its own are gone.
 
     Raises:
         CommandError: the file cannot be read as a baseline.
@@ -45,7 +46,8 @@ def new(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
         left = Counter({(row["file"], row["code"], row["line"]): int(row["count"]) for row in rows})
     except (reading.UnreadableError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CommandError(
-            f"{file} is no baseline ({error}): `jaxsight check --write-baseline {file}` makes one"
+            f"invalid baseline file {file} ({error}); "
+            f"create one with `jaxsight check --write-baseline {file}`"
         ) from error
     fresh = []
     for one in reported:

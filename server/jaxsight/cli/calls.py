@@ -1,4 +1,4 @@
-"""`jaxsight check --calls TEST…`: the user's tests are run, and what JAX had to trace again is told at the calls that made it so."""
+"""Report recompilations in a run of the user's tests: `jaxsight check --calls TEST…`."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jaxsight import reading
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.reports import Reported
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import finding_of
 from jaxsight.engine.text import Position, Range
-from jaxsight.findings.catalogue import CODES, selected
-from jaxsight.findings.recompilation import Recompiled, find, read
+from jaxsight.rules.recompilation import Recompiled, find, read
+from jaxsight.rules.selection import selected
 
 PLUGIN = Path(__file__).parents[1] / "recompiling"
 _NO_TESTS = 5
 _FAILED = (0, 1)
-"""What pytest exits with when tests ran, whether or not they passed."""
+"""The exit statuses of pytest when tests ran, passed or not."""
 
 
 def recompiled(
     python: str, tests: Sequence[str], select: tuple[str, ...], ignore: tuple[str, ...]
 ) -> list[Reported]:
-    """The findings of a run of tests, in files below this folder.
+    """Return the findings of a run of tests, in files below this folder.
 
     Args:
         python: the user's interpreter, which must have pytest.
-        tests: what pytest is given.
+        tests: the arguments for pytest.
 
     Raises:
-        CommandError: the tests could not be run; the message has pytest's last words.
+        CommandError: the tests could not be run; the message ends with pytest's last lines.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "misses.json")
@@ -48,7 +49,7 @@ def recompiled(
         if done.returncode not in _FAILED or not reading.is_file(file):
             words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
             why = "no tests were found" if done.returncode == _NO_TESTS else " ".join(words)
-            raise CommandError(f"the tests could not be run with {python}: {why}")
+            raise CommandError(f"cannot run the tests with {python}: {why}")
         told = json.loads(reading.text(file))
     misses = [miss for each in told if (miss := read(each["message"])) is not None]
     here = Path.cwd()
@@ -67,7 +68,6 @@ def _reported(one: Recompiled) -> Reported:
     text = lines[one.line - 1] if one.line <= len(lines) else ""
     start = len(text) - len(text.lstrip())
     place = Range(Position(one.line - 1, start), Position(one.line - 1, len(text.rstrip())))
-    code = CODES[one.code]
-    return Reported(
-        one.file, source, Finding(code.code, Severity(code.severity), place, one.message, code.url)
-    )
+    noticed = one.noticed
+    found = finding_of(one.code, place, noticed.message, help=noticed.help, notes=noticed.notes)
+    return Reported(one.file, source, replace(found, data=noticed.data))

@@ -1,4 +1,4 @@
-"""`jaxsight check PATH…`: every function with example inputs, traced; what is wrong, in the format asked for."""
+"""Check all functions with example inputs: `jaxsight check PATH…`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from jaxsight.engine.text import Position, Range
 from jaxsight.engine.verification import Verified
 
 SYNTAX = "invalid-syntax"
-"""As ruff names it: no rule of ours, so it can neither be selected nor ignored."""
+"""Ruff's name; it is not a rule of jaxsight, so it cannot be selected or ignored."""
 
 UNREADABLE = "unreadable-file"
-"""Of a file that was found in a folder: the others are checked all the same."""
+"""The code for an unreadable file in a folder; other files are still checked."""
 
 
 class Format(StrEnum):
-    """How findings are written."""
+    """Output formats of findings."""
 
     TEXT = "text"
     JSON = "json"
@@ -62,20 +62,20 @@ async def check(
     verify_timeout: float | None = None,
     allow: Sequence[str] = (),
 ) -> int:
-    """Print the findings of all files; the exit status.
+    """Print the findings of all files and return the exit status.
 
     Args:
-        fixing: apply what is proved to help, and report what is left.
-        unsafe: also what changes signatures, or values that are wrong.
-        calls: tests that are run to see what is traced again.
-        baseline: findings that are not told of.
+        fixing: apply verified fixes, and report the remaining findings.
+        unsafe: also apply fixes that may change signatures or values.
+        calls: tests to run to find recompilations.
+        baseline: a file of findings to ignore.
         new_baseline: where to write all findings instead of reporting them.
         verifying: compare with the imported modules.
-        verify_timeout: seconds for each import; the settings' for running statements by default.
-        allow: what the user lets projects reach.
+        verify_timeout: seconds for each import, by default those of the settings.
+        allow: hosts and interpreters that projects may use.
 
     Raises:
-        CommandError: a path does not exist or cannot be read, or no tracer can be had.
+        CommandError: a path does not exist or cannot be read, or no tracer starts.
     """
     files = list(python_files(paths))
     named = {path.absolute() for path in paths}
@@ -119,7 +119,7 @@ async def check(
                 recompiled, interpreter, calls, tuple(select), tuple(ignore)
             )
     if fixed is not None:
-        # What is read by machines stays as it is.
+        # Machine-readable output must not contain it.
         printer = Printer(stderr=output is not Format.TEXT)
         for line in fixed.lines:
             printer.print(line)
@@ -127,12 +127,12 @@ async def check(
     if new_baseline is not None:
         baselines.write(new_baseline, reported)
         count = _count(len(reported), "finding")
-        Printer().print(f"{count} written to {one_line(str(new_baseline))}.")
+        Printer().print(f"Wrote {count} to {one_line(str(new_baseline))}.")
         return 0
     if baseline is not None:
         reported, gone = baselines.new(baseline, reported)
         if gone:
-            note = f"{_count(gone, 'finding')} of {one_line(str(baseline))} no longer there."
+            note = f"{_count(gone, 'finding')} in {one_line(str(baseline))} no longer reported."
             Printer(stderr=True, wrap=True).print(note)
     summary = _summary(reported, functions, len(files))
     if verifying:
@@ -145,7 +145,10 @@ async def check(
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What came of one file. `functions` counts those that are traced, `compared` those found equal to the import's."""
+    """The result for one file.
+
+    `functions` counts those with example inputs, `compared` those with the program of the import.
+    """
 
     reported: Sequence[Reported]
     incomplete: Sequence[Incomplete]
@@ -165,13 +168,13 @@ async def _check_file(
     verifying: bool,
     verify_timeout: float | None,
 ) -> _Checked:
-    """The findings of one file, once it is fixed, and what its answers leave out.
+    """Return the findings of one file after fixing it, and its caveats.
 
     Args:
-        offering: whether to prove fixes for what is found.
+        offering: whether to verify fixes for the findings.
 
     Raises:
-        CommandError: it was named, not found in a folder, and cannot be read.
+        CommandError: a file that was named on the command line cannot be read.
     """
     path = str(file)
     try:
@@ -210,7 +213,7 @@ async def _check_file(
 
 
 def _caveats(finding: Finding, answers: Sequence[Completeness]) -> tuple[Caveat, ...]:
-    """What the answer behind a finding leaves out; outside of the functions, what any answer of the file does."""
+    """Return the caveats of a finding's function; outside of functions, of all in the file."""
     own = [each for each in answers if finding.range.start in each.range] or answers
     return tuple(
         sorted({caveat for each in own for caveat in each.caveats}, key=attrgetter("range"))
@@ -218,20 +221,20 @@ def _caveats(finding: Finding, answers: Sequence[Completeness]) -> tuple[Caveat,
 
 
 async def _settings_problems(run: Running, files: Sequence[Path]) -> list[Reported]:
-    """The findings of the settings files that are in force for `files`."""
+    """Return the findings in the settings files of `files`."""
     reported: list[Reported] = []
     for path in dict.fromkeys(file for file in map(_settings_file, files) if file is not None):
         try:
             source = reading.text(path, strict=False)
         except reading.UnreadableError:
-            source = ""  # the finding says so
+            source = ""  # there is a finding for it
         findings = await run.session.findings(str(path))
         reported += [Reported(str(path), source, finding) for finding in findings]
     return reported
 
 
 def _settings_file(file: Path) -> Path | None:
-    """The settings file of the project that holds `file`, if it has one."""
+    """Return the settings file of the project that contains `file`, if there is one."""
     for folder in file.parents:
         if any(reading.exists(folder / marker) for marker in MARKERS):
             settings = folder / SETTINGS_FILE
@@ -251,7 +254,7 @@ def _write(
         case Format.TEXT:
             printer = Printer()
             for one in reported:
-                printer.print(text.report(one))
+                printer.print(text.report(one, printer.columns))
                 printer.print()
             _write_notes(printer, incomplete, refused)
             printer.print(summary)
@@ -268,7 +271,7 @@ def _write(
 def _write_notes(
     printer: Printer, incomplete: Sequence[Incomplete], refused: Sequence[Refused]
 ) -> None:
-    """A line for each statement that was left out, file by file, and for each function that was not compiled."""
+    """Print a line for each skipped statement and each function that was not compiled."""
     for path, of_one in groupby(incomplete, key=attrgetter("path")):
         for line in notes.of_file(path, [each.function for each in of_one]):
             notes.print_note(printer, line)

@@ -1,4 +1,4 @@
-"""What stops a command: one clear line for the user, never a traceback."""
+"""Errors that stop a command, printed as one line and never as a traceback."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 FOUND = 1
-"""The exit status when there is something to report about the code."""
+"""The exit status when there are findings."""
 UNUSABLE = 2
-"""The exit status when the command itself could not do its work."""
+"""The exit status when the command itself failed."""
 
 
 class CommandError(Exception):
-    """The command cannot do its work; the message is for the user and says what to do."""
+    """The command failed. The message is for the user: the error; then what to do, after `; `."""
 
 
 def or_nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean a or b?` with those of `known` that look like `name`, else nothing."""
+    """Return `; did you mean a or b?` with those of `known` that resemble `name`, or nothing."""
     names = list(known)
     found = get_close_matches(name, names, n=2, cutoff=0.5)
     found += [other for other in names if other.endswith(f".{name}") and other not in found]

@@ -1,6 +1,7 @@
-"""`jaxsight check --fix`: applies what is proved to help, round by round, until nothing more does.
+"""Apply verified fixes until none are left: `jaxsight check --fix`.
 
-In each round a top-level statement is changed by one fix at most, and everything is proved again for what came of it.
+Each round applies at most one fix to a top-level statement; the next one verifies the fixes of the
+changed text.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from jaxsight.engine.inert import one_line
 from jaxsight.engine.module import Module
 
 ROUNDS = 20
-"""After which a file is left as it is by then."""
+"""Maximum number of rounds for a file."""
 
 
 @dataclass(slots=True)
 class Fixed:
-    """What was fixed of the files so far, and how many fixes wait for `--unsafe-fixes`."""
+    """The fixes applied so far, and the number of those that need `--unsafe-fixes`."""
 
     lines: list[Text] = field(default_factory=list)
     hidden: int = 0
 
     @property
     def summary(self) -> str:
-        """How many, in a line."""
+        """The number of fixes, in a line."""
         count = len(self.lines)
         said = f"Fixed {count} finding{'' if count == 1 else 's'}." if count else "Nothing fixed."
         if not self.hidden:
@@ -42,7 +43,7 @@ class Fixed:
 
 
 async def fix(run: Running, path: Path, source: str, *, unsafe: bool, into: Fixed) -> str:
-    """Fix what can be fixed in an open file, and write it; its text then.
+    """Apply fixes to an open file, write it, and return its new text.
 
     Raises:
         CommandError: the file cannot be written.
@@ -66,7 +67,7 @@ async def fix(run: Running, path: Path, source: str, *, unsafe: bool, into: Fixe
 
 
 def _apart(module: Module, fixes: list[Fix]) -> list[Fix]:
-    """Fixes that have no statement of the module's top level in common, in order."""
+    """Return fixes that have no top-level statement in common, in order."""
     chosen: list[Fix] = []
     taken: set[int] = set()
     for fix in fixes:

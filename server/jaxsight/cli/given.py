@@ -1,7 +1,8 @@
-"""What a command trusts: the paths that it is given, and nothing above them.
+"""Determine what a command trusts: the paths on its command line, and nothing above them.
 
-That is the folder of each file, the working folder where the file lies in it, and the project roots between the two. Settings and
-environments of a folder above are used only if the user trusted that folder before; else a note says so.
+These are the folder of each file, the working folder if the file is in it, and the project roots
+between the two. Settings and environments of a folder above are used only if the user trusted that
+folder before; otherwise a note is printed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from jaxsight.workers.remote import PYTHON
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The folders that a command works in, what they may do, and what is to be said about those above."""
+    """The folders that a command works in, their trust, and notes about the folders above."""
 
     roots: list[str]
     trust: Trust
@@ -36,10 +37,10 @@ def given(paths: Iterable[Path], allow: Sequence[str] = ()) -> Given:
     """Return what a command trusts.
 
     Args:
-        paths: files and folders that it is given.
-        allow: what the user lets projects reach: `ssh://HOST`, or an interpreter.
+        paths: files and folders on the command line.
+        allow: what projects may use: `ssh://HOST`, or an interpreter.
     """
-    # A command is the user's own doing: `never` is about what nobody asked for.
+    # The user asked for the command: `never` only forbids what nobody asked for.
     policy = Policy.ALWAYS if chosen_policy() is Policy.ALWAYS else Policy.ASK
     store = Store(store_file())
     known = Trust(policy, store, terminal=True)
@@ -54,7 +55,10 @@ def given(paths: Iterable[Path], allow: Sequence[str] = ()) -> Given:
 
 
 def reachable(text: str) -> str:
-    """Return what `--allow` names, as it is kept: a host without a target, with its Python if one is named; an absolute path."""
+    """Return an argument of `--allow` in its stored form.
+
+    That is a host without target, with its Python if there is one, or an absolute path.
+    """
     if not text.startswith(SSH):
         return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 (links stay)
     target, _, python = text.partition(" ")
@@ -65,7 +69,7 @@ def reachable(text: str) -> str:
 
 
 def _root(path: Path, known: Trust) -> tuple[Path, list[Path]]:
-    """Return the folder that is trusted for a path, and those above it that would count but are not trusted."""
+    """Return the trusted folder of a path, and folders above it that matter but are not trusted."""
     absolute = path.absolute()
     own = absolute if absolute.is_dir() else absolute.parent
     here = Path.cwd()
@@ -95,9 +99,9 @@ def _has_settings(folder: Path) -> bool:
 def _left_out(folder: Path) -> str:
     shown = shown_path(str(folder))
     if not is_own_folder(folder):
-        return f"note: settings and environments of {shown} are not used: others can write to it"
+        return f"note: settings and environments in {shown} ignored: others can write to it"
     command = f"jaxsight trust {shown_path(shlex.quote(str(folder)))}"
     return (
-        f"note: settings and environments of {shown} are not used: it is not trusted "
-        f"(`{command}` trusts it)"
+        f"note: settings and environments in {shown} ignored: the folder is not trusted; "
+        f"run `{command}` to trust it"
     )

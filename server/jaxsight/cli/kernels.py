@@ -1,4 +1,4 @@
-"""`jaxsight kernels FILE:FUNCTION`: what a function is on a device, in the terminal."""
+"""Print the kernels of a function on a target: `jaxsight kernels FILE:FUNCTION`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxsight import units
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.notes import print_notes
 from jaxsight.cli.printing import Printer, Table, cells, document, print_json, styled
@@ -18,12 +19,12 @@ from jaxsight.compiler.roofline import estimate, total
 from jaxsight.engine import kernels as words
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.inert import one_line
-from jaxsight.engine.kernels import LEAST, Kernels
+from jaxsight.engine.kernels import Kernels
 from jaxsight.tracer.protocol import Traced
 from jaxsight.workers.compilers import Trouble
 
 _MOST = 200
-"""Kernels that a table lists."""
+"""Maximum number of kernels in a table."""
 
 
 async def kernels(
@@ -36,16 +37,16 @@ async def kernels(
     python: str | None,
     allow: Sequence[str] = (),
 ) -> int:
-    """Print the kernels of a function; the exit status, 1 when there is nothing compiled.
+    """Print the kernels of a function and return the exit status, 1 if it was not compiled.
 
     Args:
-        targets: by name; the project's when empty.
-        against: another function to compare with, or a git revision of the same one.
+        targets: names of targets; empty for the project's.
+        against: another function to compare with, or a git revision.
         form: `table`, `json`, `dot`, `svg` or `hlo`.
-        allow: what the user lets the project reach.
+        allow: hosts and interpreters that the project may use.
 
     Raises:
-        CommandError: there is no such function, it has no example inputs, or no tracer can be had.
+        CommandError: the function does not exist or has no example inputs, or no tracer starts.
     """
     printer = Printer(wrap=form == "table")
     paths = [address.path, *([against.path] if isinstance(against, Address) else [])]
@@ -69,7 +70,7 @@ async def kernels(
             ]
         print_json(records[0] if len(records) == 1 else records)
         return 0
-    # A picture and HLO are read by programs: what they leave out is said beside them.
+    # Graphs and HLO are input of other programs: notes go to stderr.
     notes = printer if form == "table" else Printer(stderr=True)
     print_notes(notes, str(address.path), found[0].view.caveats)
     if before and isinstance(against, Address):
@@ -95,10 +96,10 @@ async def _results(
     printer: Printer,
     text: str | None = None,
 ) -> list[Kernels]:
-    """The kernels on each target; what is wrong has been printed where there are none.
+    """Return the kernels on each target; if there are none, the error has been printed.
 
     Args:
-        text: of the file, where it is not what is on disk.
+        text: the file's text, if it is not that on disk.
     """
     source = read_source(address.path) if text is None else text
     view = await viewed(run, address, source, set_name, printer)
@@ -119,15 +120,15 @@ async def _results(
 
 
 def _drawn(kernels: Kernels) -> str:
-    """The graph as DOT; what the user wrote may have characters that no picture can have."""
+    """Return the graph as DOT, with escapes for characters that no picture can contain."""
     return dot(kernels.graph, lambda path: one_line(kernels.source(path)))
 
 
 def svg(drawn: str) -> str:
-    """A graph as a picture.
+    """Return a graph as SVG.
 
     Raises:
-        CommandError: Graphviz is not installed, or does not draw it.
+        CommandError: Graphviz is not installed, or fails.
     """
     try:
         return drawn_by_graphviz(drawn)
@@ -136,19 +137,19 @@ def svg(drawn: str) -> str:
 
 
 def committed(path: Path, revision: str) -> str:
-    """A file's text in a git revision.
+    """Return a file's text in a git revision.
 
     Raises:
-        CommandError: there is no git, no such revision, or the file is not in it.
+        CommandError: git is not installed, or there is no such revision or file.
     """
     command = ["git", "show", f"{revision}:./{path.name}"]
     try:
         done = subprocess.run(command, cwd=path.parent, capture_output=True, check=False)
     except OSError as error:
-        raise CommandError(f"git does not run: {error}") from error
+        raise CommandError(f"cannot run git: {error}") from error
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
-        raise CommandError(f"{path.name} cannot be had from {revision}: {words}")
+        raise CommandError(f"cannot read {path.name} at {revision}: {words}")
     return done.stdout.decode("utf-8", "replace")
 
 
@@ -178,7 +179,7 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
         ("in", "right"),
         ("out", "right"),
         ("≈ time", "right"),
-        ("ends because of", "left"),
+        ("fusion boundary", "left"),
         ("lines", "left"),
     ):
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
@@ -189,9 +190,9 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
             str(index + 1),
             "  " * len(kernel.loops) + kernel.what,
             str(kernel.launches),
-            words.short_size(kernel.bytes_in),
-            words.short_size(kernel.bytes_out),
-            words.short_time(seconds) if seconds is not None and kernel.launches else "",
+            units.size(kernel.bytes_in),
+            units.size(kernel.bytes_out),
+            units.time(seconds) if seconds is not None and kernel.launches else "",
             kernels.reason(kernel),
             _lines(kernels, kernel),
         )
@@ -199,27 +200,27 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
     printer.print(table)
     if len(shown) < kernels.graph.kernel_count:
         more = kernels.graph.kernel_count - len(shown)
-        printer.print(styled((f"and {more} more (--json has all)", "dim")))
+        printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
     for line in (*words.iterations(kernels), *words.undecided(kernels)):
         printer.print(styled((one_line(line), "dim")))
     if time := _total(kernels):
         printer.print(styled((time, "dim")))
     if any(estimate(kernel, kernels.target) is not None for kernel in shown):
-        source = "≈ time: a roofline estimate from the chip's figures, not a measurement"
+        source = "≈ time: roofline estimate from the chip's specification, not a measurement"
         printer.print(styled((source, "dim")))
     printer.print()
 
 
 def _total(kernels: Kernels) -> str:
-    """The estimate of the whole program, and what is not in it; empty where there is none."""
+    """Return the estimate for the whole program, and what it excludes; empty if there is none."""
     estimated = total(kernels.graph, kernels.target)
     if estimated is None:
         return ""
-    if estimated.is_lower_bound and estimated.seconds < LEAST:
-        return ""  # next to nothing of it is known
+    if estimated.is_lower_bound and estimated.seconds < units.SHORTEST:
+        return ""  # almost nothing of it is known
     if not estimated.is_lower_bound:
-        about = "≈ " if estimated.seconds >= LEAST else ""
-        return f"total {about}{words.short_time(estimated.seconds)}"
+        about = "≈ " if estimated.seconds >= units.SHORTEST else ""
+        return f"total {about}{units.time(estimated.seconds)}"
     unknown = [
         str(index + 1)
         for index, kernel in enumerate(kernels.graph.kernels)
@@ -230,12 +231,12 @@ def _total(kernels: Kernels) -> str:
     plural = "s" if len(unknown) > 1 else ""
     reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
     if not kernels.graph.launches_known:
-        reasons.append("no iteration of loops of unknown length")
-    return f"total ≥ {words.short_time(estimated.seconds)} ({'; '.join(reasons)})"
+        reasons.append("loops of unknown length excluded")
+    return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"
 
 
 def _lines(kernels: Kernels, kernel: Kernel) -> str:
-    """`9, 10`, the lines that a kernel computes; else `for 12`, those of what it feeds."""
+    """Return the lines that a kernel computes (`9, 10`), or those of its users (`for 12`)."""
     if lines := kernels.lines(kernel)[:8]:
         return ", ".join(map(str, lines))
     fed = kernels.fed_lines(kernel)[:8]
@@ -243,6 +244,6 @@ def _lines(kernels: Kernels, kernel: Kernel) -> str:
 
 
 def _compare(printer: Printer, before: Kernels, after: Kernels) -> None:
-    """What changed, as `kernels 7 → 5`."""
+    """Print the changes, such as `kernels 7 → 5`."""
     printer.print(styled((words.change(before.compiled, after.compiled), "bold")))
     printer.print()

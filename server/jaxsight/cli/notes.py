@@ -1,4 +1,4 @@
-"""What an answer leaves out, in a terminal: a line that begins with `note:` for each caveat."""
+"""Print caveats in the terminal, one line with `note:` for each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxsight.engine.answers import Caveat
 from jaxsight.engine.caveats import Completeness
 
 _NAMED = 3
-"""Functions that a line names before it counts the rest."""
+"""Functions that a line lists; the rest are counted."""
 
 
 def note(path: str, caveat: Caveat, suffix: str = "") -> str:
@@ -25,19 +25,19 @@ def said(path: str, line: int, message: str) -> str:
 
 
 def print_notes(printer: Printer, path: str, found: Sequence[Caveat]) -> None:
-    """Print the caveats of one function, all of them."""
+    """Print all caveats of one function."""
     for caveat in found:
         print_note(printer, note(path, caveat))
 
 
 def print_note(printer: Printer, line: str) -> None:
-    """Print one line, its first word in colour."""
+    """Print one line, with its first word in colour."""
     word, _, rest = line.partition(" ")
     printer.print(styled((word, "bold cyan"), f" {rest}"), soft_wrap=True)
 
 
 def of_file(path: str, functions: Iterable[Completeness]) -> Iterator[str]:
-    """A line for each statement that was left out of a file's answers, with the functions that it may change."""
+    """Yield a line for each skipped statement of a file, with the functions that it may affect."""
     by_caveat: dict[Caveat, list[str]] = {}
     for each in functions:
         for caveat in each.caveats:

@@ -61,6 +61,11 @@ class Printer(Console):
         self.file.write(_no_commands(captured.get()))
         self.file.flush()
 
+    @property
+    def columns(self) -> int | None:
+        """The width to wrap text to; `None` in a pipe, where lines are not wrapped."""
+        return self.width if self.is_terminal else None
+
     def labelled(self, label: str, style: str, text: str) -> None:
         """Print `error: …` or the like; further lines begin with a bar."""
         self.print(styled((f"{label}: ", style), block(text)))

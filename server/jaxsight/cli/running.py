@@ -1,7 +1,7 @@
-"""A session for one command: its events become a spinner, lines on stderr, or the error that ends the command.
+"""Run a session for one command: its events become a spinner, lines on stderr, or an error.
 
-Only what the user asked for goes to stdout; what user code prints goes to stderr, after the file's name, as do notes: which Python runs
-the code, and what was left out because nobody trusted it.
+Only the command's result goes to stdout. The output of user code goes to stderr, after the file's
+name, as do notes: which Python runs the code, and what is ignored because it is not trusted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Running:
-    """A session whose tracer may fail to start: every wait on it ends with that failure's words."""
+    """A session whose tracer may fail to start: then every wait ends with that error."""
 
     def __init__(self, session: Session, errors: Printer, spinner: Spinner | None) -> None:
         self.session = session
@@ -38,10 +38,10 @@ class Running:
         self._pythons: set[str] = set()
 
     async def get(self, answer: Awaitable[T]) -> T:
-        """What the session answers.
+        """Return the session's answer.
 
         Raises:
-            CommandError: no tracer can be had.
+            CommandError: no tracer starts.
         """
         task = asyncio.ensure_future(answer)
         either: set[asyncio.Future[Any]] = {task, self._failed}
@@ -56,10 +56,10 @@ class Running:
         return await task
 
     async def asked(self, answer: Awaitable[T]) -> T:
-        """What the session answers to a question about something that the user named.
+        """Return the session's answer about something that the user named.
 
         Raises:
-            CommandError: there is none, or no tracer can be had.
+            CommandError: it does not exist, or no tracer starts.
         """
         try:
             return await self.get(answer)
@@ -67,12 +67,12 @@ class Running:
             raise CommandError(str(error.args[0])) from error
 
     def python(self, path: Path) -> dict[str, str] | None:
-        """The interpreter that traces a file's functions, for JSON."""
+        """Return the interpreter that traces a file's functions, for JSON."""
         found = self.session.python(str(path))
         return asdict(found) if found is not None else None
 
     def say(self, text: str) -> None:
-        """What is being done, beside the spinner."""
+        """Show the current step next to the spinner."""
         if self._spinner is not None:
             self._spinner.update(Text(one_line(text)))
 
@@ -107,12 +107,12 @@ class Running:
                 self._errors.labelled("warning", "bold yellow", text)
             case Consent(folder=folder, what=what) if what:
                 remedy = self.session.remedy(folder, what)
-                self.note(f"{shown_path(what)} is not reached before you allow it; {remedy}")
+                self.note(f"{shown_path(what)} is not used until you allow it; {remedy}")
             case _:
                 pass
 
     def note(self, text: str) -> None:
-        """Print a line about how the command works, beside its output."""
+        """Print a note on stderr."""
         print_note(self._errors, f"note: {text}")
 
     def _name_python(self, python: str, reason: str) -> None:
@@ -125,12 +125,12 @@ class Running:
 async def running(
     paths: Iterable[Path], editor: Mapping[str, object], allow: Sequence[str] = ()
 ) -> AsyncIterator[Running]:
-    """A session over the files and folders that a command is given; ended with all its processes.
+    """Run a session over files and folders; end it with all its processes.
 
     Args:
-        paths: what the user named, and so trusts.
-        editor: the settings that win.
-        allow: what the user lets projects reach.
+        paths: files and folders on the command line, which the user thereby trusts.
+        editor: the settings with the highest precedence.
+        allow: hosts and interpreters that projects may use.
     """
     named = await asyncio.to_thread(given, paths, allow)
     errors = Printer(stderr=True)
@@ -144,7 +144,7 @@ async def running(
             print_note(errors, line)
         following = asyncio.create_task(run.follow())
         try:
-            # Nothing is compiled but what the command asks for.
+            # Compile only what the command needs.
             quiet = {"inlayHints": {"kernels": False, "barriers": False}}
             session.configure(named.roots, {**quiet, **editor})
             yield run

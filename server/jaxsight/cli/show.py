@@ -1,4 +1,4 @@
-"""`jaxsight show FILE:FUNCTION`: what the editor shows on a function, in the terminal."""
+"""Print the jaxpr and shapes of a function: `jaxsight show FILE:FUNCTION`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from jaxsight.tracer.protocol import Traced
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 HINT_GAP = 2
-"""Spaces between a line of the source and the shapes behind it, at least."""
+"""Minimum number of spaces between a line of the source and its shapes."""
 ALIGNED_WIDTH = 76
-"""Shapes stand in one column behind lines up to this width; longer lines push theirs out."""
+"""Shapes are aligned after lines up to this width."""
 
 
 class What(StrEnum):
-    """What to show of a function, besides what interpreters of the user's environment make of it."""
+    """Views of a function, besides those of installed jaxpr interpreters."""
 
     HOVER = "hover"
     JAXPR = "jaxpr"
@@ -41,7 +41,7 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineShapes:
-    """The shapes of what one line of the source (from 0) binds, by name."""
+    """The shapes of the names that one line of the source (from 0) binds."""
 
     line: int
     shapes: tuple[tuple[str, str], ...]
@@ -56,14 +56,15 @@ async def show(
     as_json: bool,
     allow: Sequence[str] = (),
 ) -> int:
-    """Print what is known of a function; the exit status.
+    """Print a view of a function and return the exit status.
 
     Args:
-        what: a `What`, or the name of an interpreter.
-        allow: what the user lets the project reach.
+        what: a `What`, or the name of a jaxpr interpreter.
+        allow: hosts and interpreters that the project may use.
 
     Raises:
-        CommandError: there is no such function, it has no example inputs, no tracer can be had, or the interpreter fails.
+        CommandError: the function does not exist or has no example inputs, no tracer starts, or the
+            jaxpr interpreter fails.
     """
     source = read_source(address.path)
     printer = Printer()
@@ -97,7 +98,7 @@ async def _whole(run: Running, address: Address, what: str) -> Shown:
 
 
 def _line_shapes(view: View) -> Iterator[LineShapes]:
-    """The shapes of the parameters and assignments of the function, line by line."""
+    """Yield the shapes of the parameters and assignments of the function, line by line."""
     inside = view.subject.range
     targets = [
         (range, observation)
@@ -130,7 +131,7 @@ def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
 
 
 def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
-    """`q, k: f32[8], n: i32[]`: neighbours of one shape share it."""
+    """Return `q, k: f32[8], n: i32[]`: adjacent names with the same shape share it."""
     groups: list[tuple[list[str], str]] = []
     for name, shape in shapes:
         if groups and groups[-1][1] == shape:
@@ -141,7 +142,7 @@ def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
 
 
 def _object(view: View, traced: Traced, what: str, whole: Shown | None) -> dict[str, Any]:
-    """What `--json` prints: the same for every `what`, and its own part besides."""
+    """Return the object that `--json` prints: common keys, and those of the view."""
     shown: dict[str, Any] = {
         "filename": view.answer.question.path,
         "function": view.subject.name,

@@ -1,4 +1,7 @@
-"""`jaxsight sourcerize FILE:FUNCTION`: a function as source in pure JAX, verified. What is printed to stdout is a module or the verdict."""
+"""Write a function as verified source in pure JAX: `jaxsight sourcerize FILE:FUNCTION`.
+
+Stdout is the module, or the verdict with `--check`.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ from jaxsight.tracer.protocol import Sourcerize, Traced
 
 
 class Style(StrEnum):
-    """How the source reads: `protocol.STYLES`."""
+    """Styles of the source: `protocol.STYLES`."""
 
     LAX = "lax"
     PRETTY = "pretty"
 
 
 class Transform(StrEnum):
-    """What of the function to write: `protocol.TRANSFORMS`."""
+    """Transformations to apply before: `protocol.TRANSFORMS`."""
 
     GRAD = "grad"
     VALUE_AND_GRAD = "value_and_grad"
@@ -43,7 +46,7 @@ class Transform(StrEnum):
 
 
 class Constants(StrEnum):
-    """Where arrays go that are not regular: `protocol.CONSTANTS`."""
+    """Where to write captured arrays: `protocol.CONSTANTS`."""
 
     INLINE = "inline"
     NPZ = "npz"
@@ -51,7 +54,7 @@ class Constants(StrEnum):
 
 
 class Derivatives(StrEnum):
-    """Which rules of custom derivatives to write: `options.Derivatives`."""
+    """Which custom derivative rules to write: `options.Derivatives`."""
 
     EXACT = "exact"
     FIRST = "first"
@@ -69,19 +72,19 @@ async def sourcerize(
     as_json: bool,
     allow: Sequence[str] = (),
 ) -> int:
-    """Print the source of a function, or whether there is one; the exit status.
+    """Print the source of a function, or the verdict, and return the exit status.
 
     Args:
         check: print the verdict instead of the source.
         output: a file for the source, instead of stdout.
-        allow: what the user lets the project reach.
+        allow: hosts and interpreters that the project may use.
 
     Raises:
-        CommandError: there is no such function, it has no example inputs, no tracer can be had, `output` cannot be written, or is missing
-            where arrays are to go beside it.
+        CommandError: the function does not exist or has no example inputs, no tracer starts, or
+            `output` cannot be written or is required and missing.
     """
     if wanted.constants == Constants.NPZ and output is None and not check:
-        raise CommandError("--constants npz needs --output: the arrays go into a file beside that")
+        raise CommandError("--constants npz requires --output: the arrays go in a file next to it")
     source = read_source(address.path)
     path = str(address.path)
     errors = Printer(stderr=True)
@@ -116,10 +119,10 @@ async def sourcerize(
 
 
 _LABELS = {
-    Derivatives.PRIMAL.value: " (derivatives not kept)",
-    Derivatives.FIRST.value: " (derivatives of the first order)",
+    Derivatives.PRIMAL.value: " (derivatives not preserved)",
+    Derivatives.FIRST.value: " (first-order derivatives only)",
 }
-"""What a verdict says of derivatives that are not all those of the function."""
+"""Additions to the verdict where not all derivatives are preserved."""
 
 
 def _write(path: Path, shown: Shown) -> None:
@@ -129,7 +132,7 @@ def _write(path: Path, shown: Shown) -> None:
 
 
 def _proofs(shown: Shown) -> str:
-    """How many equations were compared, and how it was run."""
+    """Return the number of compared equations, and the runs with equal results."""
     ran = f" (run {', '.join(shown.ran)} with equal results)" if shown.ran else ""
     return f"{_count(shown.equations)}{ran}"
 
@@ -139,7 +142,7 @@ def _count(equations: int) -> str:
 
 
 def _object(view: View, wanted: Sourcerize, shown: Shown | None, reason: str) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Return the object that `--json` prints."""
     made: dict[str, Any] = {
         "filename": view.answer.question.path,
         "function": view.subject.name,

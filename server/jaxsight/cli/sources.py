@@ -1,4 +1,4 @@
-"""Files and functions as they are named on a command line: `FILE:FUNCTION`, paths to check, the text of a file."""
+"""Read command-line arguments that name files and functions: `FILE:FUNCTION`, paths to check."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jaxsight.cli.errors import CommandError, or_nearest
 SKIPPED = frozenset(
     {"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"}
 )
-"""Folders that hold no code of the project's own; those that begin with a dot are skipped as well."""
+"""Folders without code of the project; those that begin with a dot are skipped as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A function in a file. `function` is a qualified name, empty when only the file was named."""
+    """A function in a file. `function` is a qualified name, empty if only the file was given."""
 
     path: Path
     function: str
@@ -28,7 +28,7 @@ def parse_address(text: str) -> Address:
     """Read `FILE:FUNCTION`, or `FILE::FUNCTION` as pytest writes it.
 
     Raises:
-        CommandError: there is no such file.
+        CommandError: the file does not exist.
     """
     file, colon, function = text.rpartition(":")
     if not colon or reading.is_file(text) or os.sep in function:
@@ -38,18 +38,16 @@ def parse_address(text: str) -> Address:
     path = Path(file).absolute()
     if reading.is_folder(path):
         raise CommandError(
-            f"{file} is a folder: name a file and a function, as in {file}/model.py:loss"
+            f"{file} is a folder; give a file and a function, such as {file}/model.py:loss"
         )
     if not reading.is_file(path):
         beside = reading.below(path.parent, "*.py") if reading.is_folder(path.parent) else ()
-        raise CommandError(
-            f"there is no file {file}{or_nearest(path.name, (p.name for p in beside))}"
-        )
+        raise CommandError(f"no such file: {file}{or_nearest(path.name, (p.name for p in beside))}")
     return Address(path, function)
 
 
 def read_source(path: Path) -> str:
-    """The text of a Python file, decoded as Python would, line ends as they are.
+    """Return the text of a Python file, decoded like Python does, line ends unchanged.
 
     Raises:
         CommandError: it cannot be read or decoded.
@@ -61,7 +59,7 @@ def read_source(path: Path) -> str:
 
 
 def python_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files named, and the Python files below the folders named, sorted within each folder.
+    """Yield the given files, and the Python files in the given folders, sorted in each folder.
 
     Raises:
         CommandError: a path does not exist.
@@ -69,7 +67,7 @@ def python_files(paths: Iterable[Path]) -> Iterator[Path]:
     seen: set[Path] = set()
     for path in paths:
         if not reading.exists(path):
-            raise CommandError(f"there is no file or folder {path}")
+            raise CommandError(f"no such file or folder: {path}")
         for file in _below(path.absolute()) if reading.is_folder(path) else [path.absolute()]:
             if file not in seen:
                 seen.add(file)

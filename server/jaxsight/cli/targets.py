@@ -1,4 +1,4 @@
-"""`jaxsight targets`: what can be compiled for here, what it needs, and getting it."""
+"""List target devices, and install or remove their compilers: `jaxsight targets`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ASK = "import importlib.metadata as m; print(m.version('jax'))"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A target and whether it can be had: `ready`, `needs` (with what installs it), or `cannot` (with why)."""
+    """A target and its state: `ready`, `needs` (to be installed) or `cannot`, with details."""
 
     target: str
     title: str
@@ -30,7 +30,7 @@ class State:
 
 
 def listed(python: str | None, *, as_json: bool) -> int:
-    """Print all targets; the exit status."""
+    """Print all targets and return the exit status."""
     interpreter = _interpreter(python)
     jax = _jax(interpreter)
     states = [_state(name, jax) for name in names()]
@@ -46,17 +46,17 @@ def listed(python: str | None, *, as_json: bool) -> int:
         ready = (state.state, colours[state.state])
         table.add_row(*cells(state.target, state.title, ready, state.detail))
     printer.print(table)
-    used = f"JAX {one_line(jax)} of {one_line(interpreter)}."
-    more = "ssh://HOST or ssh://HOST/TARGET compiles on another machine."
+    used = f"JAX {one_line(jax)} in {one_line(interpreter)}."
+    more = "Use ssh://HOST or ssh://HOST/TARGET to compile on another machine."
     printer.print(styled((f"\n{used} {more}", "dim")))
     return 0
 
 
 def install(platform: str, python: str | None) -> int:
-    """Get what a platform's targets need; the exit status.
+    """Install the compiler of a platform and return the exit status.
 
     Raises:
-        CommandError: it cannot be had.
+        CommandError: the installation failed.
     """
     interpreter = _interpreter(python)
     jax = _jax(interpreter)
@@ -79,7 +79,7 @@ def install(platform: str, python: str | None) -> int:
 
 
 def remove(platform: str) -> int:
-    """Delete the environments of a platform; the exit status."""
+    """Remove the environments of a platform and return the exit status."""
     found = environments.installed(platform)
     for each in found:
         environments.remove(each)
@@ -94,23 +94,25 @@ def _state(name: str, jax: str) -> State:
             return State(name, target.title, "ready", "compiled by your own jaxlib")
         if target.platform == "rocm":
             if Path("/dev/kfd").exists():
-                return State(name, target.title, "ready", "if your JAX has its ROCm plugin")
-            return State(
-                name, target.title, "cannot", "this machine has no AMD GPU: use ssh://HOST/rocm"
-            )
+                return State(
+                    name, target.title, "ready", "requires the ROCm plugin in your environment"
+                )
+            return State(name, target.title, "cannot", "no AMD GPU found; use ssh://HOST/rocm")
         if Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi"):
-            return State(name, target.title, "ready", "if your JAX has its CUDA plugin")
-        return State(name, target.title, "cannot", "this machine has no NVIDIA GPU")
+            return State(
+                name, target.title, "ready", "requires the CUDA plugin in your environment"
+            )
+        return State(name, target.title, "cannot", "no NVIDIA GPU found")
     if sys.platform != "linux":
         return State(
             name,
             target.title,
             "cannot",
-            f"its compiler exists for Linux only: use ssh://HOST/{name}, a container or WSL2",
+            f"compiler requires Linux; use ssh://HOST/{name}, a container or WSL2",
         )
     found = environments.suiting(target.platform, jax)
     if found is not None:
-        return State(name, target.title, "ready", f"ahead of time, by JAX {found.jax}")
+        return State(name, target.title, "ready", f"compiled ahead of time by JAX {found.jax}")
     size = environments.MEGABYTES[target.platform]
     return State(
         name,
@@ -121,7 +123,7 @@ def _state(name: str, jax: str) -> State:
 
 
 def _interpreter(python: str | None) -> str:
-    """The interpreter that the project's functions are traced with."""
+    """Return the interpreter that traces the project's functions."""
     named = given([Path.cwd()])
     projects = Projects(named.trust)
     projects.configure(
@@ -140,5 +142,5 @@ def _interpreter(python: str | None) -> str:
 def _jax(python: str) -> str:
     done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CommandError(f"{python} has no JAX: choose another interpreter with --python")
+        raise CommandError(f"{python} has no JAX; choose another interpreter with --python")
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""`jaxsight trust`: the user's decisions about folders, seen and changed."""
+"""List and change the user's decisions about folders: `jaxsight trust`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from jaxsight.engine.trust.words import shown_path
 
 
 def trust(path: Path, *, listing: bool, forget: bool, allow: Sequence[str]) -> int:
-    """Trust a folder, let it reach something, take either back, or list all; the exit status.
+    """Change or list decisions about a folder and return the exit status.
 
     Args:
         path: the folder.
         listing: print all decisions instead.
-        forget: take back what would be decided.
-        allow: what the folder may reach; then its trust stays as it is.
+        forget: revoke the decision instead.
+        allow: hosts and interpreters that the folder may use; its trust is unchanged then.
 
     Raises:
-        CommandError: there is no such folder, or nothing can be kept.
+        CommandError: the folder does not exist, or the decision cannot be stored.
     """
     store = Store(store_file())
     printer = Printer()
@@ -33,7 +33,7 @@ def trust(path: Path, *, listing: bool, forget: bool, allow: Sequence[str]) -> i
         _list(printer, store)
         return 0
     if not path.is_dir():
-        raise CommandError(f"there is no folder {shown_path(str(path))}")
+        raise CommandError(f"no such folder: {shown_path(str(path))}")
     folder = os.path.realpath(path)
     whats = [reachable(each) for each in allow]
 
@@ -51,29 +51,29 @@ def trust(path: Path, *, listing: bool, forget: bool, allow: Sequence[str]) -> i
         raise CommandError(_why(store))
     shown = shown_path(folder)
     for what in whats:
-        verb = "may no longer reach" if forget else "may reach"
+        verb = "may no longer use" if forget else "may use"
         printer.print(f"{shown} {verb} {shown_path(what)}")
     if not whats:
         printer.print(f"{shown} is {'no longer trusted' if forget else 'trusted'}")
     above = [each for each in upward(folder) if each in store.read().folders and each != folder]
     if forget and above and not whats:
-        printer.print(f"note: it is still trusted because of {shown_path(above[0])}")
+        printer.print(f"note: still trusted as part of {shown_path(above[0])}")
     return 0
 
 
 def _list(printer: Printer, store: Store) -> None:
     known = store.read()
     if store.problem:
-        Printer(stderr=True).print(f"note: {store.file} is ignored: {store.problem}")
+        Printer(stderr=True).print(f"note: {store.file} ignored: {store.problem}")
     for folder in sorted(known.folders):
         printer.print(f"{shown_path(folder)} is trusted")
     for folder, what in sorted(known.approvals):
-        printer.print(f"{shown_path(folder)} may reach {shown_path(what)}")
+        printer.print(f"{shown_path(folder)} may use {shown_path(what)}")
     if not known.folders and not known.approvals:
         printer.print("no folder is trusted")
 
 
 def _why(store: Store) -> str:
     if store.file is None:
-        return "cannot keep the decision: there is no home folder"
-    return f"cannot keep the decision in {store.file}: {store.problem or 'it cannot be written'}"
+        return "cannot store the decision: no home folder"
+    return f"cannot store the decision in {store.file}: {store.problem or 'write failed'}"

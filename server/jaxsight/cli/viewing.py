@@ -1,4 +1,4 @@
-"""The function that a command is about, traced; what is wrong with it goes to the printer."""
+"""Trace the function of a command, and print its errors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from jaxsight.tracer.protocol import Traced
 async def viewed(
     run: Running, address: Address, source: str, set_name: str | None, printer: Printer
 ) -> View:
-    """The answer about a function; when that is no trace, why has been printed.
+    """Return the view of a function; if tracing failed, the error has been printed.
 
     Raises:
-        CommandError: there is no such function, it has no example inputs, or no tracer can be had.
+        CommandError: the function does not exist or has no example inputs, or no tracer starts.
     """
     path = str(address.path)
     run.session.open(path, source)
@@ -33,10 +33,10 @@ async def viewed(
         own = _range(address.function, source)
         for finding in await run.get(run.session.findings(path, patience=0)):
             if own is not None and own.start <= finding.range.start < own.end:
-                printer.print(report(Reported(path, source, finding)))
+                printer.print(report(Reported(path, source, finding), printer.columns))
         raise CommandError(str(error.args[0])) from error
     for finding in failures.findings(view):
-        printer.print(report(Reported(path, source, finding)))
+        printer.print(report(Reported(path, source, finding), printer.columns))
     if not isinstance(view.answer.reply, Traced):
         print_notes(printer, path, view.caveats)
     return view
@@ -50,24 +50,24 @@ def _range(name: str, source: str) -> Range | None:
 
 
 def _check_function(run: Running, address: Address, source: str) -> None:
-    """Complain in words that help when there is no such function to show."""
+    """Raise a helpful error if the function does not exist or has no example inputs."""
     path = str(address.path)
     ready = run.session.functions(path)
     if address.function in ready:
         return
     name = address.path.name
     if not address.function:
-        names = ", ".join(ready) or "none yet"
+        names = ", ".join(ready) or "none"
         raise CommandError(
-            f"name a function, as in {name}:FUNCTION; with example inputs there are: {names}"
+            f"missing function: write {name}:FUNCTION; functions with example inputs: {names}"
         )
     everything = [function.qualname for _, function in Module.parse(source).functions]
     if address.function not in everything:
         raise CommandError(
-            f"there is no function {address.function} in {name}{or_nearest(address.function, everything)}"
+            f"no function {address.function} in {name}{or_nearest(address.function, everything)}"
         )
     raise CommandError(
-        f"{address.function} has no example inputs: say in its docstring what to trace it with, e.g.\n"
+        f"{address.function} has no example inputs; add a section to its docstring, such as\n"
         "\n"
         "    Example inputs:\n"
         "        x: f32[8, 128]"

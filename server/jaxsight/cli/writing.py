@@ -1,4 +1,4 @@
-"""Write the files that a user names: whole, or not at all, so that a full disk costs no text."""
+"""Write files that the user names, atomically, so that a full disk destroys nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jaxsight.cli.errors import CommandError
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file, or into the pipe or device that is there; a link stays one, and permissions stay.
+    """Write a file, or to an existing pipe or device, keeping links and permissions.
 
     Raises:
-        CommandError: it cannot be written; what was there is there still.
+        CommandError: it cannot be written; the old content is unchanged.
     """
     try:
         real = path.resolve()
@@ -25,7 +25,7 @@ def write(path: Path, content: bytes) -> None:
             _replace(real, content)
     except (OSError, RuntimeError) as error:  # of a loop of links, before Python 3.13
         reason = getattr(error, "strerror", None) or str(error)
-        raise CommandError(f"{path} cannot be written: {reason}") from error
+        raise CommandError(f"cannot write {path}: {reason}") from error
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -43,7 +43,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _umask() -> int:
-    """What the user takes from the permissions of new files; it can only be read by setting it."""
+    """Return the umask, which can only be read by setting it."""
     now = os.umask(0o077)
     os.umask(now)
     return now

@@ -1,6 +1,7 @@
 """`jaxsight.kernels` and `jaxsight.expect`: the kernels of a function, in Python and in notebooks.
 
-Runs where JAX is imported already. The machine's own devices are compiled for in this process, all others in a compiler's.
+Runs where JAX is imported already. The machine's own devices are compiled for in this process, all
+others in a compiler's.
 """
 
 from __future__ import annotations
@@ -32,16 +33,23 @@ _UNITS = {
 
 
 class CannotCompile(Exception):
-    """The function cannot be lowered or compiled for the target; the message says why, and what helps."""
+    """The function cannot be lowered or compiled for the target; the message says why, and what
+    helps.
+    """
 
 
 class ContractBroken(AssertionError):
-    """`expect` found more than was expected; the message has the figures and the table of kernels."""
+    """`expect` found more than was expected; the message has the figures and the table of
+    kernels.
+    """
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """What a function is on a target. Prints as a table; shows as one, with a picture, in notebooks."""
+    """What a function is on a target.
+
+    Prints as a table; shows as one, with a picture, in notebooks.
+    """
 
     function: str
     target: str
@@ -92,7 +100,7 @@ class Kernels:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [
-            ("", "kernel", "launches", "in", "out", "ends because of", "lines")
+            ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
         ]
         rows += [tuple(map(str, row)) for row in self._rows()]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -105,7 +113,7 @@ class Kernels:
     def _repr_html_(self) -> str:
         head = "".join(
             f"<th>{title}</th>"
-            for title in ("", "kernel", "launches", "in", "out", "ends because of", "lines")
+            for title in ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
         )
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
@@ -157,8 +165,8 @@ class Kernels:
     def estimate_seconds(self) -> float | None:
         """A roofline estimate from the chip's figures, not a measurement.
 
-        `None` where it is not known: chips without figures, kernels without a model (eigh, callbacks),
-        loops of unknown length, branches.
+        `None` where it is not known: chips without figures, kernels without a model (eigh,
+        callbacks), loops of unknown length, branches.
         """
         found = total(self.graph, parse(self.target))
         return None if found is None or found.is_lower_bound else found.seconds
@@ -169,14 +177,17 @@ def kernels(fn: Callable[..., Any], *, target: str | None = None) -> Callable[..
 
     Args:
         fn: a function, jitted or not.
-        target: as `jaxsight targets` lists them; an H100 where its compiler is installed, else `cpu`.
+        target: as `jaxsight targets` lists them; an H100 where its compiler is installed, else
+            `cpu`.
 
     Returns:
-        A function that takes what `fn` takes (arrays or `jax.ShapeDtypeStruct`s) and gives a `Kernels`.
+        A function that takes what `fn` takes (arrays or `jax.ShapeDtypeStruct`s) and gives a
+        `Kernels`.
 
     Raises:
         UnknownTarget: there is no such target.
-        CannotCompile: (when called) the target's compiler is not installed, or refuses the function.
+        CannotCompile: (when called) the target's compiler is not installed, or refuses the
+            function.
     """
     chosen = parse(target or _default())
 
@@ -196,12 +207,14 @@ def expect(
     temp: int | str | None = None,
     folded: int | str | None = None,
 ) -> Callable[..., Kernels]:
-    """For tests: `jaxsight.expect(loss, target="cuda:h100", kernels=3, temp="4 MiB")(params, x)` raises where it takes more.
+    """For tests: `jaxsight.expect(loss, target="cuda:h100", kernels=3, temp="4 MiB")(params, x)`
+    raises where it takes more.
 
     Args:
         target: as for `kernels`.
         kernels: the most kernels; `launches` the most launches.
-        temp: the most temporary memory, in bytes or as `"4 MiB"`; `folded` the most of folded constants.
+        temp: the most temporary memory, in bytes or as `"4 MiB"`; `folded` the most of folded
+            constants.
 
     Returns:
         A function that takes what `fn` takes and gives its `Kernels`.
@@ -359,7 +372,9 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
 
 
 def _environment(target: Target) -> Any:
-    """The environment of a target; none where platformdirs is not installed, which knows the folder."""
+    """The environment of a target; none where platformdirs is not installed, which knows the
+    folder.
+    """
     import jax
 
     from jaxsight.compiler import environments

@@ -1,4 +1,6 @@
-"""Compiling with what XLA cannot do for a device that is not here switched off, and its errors in words for users."""
+"""Compiling with what XLA cannot do for a device that is not here switched off, and its errors in
+words for users.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ UNLINKED = "Mosaic kernels are not linked without the device: sizes but for temp
 
 _WITHOUT = (
     # What of an error tells the emitter that failed, the options that switch it off, and its name.
-    # jaxlib 0.10.2 finds no tiles for some matmuls on an H100 (`jax.image.resize`, f32[8,224,224,3] to 112): on the
-    # device autotuning drops such a candidate, ahead of time nothing does.
+    # jaxlib 0.10.2 finds no tiles for some matmuls on an H100 (`jax.image.resize`, f32[8,224,224,3]
+    # to 112): on the device autotuning drops such a candidate, ahead of time nothing does.
     (
         re.compile(r"Couldn't find output tile sizes|triton", re.IGNORECASE),
         {"xla_gpu_enable_triton_gemm": False},
@@ -23,7 +25,9 @@ _WITHOUT = (
 )
 _PALLAS = re.compile(r"Triton support is only enabled.* capability (\d+\.\d+)\) and up")
 _MOSAIC = b"mosaic_gpu"
-"""The target of Mosaic's custom calls (`jax/_src/pallas/mosaic_gpu`, `jaxlib/mosaic/gpu/custom_call.cc`)."""
+"""The target of Mosaic's custom calls (`jax/_src/pallas/mosaic_gpu`,
+`jaxlib/mosaic/gpu/custom_call.cc`).
+"""
 _MOSAIC_FAILED = "Pass pipeline failed"
 _ALGORITHM = re.compile(r"Unsupported algorithm on the current device\(s\): (ALG_\w+)")
 _DTYPES = (("BF16", "bfloat16"), ("F8", "float8"), ("TF32", "TF32"), ("F16", "float16"))

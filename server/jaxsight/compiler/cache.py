@@ -1,9 +1,9 @@
 """What was compiled, on disk, by content: a second session answers without compiling.
 
-An entry's name is the digest of all that its content depends on, so entries are never wrong, only old.
-Several processes may read and write at once: an entry is written beside and moved into place. What is broken,
-or could have been written by somebody else, is as good as not there (`jaxsight.private`). The least recently used
-go when there is too much.
+An entry's name is the digest of all that its content depends on, so entries are never wrong, only
+old. Several processes may read and write at once: an entry is written beside and moved into place.
+What is broken, or could have been written by somebody else, is as good as not there
+(`jaxsight.private`). The least recently used go when there is too much.
 """
 
 from __future__ import annotations
@@ -39,13 +39,17 @@ def digest(*parts: str) -> str:
 
 
 class Cache:
-    """A folder of entries. Its methods read and write files, so callers with an event loop use a thread."""
+    """A folder of entries.
+
+    Its methods read and write files, so callers with an event loop use a thread.
+    """
 
     def __init__(self, folder: Path | None = None, limit: int = 512 * 1024 * 1024) -> None:
         """Args: `limit` in bytes; 0 keeps nothing."""
         top = folder or private.cache_folder("compiled")
         self.folder = None if top is None else top / f"v{COMPILER_VERSION}"
-        """Where the entries of this version are; nothing where the user has no folder for caches."""
+        """Where the entries of this version are; nothing where the user has no folder for caches.
+        """
         self.limit = limit
         self._written = 0
 
@@ -92,7 +96,9 @@ class Cache:
             self.sweep()
 
     def sweep(self) -> None:
-        """Delete the least recently used entries beyond the limit, and what processes that were killed left."""
+        """Delete the least recently used entries beyond the limit, and what processes that were
+        killed left.
+        """
         for path in self._found(f"{private.UNFINISHED}*"):
             with contextlib.suppress(OSError):
                 if time.time() - path.lstat().st_mtime > _UNFINISHED:

@@ -1,4 +1,6 @@
-"""The device of a target, in the process that compiles: the one that is here, or a description of one that is not."""
+"""The device of a target, in the process that compiles: the one that is here, or a description of
+one that is not.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class NotHere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A device, XLA's options that go with it, and what differs from a compile on the device itself."""
+    """A device, XLA's options that go with it, and what differs from a compile on the device
+    itself.
+    """
 
     device: xla.Device
     options: Mapping[str, str] = field(default_factory=dict)

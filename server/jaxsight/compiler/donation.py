@@ -12,7 +12,9 @@ _ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Result `result` of a program lies in the buffer of its parameter `parameter`; both count from 0."""
+    """Result `result` of a program lies in the buffer of its parameter `parameter`; both count from
+    0.
+    """
 
     result: int
     parameter: int
@@ -32,7 +34,9 @@ class Donation:
 
 
 def aliases(hlo: str) -> tuple[Alias, ...]:
-    """Return what the header of an HLO module says of buffers that results share with parameters."""
+    """Return what the header of an HLO module says of buffers that results share with
+    parameters.
+    """
     header = _ALIASES.search(hlo.partition("\n")[0])
     if header is None:
         return ()
@@ -53,7 +57,8 @@ def donations(
     Args:
         kept: of the compiled program.
         count: how many parameters the compiled program has.
-        parameters: the names of those that the program had; nothing is returned where XLA has others.
+        parameters: the names of those that the program had; nothing is returned where XLA has
+            others.
         results: the names of the results.
         donated: the names of the donated inputs, those among them that the program does not use.
     """

@@ -1,10 +1,11 @@
 """Interpreters that compile: managed virtual environments of our own, in the user's cache folder.
 
-Nothing is ever installed into an environment of the user's. For the machine's own CPU the user's interpreter compiles, as it is: its jaxlib is the truth. For
-everything else there is an environment here, made by `install`, of the user's version of JAX where that can compile without a device.
+Nothing is ever installed into an environment of the user's. For the machine's own CPU the user's
+interpreter compiles, as it is: its jaxlib is the truth. For everything else there is an environment
+here, made by `install`, of the user's version of JAX where that can compile without a device.
 
-An environment without its marker is half made: it is never used, and made anew. One that somebody else could have made or
-changed is not used either. This module starts no compiler.
+An environment without its marker is half made: it is never used, and made anew. One that somebody
+else could have made or changed is not used either. This module starts no compiler.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _PYTHON = "Scripts/python.exe" if os.name == "nt" else "bin/python"
 _UMASK = 0o077 if os.name == "posix" else -1
 """Of what is installed: for the user alone."""
 _LOOK = 0.5
-"""Seconds between two looks at how far an installation is, or at whether another process's is done."""
+"""Seconds between two looks at how far an installation is, or at whether another process's is done.
+"""
 
 Progress = Callable[[str, int], None]
 """Told what is being done, and the megabytes that are on disk so far; 0 when a step begins."""
@@ -79,7 +81,9 @@ class Environment:
 
 
 def variables(platform: str) -> Mapping[str, str]:
-    """What the compilers of a platform (`here-cuda`: of this machine's GPU) find in `os.environ`."""
+    """What the compilers of a platform (`here-cuda`: of this machine's GPU) find in
+    `os.environ`.
+    """
     shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
     match platform:
         case "cuda":
@@ -136,7 +140,9 @@ def _holds(file: Path, content: bytes) -> bool:
 
 
 def home() -> Path | None:
-    """The folder of all environments, which `JAXSIGHT_COMPILERS` names; nothing where the user has none."""
+    """The folder of all environments, which `JAXSIGHT_COMPILERS` names; nothing where the user has
+    none.
+    """
     chosen = os.environ.get("JAXSIGHT_COMPILERS")
     return Path(chosen).absolute() if chosen else private.cache_folder("compilers")
 
@@ -164,7 +170,9 @@ def ready() -> list[str]:
 
 
 def suiting(platform: str, jax: str) -> Environment | None:
-    """The environment that compiles what this version of JAX lowered: the same version, else the nearest later one."""
+    """The environment that compiles what this version of JAX lowered: the same version, else the
+    nearest later one.
+    """
     there = installed(platform)
     for each in there:
         if each.jax == jax:
@@ -243,7 +251,9 @@ def identity(environment: Environment, target: Target) -> tuple[str, ...]:
 
 @cache
 def _this_machine(platform: str) -> str:
-    """What its processor, or its GPUs and their driver, are called: machines may share the folder that the cache is in."""
+    """What its processor, or its GPUs and their driver, are called: machines may share the folder
+    that the cache is in.
+    """
     told = [machine.machine(), machine.processor()]
     if platform == "cpu":
         paths = [Path("/proc/cpuinfo")]
@@ -288,7 +298,10 @@ def _plugin(platform: str, python: str, jax: str, folder: Path, progress: Progre
 
 
 def _pip(python: str, wanted: list[str], folder: Path, step: str, progress: Progress) -> None:
-    """Install packages. Which index they are from, and through which proxy, is what pip is configured to."""
+    """Install packages.
+
+    Which index they are from, and through which proxy, is what pip is configured to.
+    """
     progress(step, 0)
     command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
     what = f"{' '.join(each for each in wanted if not each.startswith('-'))} cannot be installed"
@@ -364,7 +377,9 @@ def _run(command: list[str], what: str) -> str:
 
 
 def _kept(folder: Path) -> Environment | None:
-    """The environment in a folder of ours; nothing where none is whole, or where it may be another user's."""
+    """The environment in a folder of ours; nothing where none is whole, or where it may be another
+    user's.
+    """
     if not reading.exists(folder / _MARKER) or not reading.is_file(folder / _PYTHON):
         return None
     marker, programs = folder / _MARKER, (folder / _PYTHON).parent
@@ -383,7 +398,8 @@ def _kept(folder: Path) -> Environment | None:
 
 @contextlib.contextmanager
 def _locked(folder: Path, progress: Progress) -> Iterator[None]:
-    """One installation of a folder at a time, over processes; the system frees the lock of one that dies.
+    """One installation of a folder at a time, over processes; the system frees the lock of one that
+    dies.
 
     Raises:
         InstallError: there is no room for it, or others can write there.

@@ -1,7 +1,9 @@
-"""Compiling without constant folding: what a program is compiled with that would fold for minutes, and what folding is measured against.
+"""Compiling without constant folding: what a program is compiled with that would fold for minutes,
+and what folding is measured against.
 
-The option is XLA's own (`xla_disable_hlo_passes`), documented by JAX since jax#39786. With it a sort of a constant was seen to stay
-in optimized HLO on CPUs (JAX 0.8.0, 0.10.2, 0.12.0.1), and ahead of time for an H100 (0.10.2, 0.12.0.1) and a TPU v5e (0.12.0.1).
+The option is XLA's own (`xla_disable_hlo_passes`), documented by JAX since jax#39786. With it a
+sort of a constant was seen to stay in optimized HLO on CPUs (JAX 0.8.0, 0.10.2, 0.12.0.1), and
+ahead of time for an H100 (0.10.2, 0.12.0.1) and a TPU v5e (0.12.0.1).
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""The kernel graph of one compiled program: what the device launches, what passes between, what repeats.
+"""The kernel graph of one compiled program: what the device launches, what passes between, what
+repeats.
 
-Plain data that crosses processes: `jaxsight.compiler.hlo` makes it, everyone reads it. Sizes are bytes. Kernels, loops and
-branches are named by their index in the graph's tuples, so that a graph is a tree of tuples without cycles.
+Plain data that crosses processes: `jaxsight.compiler.hlo` makes it, everyone reads it. Sizes are
+bytes. Kernels, loops and branches are named by their index in the graph's tuples, so that a graph
+is a tree of tuples without cycles.
 
-*Counted as kernels*: every instruction of the entry computation, and of computations reached through while, conditional and call, but
-those that launch nothing (parameter, constant, tuple, get-tuple-element, bitcast, after-all, opt-barrier, ids, annotations that are
-custom calls). A start and its done count once. A TPU's asynchronous copies between memories are `transfers`, not kernels.
+*Counted as kernels*: every instruction of the entry computation, and of computations reached
+through while, conditional and call, but those that launch nothing (parameter, constant, tuple,
+get-tuple-element, bitcast, after-all, opt-barrier, ids, annotations that are custom calls). A start
+and its done count once. A TPU's asynchronous copies between memories are `transfers`, not kernels.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ CALLBACK = "callback"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One array on the device: `text` as HLO prints it without layout (`f32[8,16]`), `layout` minor to major (`1,0`)."""
+    """One array on the device: `text` as HLO prints it without layout (`f32[8,16]`), `layout` minor
+    to major (`1,0`).
+    """
 
     text: str
     layout: str
@@ -63,9 +68,12 @@ class Kernel:
     name: str
     """The instruction's name in the HLO."""
     kind: str
-    """`fusion`, `library`, `sort`, `copy`, `memset`, `collective`, `triton`, `custom call`, `callback`, `op`, …"""
+    """`fusion`, `library`, `sort`, `copy`, `memset`, `collective`, `triton`, `custom call`,
+    `callback`, `op`, …
+    """
     what: str
-    """For people: `loop fusion`, `input fusion (reduction)`, `cuBLAS matmul`, `cuFFT`, `transpose`…"""
+    """For people: `loop fusion`, `input fusion (reduction)`, `cuBLAS matmul`, `cuFFT`, `transpose`…
+    """
     ends_because: str
     """The fusion barrier: one of `REASONS`."""
     equations: tuple[str, ...]
@@ -81,20 +89,24 @@ class Kernel:
     branch: int = -1
     """The innermost branch that it is in, if any."""
     launches: int = 1
-    """How often one run launches it, if its arm is taken; an unknown trip count counts once. 0 for the
-    condition of a loop that runs without it."""
+    """How often one run launches it, if its arm is taken; an unknown trip count counts once. 0 for
+    the condition of a loop that runs without it.
+    """
     at_least: int = 1
     """The same, an unknown trip count as 0; of a sort without copies that may not be made."""
     runs: int = 1
-    """How often one run of the program executes it: the trips of its loops. A kernel of many launches
-    runs once."""
+    """How often one run of the program executes it: the trips of its loops.
+
+    A kernel of many launches runs once.
+    """
     work: Work | None = None
     """`None` where nobody knows what it does: eigh, callbacks, kernels of the user's own."""
     recomputes: tuple[str, ...] = ()
     """Those of its equations that an earlier kernel computes too."""
     feeds: tuple[str, ...] = ()
-    """The paths of the equations that it prepares something for, where it computes none itself: what
-    reads its results, the loop that carries them, or what made the result that it copies."""
+    """The paths of the equations that it prepares something for, where it computes none itself:
+    what reads its results, the loop that carries them, or what made the result that it copies.
+    """
     workspace: int = 0
     """Bytes of scratch memory that a library's call asks for, besides its results."""
     instruction: int = 0
@@ -184,7 +196,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """A value that a kernel leaves in device memory for another one, neither input nor output of the program."""
+    """A value that a kernel leaves in device memory for another one, neither input nor output of
+    the program.
+    """
 
     value: Value
     producer: int
@@ -235,13 +249,16 @@ class Graph:
 
     @property
     def launches_at_least(self) -> int:
-        """The fewest launches of one run: of a conditional the arm with the fewest, and no iteration
-        of a loop without a known trip count."""
+        """The fewest launches of one run: of a conditional the arm with the fewest, and no
+        iteration of a loop without a known trip count.
+        """
         return self.fewest_of(range(len(self.kernels)))
 
     @property
     def callback_count(self) -> int:
-        """How many places of the program call back to Python on the host, which copies there and waits."""
+        """How many places of the program call back to Python on the host, which copies there and
+        waits.
+        """
         found = (kernel for kernel in self.kernels if kernel.kind == CALLBACK)
         return len({kernel.equations or (kernel.name,) for kernel in found})
 
@@ -255,7 +272,9 @@ class Graph:
         return self._one_arm_each({each: self.kernels[each].launches for each in kernels}, max)
 
     def fewest_of(self, kernels: Iterable[int]) -> int:
-        """The fewest launches that one run makes of some kernels, counted as `launches_at_least` is."""
+        """The fewest launches that one run makes of some kernels, counted as `launches_at_least`
+        is.
+        """
         return self._one_arm_each({each: self.kernels[each].at_least for each in kernels}, min)
 
     def iterations(self, loop: int) -> int:
@@ -293,7 +312,9 @@ class Graph:
         return total
 
     def _conditionals(self) -> Iterator[int]:
-        """The first branch of each conditional; those within an arm have greater numbers than it."""
+        """The first branch of each conditional; those within an arm have greater numbers than
+        it.
+        """
         for index in range(len(self.branches) - 1, -1, -1):
             if self.branches[index].arm == 0:
                 yield index

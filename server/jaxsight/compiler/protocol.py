@@ -1,8 +1,10 @@
-"""What the server and a compiler say to each other; framed as the tracer's messages are (`jaxsight.workers.wire`).
+"""What the server and a compiler say to each other; framed as the tracer's messages are
+(`jaxsight.workers.wire`).
 
-A compiler speaks first (`Ready`), then answers each `Compile` with exactly one of `Compiled` or `NotCompiled` that carries its `id`. It
-works on one at a time; to stop one is to kill the process. The same messages go over a pipe to a process here, or over ssh.
-Standard library alone: this module is imported by the server, and by compilers in interpreters that we do not own.
+A compiler speaks first (`Ready`), then answers each `Compile` with exactly one of `Compiled` or
+`NotCompiled` that carries its `id`. It works on one at a time; to stop one is to kill the process.
+The same messages go over a pipe to a process here, or over ssh. Standard library alone: this module
+is imported by the server, and by compilers in interpreters that we do not own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ COMPILER_VERSION = 7
 class Compile:
     """Compile a program for a target.
 
-    `program` is StableHLO as a portable artifact (MLIR bytecode, base64), every operation located by the path of its equation.
+    `program` is StableHLO as a portable artifact (MLIR bytecode, base64), every operation located
+    by the path of its equation.
     """
 
     id: int
@@ -30,9 +33,12 @@ class Compile:
     options: tuple[tuple[str, str], ...] = ()
     """XLA's debug options by name."""
     constants: tuple[str, ...] = ()
-    """Types of the arrays that the program captures, so that others in the HLO are known as folded."""
+    """Types of the arrays that the program captures, so that others in the HLO are known as folded.
+    """
     barriers: tuple[str, ...] = ()
-    """Paths of the equations whose results go straight into an `optimization_barrier`, which optimized HLO no longer shows."""
+    """Paths of the equations whose results go straight into an `optimization_barrier`, which
+    optimized HLO no longer shows.
+    """
     trips: tuple[tuple[str, int], ...] = ()
     """How often the loops of scans go round, by path, for targets whose HLO does not tell."""
 
@@ -56,7 +62,9 @@ class Compiled:
     id: int
     target: str
     how: str
-    """`device`: compiled for a device of this machine; `ahead of time`: for the specification of one that is not here."""
+    """`device`: compiled for a device of this machine; `ahead of time`: for the specification of
+    one that is not here.
+    """
     graph: Graph
     memory: Memory
     hlo: str
@@ -76,9 +84,11 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """How long a program compiles with constant folding and without, one after the other in one process.
+    """How long a program compiles with constant folding and without, one after the other in one
+    process.
 
-    `folded` and `unfolded` are seconds; `is_ended`: the compile with folding was ended after `folded`.
+    `folded` and `unfolded` are seconds; `is_ended`: the compile with folding was ended after
+    `folded`.
     """
 
     folded: float
@@ -88,7 +98,11 @@ class Folding:
 
 @dataclass(frozen=True, slots=True)
 class NotCompiled:
-    """The compiler refused. `kind`: `target` (cannot be compiled for here), `program` (not understood), `xla` (an error of XLA's)."""
+    """The compiler refused.
+
+    `kind`: `target` (cannot be compiled for here), `program` (not understood), `xla` (an error of
+    XLA's).
+    """
 
     id: int
     kind: str

@@ -1,12 +1,12 @@
 """How long kernels take at best: estimates, never measurements.
 
-The roofline model (Williams, Waterman, Patterson: "Roofline: an insightful visual performance model",
-CACM 2009): a kernel takes as long as its operations at the chip's peak rate or its bytes at the chip's
-bandwidth, whichever is longer. On a GPU each launch adds a few microseconds; on a TPU all kernels are
-one program.
+The roofline model (Williams, Waterman, Patterson: "Roofline: an insightful visual performance
+model", CACM 2009): a kernel takes as long as its operations at the chip's peak rate or its bytes at
+the chip's bandwidth, whichever is longer. On a GPU each launch adds a few microseconds; on a TPU
+all kernels are one program.
 
-Where nothing is known there is no figure: chips without figures, dtypes that a chip has no rate for,
-kernels that nobody can count (`graph.Kernel.work`).
+Where nothing is known there is no figure: chips without figures, dtypes that a chip has no rate
+for, kernels that nobody can count (`graph.Kernel.work`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from jaxsight.compiler.graph import CALLBACK, Graph, Kernel, Operations
 from jaxsight.compiler.targets import Target
 
 LAUNCH = 3e-6
-"""Seconds of a launch: what NVIDIA gives for short kernels, 2 to 4 µs (A. Gray: "Getting Started with
-CUDA Graphs", developer.nvidia.com/blog/cuda-graphs, 2019)."""
+"""Seconds of a launch: what NVIDIA gives for short kernels, 2 to 4 µs (A.
+
+Gray: "Getting Started with CUDA Graphs", developer.nvidia.com/blog/cuda-graphs, 2019).
+"""
 
 LATENCY = 1825
-"""Cycles of the shortest operation on vectors in libtpu's cost model (`estimated_cycles` in its HLO).
-What it gives for longer ones is not used: it is far above the roofline for work on vectors."""
+"""Cycles of the shortest operation on vectors in libtpu's cost model (`estimated_cycles` in its
+HLO). What it gives for longer ones is not used: it is far above the roofline for work on vectors.
+"""
 
 _ALGORITHM = re.compile(r"dot_(?:any_)?(f8|bf16|tf32|f16|f32|f64)_\w*?(?:_x(\d))?$")
 _PASSES = {"": 1, "high": 3, "highest": 6}
@@ -44,7 +47,9 @@ class Total:
 
 
 def estimate(kernel: Kernel, target: Target) -> float | None:
-    """Return the seconds of all runs of a kernel; `None` where they are not known: of callbacks too."""
+    """Return the seconds of all runs of a kernel; `None` where they are not known: of callbacks
+    too.
+    """
     chip = target.chip
     if chip is None or kernel.work is None or kernel.kind == CALLBACK:
         return None
@@ -125,8 +130,8 @@ def _gpu_matrix(chip: Gpu, operations: Operations) -> float | None:
 def _tpu_matrix(chip: Tpu, operations: Operations) -> float | None:
     """The rate of a product on a TPU, whose matrix unit takes bfloat16 and narrower numbers.
 
-    float32 is several products of bfloat16; what is narrower is converted where the chip has no rate
-    of its own. Integers wider than 8 bits have no known rate.
+    float32 is several products of bfloat16; what is narrower is converted where the chip has no
+    rate of its own. Integers wider than 8 bits have no known rate.
     """
     dtype = _AS_FLOAT.get(operations.dtype, operations.dtype)
     if algorithm := _ALGORITHM.match(operations.precision):

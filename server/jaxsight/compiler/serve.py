@@ -1,6 +1,8 @@
-"""The compiler's loop: greets, then compiles one program after another until the server closes the pipe.
+"""The compiler's loop: greets, then compiles one program after another until the server closes the
+pipe.
 
-Everything is in the main thread: XLA cannot be interrupted, so to cancel is to kill the process, which the server does.
+Everything is in the main thread: XLA cannot be interrupted, so to cancel is to kill the process,
+which the server does.
 """
 
 from __future__ import annotations
@@ -81,7 +83,9 @@ def serve(incoming: int, outgoing: int) -> None:
 
 
 def _end_with(incoming: int) -> None:
-    """End when the server's end of the pipe is closed, in the middle of a compile too: over ssh nobody else ends this process."""
+    """End when the server's end of the pipe is closed, in the middle of a compile too: over ssh
+    nobody else ends this process.
+    """
     if not hasattr(select, "poll"):
         return
     watch = select.poll()
@@ -152,9 +156,10 @@ def answer(request: Compile) -> Compiled | NotCompiled:
 
 _LARGE_SORT = 80_000
 _NARROW_SORT = 512
-"""Bytes of a sorted array, and elements of 16 bits or fewer, from which XLA gives sorts of one key and at
-most one value to CUB (`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in
-`xla/service/gpu/transforms/sort_rewriter.cc`)."""
+"""Bytes of a sorted array, and elements of 16 bits or fewer, from which XLA gives sorts of one key
+and at most one value to CUB (`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in
+`xla/service/gpu/transforms/sort_rewriter.cc`).
+"""
 
 
 def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:

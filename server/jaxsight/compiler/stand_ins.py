@@ -1,9 +1,11 @@
-"""What XLA looks for beside a GPU's compiler: an assembler, a linker and a device library that do nothing.
+"""What XLA looks for beside a GPU's compiler: an assembler, a linker and a device library that do
+nothing.
 
-The optimized HLO is made before they are called, and nothing that they make is run: no machine that compiles for
-a GPU without having one needs NVIDIA's. They are programs that a compiler starts, so where they are nobody but the
-user may write: the server keeps them in the user's cache folder and names that in `VARIABLE`; a compiler that was
-told none (on another machine, or without a home folder) makes a temporary folder and removes it at its end.
+The optimized HLO is made before they are called, and nothing that they make is run: no machine that
+compiles for a GPU without having one needs NVIDIA's. They are programs that a compiler starts, so
+where they are nobody but the user may write: the server keeps them in the user's cache folder and
+names that in `VARIABLE`; a compiler that was told none (on another machine, or without a home
+folder) makes a temporary folder and removes it at its end.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from pathlib import Path
 
 VARIABLE = "JAXSIGHT_STAND_INS"
 
-# Answers to `--version` so that it is taken for a real one, and makes the file that it is asked for.
+# Answers to `--version` so that it is taken for a real one, and makes the file that it is asked
+# for.
 _PROGRAM = b"""\
 #!/bin/sh
 if [ "$1" = --version ]; then

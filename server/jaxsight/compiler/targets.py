@@ -1,4 +1,7 @@
-"""The targets: what people write, and what it means. Plain data; nothing here compiles, installs or looks for anything."""
+"""The targets: what people write, and what it means.
+
+Plain data; nothing here compiles, installs or looks for anything.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,20 @@ PREFERRED = "cuda:h100"
 
 
 class UnknownTarget(Exception):
-    """No target has this name; the text says which there are."""
+    """No target has this name. `message` is one clause; `help` suggests a name."""
+
+    def __init__(self, message: str, help: str) -> None:
+        super().__init__(f"{message}; {help}")
+        self.message = message
+        self.help = help
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target. `name` is canonical (`cuda:h100`), `platform` is JAX's (`cpu`, `cuda`, `rocm`, `tpu`)."""
+    """One target.
+
+    `name` is canonical (`cuda:h100`), `platform` is JAX's (`cpu`, `cuda`, `rocm`, `tpu`).
+    """
 
     name: str
     platform: str
@@ -36,7 +47,9 @@ class Target:
 
     @property
     def capability(self) -> str:
-        """The compute capability of an NVIDIA GPU (`9.0`); empty where there is none, or only the device knows."""
+        """The compute capability of an NVIDIA GPU (`9.0`); empty where there is none, or only the
+        device knows.
+        """
         if not isinstance(self.chip, Gpu):
             return ""
         return f"{self.chip.generation.major}.{self.chip.generation.minor}"
@@ -53,19 +66,24 @@ class Target:
 
 @cache
 def parse(text: str) -> Target:
-    """The target of a name: `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`, `ssh://HOST/cuda:h100`.
+    """The target of a name: `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`,
+    `ssh://HOST/cuda:h100`.
 
     Raises:
-        UnknownTarget: there is none; the message has the nearest names.
+        UnknownTarget: no target has this name; `help` has the nearest ones.
     """
     wanted = text.strip()
     if wanted.startswith("ssh://"):
         host, _, rest = wanted.removeprefix("ssh://").partition("/")
         if not host or host.startswith("-"):
-            raise UnknownTarget(f"{text!r} names no host: write ssh://HOST or ssh://HOST/TARGET")
+            raise UnknownTarget(
+                f"target {_shown(text)} has no host", "write ssh://HOST or ssh://HOST/TARGET"
+            )
         inner = parse(rest or "cuda")
         if inner.host:
-            raise UnknownTarget(f"{text!r} goes through two machines: write ssh://HOST/TARGET")
+            raise UnknownTarget(
+                f"target {_shown(text)} has more than one host", "write ssh://HOST/TARGET"
+            )
         return Target(f"ssh://{host}/{inner.name}", inner.platform, inner.chip, host)
     platform, _, chip = wanted.lower().partition(":")
     if platform == "gpu":
@@ -80,8 +98,12 @@ def parse(text: str) -> Target:
     short = {name.rpartition(":")[2]: name for name in names()}
     found = difflib.get_close_matches(wanted.lower(), [*names(), *short], n=3, cutoff=0.6)
     near = list(dict.fromkeys(short.get(name, name) for name in found))
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names())}"
-    raise UnknownTarget(f"there is no target {text!r}; {hint}")
+    hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(names())}"
+    raise UnknownTarget(f"unknown target {_shown(text)}", hint)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:39]}…")
 
 
 @cache

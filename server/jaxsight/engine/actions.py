@@ -1,4 +1,7 @@
-"""Code actions. Offering them needs no trace; those that write source ask for it when they are chosen."""
+"""Code actions.
+
+Offering them needs no trace; those that write source ask for it when they are chosen.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,9 @@ def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> I
 
 
 def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterator[Action]:
-    """*Always run this statement* and *Never run this statement*, for a statement at the range that a caveat names."""
+    """*Always run this statement* and *Never run this statement*, for a statement at the range that
+    a caveat names.
+    """
     named = {module.number_of(chunk): chunk for each in caveats if (chunk := _at(module, each))}
     for chunk in named.values():
         last = chunk.first_line + max(chunk.piece.lines_used, 1) - 1
@@ -72,10 +77,11 @@ def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
 def sourcerize(
     path: str, module: Module, subject: Subject, range: Range, known: Traced | Failed | Died | None
 ) -> Iterator[Action]:
-    """*Sourcerize function*, for a function with example inputs: in a document beside it, or below it.
+    """*Sourcerize function*, for a function with example inputs: in a document beside it, or below
+    it.
 
-    On its name there are its transformations too. A function that is known to fail has none of this, and a gradient is
-    offered where the result is known to be a scalar.
+    On its name there are its transformations too. A function that is known to fail has none of
+    this, and a gradient is offered where the result is known to be a scalar.
 
     Args:
         known: what came of the last trace, if there was one.
@@ -112,7 +118,9 @@ def _may_be_inverted(known: Traced) -> bool:
 
 
 def views(path: str, subject: Subject, known: Traced | Failed | Died | None) -> Iterator[Action]:
-    """*Show function through an interpreter*, for those that packages register in the user's environment."""
+    """*Show function through an interpreter*, for those that packages register in the user's
+    environment.
+    """
     if isinstance(known, Traced):
         for view in known.views:
             arguments = (path, subject.name, "view", view)

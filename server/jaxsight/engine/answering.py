@@ -1,7 +1,9 @@
-"""Who has asked what, and what is known: the cache of answers and the one place where traces are awaited and cancelled.
+"""Who has asked what, and what is known: the cache of answers and the one place where traces are
+awaited and cancelled.
 
-A question in flight is shared by all who ask it. A newer question about the same function cancels the older one: its
-answer would be stale. An answer is believed only while the project files that it was computed with are unchanged.
+A question in flight is shared by all who ask it. A newer question about the same function cancels
+the older one: its answer would be stale. An answer is believed only while the project files that it
+was computed with are unchanged.
 """
 
 from __future__ import annotations

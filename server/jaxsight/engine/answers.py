@@ -1,11 +1,14 @@
-"""What the engine answers, in editor terms but without LSP: plain data that `lsp/` and `cli/` convert."""
+"""What the engine answers, in editor terms but without LSP: plain data that `lsp/` and `cli/`
+convert.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from jaxsight.engine.text import Edit, Range
+from jaxsight.rules import RULES
 
 
 class Severity(Enum):
@@ -17,7 +20,9 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """`markdown` for the range that it speaks of; `stale` when it tells of the text before the last edits."""
+    """`markdown` for the range that it speaks of; `stale` when it tells of the text before the last
+    edits.
+    """
 
     range: Range
     markdown: str
@@ -26,7 +31,9 @@ class Hover:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """An inlay hint after the range's end; `stale` when it describes the text before the last edits, as `label` marks."""
+    """An inlay hint after the range's end; `stale` when it describes the text before the last
+    edits, as `label` marks.
+    """
 
     range: Range
     label: str
@@ -36,7 +43,9 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """Why an answer may differ from that of the imported module: the statement at `range`, and one clause about it."""
+    """Why an answer may differ from that of the imported module: the statement at `range`, and one
+    clause about it.
+    """
 
     range: Range
     reason: str
@@ -53,15 +62,44 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a diagnostic reports. `url` is the page of the code (or JAX's own page on the error)."""
+    """What a rule reports."""
 
     code: str
     severity: Severity
     range: Range
     message: str
+    """What is wrong: one clause, without a full stop."""
     url: str = ""
+    """The rule's page, or JAX's own page on the error."""
     related: tuple[Place, ...] = ()
     stale: bool = False
+    help: str = ""
+    """What to do."""
+    notes: tuple[str, ...] = ()
+    """Facts that explain it."""
+    data: object = field(default=None, compare=False)
+    """Figures and names for the rule's fix, in a class of the rule's own."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The message, the help and the notes, for clients that show plain text."""
+        helps = (f"help: {self.help}",) if self.help else ()
+        return (self.message, *helps, *(f"note: {note}" for note in self.notes))
+
+
+def finding_of(
+    code: str,
+    range: Range,
+    message: str,
+    *,
+    severity: Severity | None = None,
+    help: str = "",
+    notes: tuple[str, ...] = (),
+) -> Finding:
+    """Return a finding of a rule, with the rule's severity unless another one is given."""
+    rule = RULES[code]
+    severity = severity or Severity(rule.severity)
+    return Finding(code, severity, range, message, rule.url, help=help, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +114,11 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A code action: its title, LSP-style kind (`quickfix`, `refactor.rewrite…`) and what it does when it is chosen.
+    """A code action: its title, LSP-style kind (`quickfix`, `refactor.rewrite…`) and what it does
+    when it is chosen.
 
-    That is to edit this document, or to run `command` with `arguments`. Edits that take long to make are left out: then
-    `pending` is what `Session.resolve` makes them of.
+    That is to edit this document, or to run `command` with `arguments`. Edits that take long to
+    make are left out: then `pending` is what `Session.resolve` makes them of.
     """
 
     title: str
@@ -96,7 +135,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One proposal. `edit` replaces what is already typed; `kind` is `argument`, `dtype`, `size`, `keyword`."""
+    """One proposal.
+
+    `edit` replaces what is already typed; `kind` is `argument`, `dtype`, `size`, `keyword`.
+    """
 
     label: str
     kind: str
@@ -111,7 +153,9 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Line `line` (from 0) of a shown text comes from equation `path`, written at `range` of the source."""
+    """Line `line` (from 0) of a shown text comes from equation `path`, written at `range` of the
+    source.
+    """
 
     line: int
     path: str
@@ -120,7 +164,10 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A virtual document: its text, and the lines that lead back to the source. `equations` are those that a source was verified by."""
+    """A virtual document: its text, and the lines that lead back to the source.
+
+    `equations` are those that a source was verified by.
+    """
 
     title: str
     text: str

@@ -1,7 +1,9 @@
-"""Work that takes long, beside the event loop: in a thread of its own, or on the loop in short steps.
+"""Work that takes long, beside the event loop: in a thread of its own, or on the loop in short
+steps.
 
-Python switches between threads every few milliseconds, so the loop goes on while the thread computes. What is done there
-must share nothing that changes: it is given immutable data and gives a new value back.
+Python switches between threads every few milliseconds, so the loop goes on while the thread
+computes. What is done there must share nothing that changes: it is given immutable data and gives a
+new value back.
 """
 
 from __future__ import annotations
@@ -75,8 +77,8 @@ class Aside:
     async def judge(self, module: Module, work: Callable[[], T]) -> T:
         """What `work` returns, which looks into what chunks do together.
 
-        That is remembered with the chunks' bindings, which modules share, so for large modules all of it is done here, and
-        for small ones nothing.
+        That is remembered with the chunks' bindings, which modules share, so for large modules all
+        of it is done here, and for small ones nothing.
         """
         if not module.is_large:
             return work()
@@ -110,7 +112,10 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def breathe(self) -> None:
-        """Return at once while this turn is short, else in a later one. To be awaited before each step."""
+        """Return at once while this turn is short, else in a later one.
+
+        To be awaited before each step.
+        """
         now = time.thread_time()
         loop = asyncio.get_running_loop()
         if self._began is None:

@@ -1,7 +1,8 @@
 """Which chunks of a module bind a name.
 
-Made of the chunks' surfaces alone, by their numbers, so that it holds for every later text in which the surfaces are the
-same. It says which definitions of a name can be seen from a place; it never follows what a chunk reads.
+Made of the chunks' surfaces alone, by their numbers, so that it holds for every later text in which
+the surfaces are the same. It says which definitions of a name can be seen from a place; it never
+follows what a chunk reads.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ class Bindings:
             self.origins.pop(name, None)
 
     def reaching(self, name: str, place: int, without: Container[int] = ()) -> list[int]:
-        """The chunks whose binding of `name` may be the one in force before chunk `place` (`count`: at the end).
+        """The chunks whose binding of `name` may be the one in force before chunk `place` (`count`:
+        at the end).
 
-        The last certain one, those after it that perhaps bind it, none that come earlier, and none of `without`. Where none comes
-        before `place`, the one that is in force at the end: a function may use what is defined below it.
+        The last certain one, those after it that perhaps bind it, none that come earlier, and none
+        of `without`. Where none comes before `place`, the one that is in force at the end: a
+        function may use what is defined below it.
         """
         definers = self.definers.get(name)
         if definers is None:

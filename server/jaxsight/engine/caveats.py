@@ -1,7 +1,8 @@
 """What an answer leaves out, in words: a caveat for hovers, hints, documents and the terminal.
 
-A caveat's reason speaks of the workspace (names, messages of exceptions), so nothing of it is trusted: it is one line
-without hidden characters (`engine.inert`), and in Markdown nothing but its code spans is markup (`engine.markdown`).
+A caveat's reason speaks of the workspace (names, messages of exceptions), so nothing of it is
+trusted: it is one line without hidden characters (`engine.inert`), and in Markdown nothing but its
+code spans is markup (`engine.markdown`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""What a traced function becomes on a target: lowered by its tracer, looked up, compiled if nobody has before.
+"""What a traced function becomes on a target: lowered by its tracer, looked up, compiled if nobody
+has before.
 
-Each stage is known by its content. An answer is lowered once for a platform (and for each kind of NVIDIA's GPUs, as Pallas kernels differ); a program is compiled once for a target, whoever asks, in whatever file it stands, and
-the disk remembers. An edit that leaves the program what it was compiles nothing. What could not be compiled is a `Trouble`, in words.
+Each stage is known by its content. An answer is lowered once for a platform (and for each kind of
+NVIDIA's GPUs, as Pallas kernels differ); a program is compiled once for a target, whoever asks, in
+whatever file it stands, and the disk remembers. An edit that leaves the program what it was
+compiles nothing. What could not be compiled is a `Trouble`, in words.
 """
 
 from __future__ import annotations
@@ -146,7 +149,8 @@ class Compiling:
     async def folding(
         self, answer: Answer, target: Target, python: str, lower: Lower
     ) -> Folding | None:
-        """How long an answer's program compiles with constant folding and without; nothing where that is not known in the end.
+        """How long an answer's program compiles with constant folding and without; nothing where
+        that is not known in the end.
 
         Raises:
             Gone: it has to be traced again.
@@ -220,7 +224,9 @@ class Compiling:
         return _Program(name, lowered, target, found)
 
     async def _result(self, program: _Program, answer: Answer) -> Result:
-        """What a program is, without constant folding where that would take minutes and is not known."""
+        """What a program is, without constant folding where that would take minutes and is not
+        known.
+        """
         traps = [fold for fold in program.lowered.folds if fold.trap]
         request = program.request
         if not traps or await self._known(program.name) is not None:
@@ -251,7 +257,9 @@ class Compiling:
         return known
 
     async def _shared(self, name: str, work: Callable[[], Coroutine[None, None, T]]) -> T:
-        """What comes of some work that all who ask for the same share; it ends when none of them waits."""
+        """What comes of some work that all who ask for the same share; it ends when none of them
+        waits.
+        """
         running = self._running.get(name)
         if running is None:
             running = _Running(asyncio.get_running_loop().create_task(work()))
@@ -327,7 +335,8 @@ class Compiling:
 
 
 def chosen_targets(target: str, more: tuple[str, ...], jax: str) -> tuple[Target, ...]:
-    """The targets that the settings ask for, the main one first; the default where they ask for none.
+    """The targets that the settings ask for, the main one first; the default where they ask for
+    none.
 
     Args:
         target: the setting `target`; may be empty.
@@ -343,7 +352,10 @@ _LOOK_AGAIN = 5.0
 
 
 def default_target(jax: str) -> str:
-    """An H100 where its compiler is installed, else this machine's CPU. What is installed is looked at every few seconds."""
+    """An H100 where its compiler is installed, else this machine's CPU.
+
+    What is installed is looked at every few seconds.
+    """
     now = time.monotonic()
     known = _default.get(jax)
     if known is None or now - known[0] > _LOOK_AGAIN:

@@ -1,4 +1,6 @@
-"""Strongly connected components of a graph, without recursion: a module may chain thousands of statements."""
+"""Strongly connected components of a graph, without recursion: a module may chain thousands of
+statements.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ T = TypeVar("T", bound=Hashable)
 
 
 def components(roots: Iterable[T], edges: Callable[[T], Iterable[T]]) -> Iterator[Sequence[T]]:
-    """The components that can be reached from `roots`, each after all that it has edges to (Tarjan's algorithm)."""
+    """The components that can be reached from `roots`, each after all that it has edges to
+    (Tarjan's algorithm).
+    """
     order: dict[T, int] = {}
     low: dict[T, int] = {}
     open_nodes: list[T] = []

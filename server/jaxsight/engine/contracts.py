@@ -1,31 +1,39 @@
-"""Contracts: what `Expect` lines say, held against what was compiled."""
+"""Check contracts, the `Expect` lines of docstrings, against the compiled programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
+from jaxsight import units
 from jaxsight.compiler.protocol import Compiled
 from jaxsight.compiler.targets import CPU, Target, UnknownTarget, names, parse
 from jaxsight.engine import kernels as words
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, Severity, finding_of
 from jaxsight.engine.compiling import Result
-from jaxsight.engine.examples.expect import METRICS, Expect
+from jaxsight.engine.examples.expect import METRICS, Condition, Expect
+from jaxsight.engine.inert import clause
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
-from jaxsight.findings import jx501_contract
-from jaxsight.findings.catalogue import CODES
+from jaxsight.rules.jx501_broken_contract.rule import RULE
 
-_UNFOLDED = "folding constants takes too long to compile it as it is"
+_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "<=": operator.le,
+    "<": operator.lt,
+    "==": operator.eq,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
 
 
 def target_of(expect: Expect, default: Target) -> Target:
-    """Return the target of a contract, named in short (`h100`) or whole (`cuda:h100`).
+    """Return the target of a contract, by its short (`h100`) or full name (`cuda:h100`).
 
     Args:
-        default: the target of a contract that names none.
+        default: the target of a contract without one.
 
     Raises:
-        UnknownTarget: there is none; the message has the nearest names.
+        UnknownTarget: no target has this name.
     """
     name = expect.target.strip()
     if not name:
@@ -38,26 +46,32 @@ def target_of(expect: Expect, default: Target) -> Target:
 
 def wrong_target(view: View, expect: Expect, error: UnknownTarget) -> Finding:
     """Report a contract for a target that does not exist."""
-    return _finding(view, expect, "JX908", f"{error}")
+    return _finding(view, expect, "JX908", error.message, help=error.help)
 
 
 def untraced(view: View, expect: Expect) -> Finding:
     """Report a contract of an example set that the function cannot be traced with."""
-    message = f"cannot check the contract: `{view.subject.name}` fails with these example inputs"
-    return _finding(view, expect, jx501_contract.CODE, message, Severity.WARNING)
+    return _finding(
+        view,
+        expect,
+        RULE.code,
+        "contract cannot be checked: tracing fails with these example inputs",
+        Severity.WARNING,
+        notes=(f"the error is reported in `{view.subject.name}`",),
+    )
 
 
 def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
-    """Report the conditions of a contract that do not hold, or why it cannot be checked."""
-    if not isinstance(result.outcome, Compiled) or result.is_unfolded:
-        why = "" if isinstance(result.outcome, Compiled) else result.outcome.message
-        yield _finding(
-            view,
-            expect,
-            jx501_contract.CODE,
-            f"cannot check the contract: {why or _UNFOLDED}",
-            Severity.WARNING,
-        )
+    """Report the broken conditions of a contract, or why it cannot be checked."""
+    on = result.target.short
+    if isinstance(result.outcome, Compiled) and result.is_unfolded:
+        message = f"contract cannot be checked: constant folding for {on} takes too long"
+        yield _finding(view, expect, RULE.code, message, Severity.WARNING)
+        return
+    if not isinstance(result.outcome, Compiled):
+        message = f"contract cannot be checked: not compiled for {on}"
+        why = clause(result.outcome.message, 300)
+        yield _finding(view, expect, RULE.code, message, Severity.WARNING, notes=(why,))
         return
     compiled = result.outcome
     figures = {
@@ -66,31 +80,71 @@ def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
         "temp": compiled.memory.temporaries,
         "folded": words.folded(compiled),
     }
-    on = result.target.short
     graph = compiled.graph
     upper = ("launches",) if graph.launches_at_least < graph.launch_count else ()
-    for condition, message in jx501_contract.broken(expect, figures, on, _worded, upper):
-        yield Finding(
-            jx501_contract.CODE,
-            Severity.ERROR,
+    for condition, message, notes in _broken(expect, figures, on, _worded, upper):
+        yield finding_of(
+            RULE.code,
             _place(view, condition.range),
             message,
-            CODES[jx501_contract.CODE].url,
+            help="update the contract if this change is intended",
+            notes=notes,
         )
 
 
 def _worded(metric: str, value: int) -> str:
-    return words.short_size(value) if METRICS[metric] == "bytes" else str(value)
+    return units.size(value) if METRICS[metric] == "bytes" else str(value)
 
 
 def _finding(
-    view: View, expect: Expect, code: str, message: str, severity: Severity = Severity.ERROR
+    view: View,
+    expect: Expect,
+    code: str,
+    message: str,
+    severity: Severity = Severity.ERROR,
+    *,
+    help: str = "",
+    notes: tuple[str, ...] = (),
 ) -> Finding:
-    return Finding(code, severity, _place(view, expect.range), message, CODES[code].url)
+    place = _place(view, expect.range)
+    return finding_of(code, place, message, severity=severity, help=help, notes=notes)
 
 
 def _place(view: View, range: Range) -> Range:
-    """Return where something in the docstring stands; the function's name for examples of the project's settings."""
+    """Return the range of a part of the docstring.
+
+    For examples of the project's settings that is the function's name.
+    """
     if view.subject.examples.source == "project":
         return view.name_range
     return range.shifted(view.subject.chunk.first_line)
+
+
+def _broken(
+    expect: Expect,
+    figures: Mapping[str, int],
+    target: str,
+    worded: Callable[[str, int], str],
+    upper: Collection[str] = (),
+) -> Iterator[tuple[Condition, str, tuple[str, ...]]]:
+    """Yield the broken conditions, each with message and notes.
+
+    Args:
+        figures: by metric (`kernels`, `launches`, and `temp` and `folded` in bytes); -1 for
+            unknown ones.
+        target: the short name of their target.
+        worded: writes a figure of a metric for people.
+        upper: the metrics whose figure is the upper end of a range.
+    """
+    for condition in expect.conditions:
+        figure = figures[condition.metric]
+        limit = (
+            f"{condition.metric} {condition.comparison} {worded(condition.metric, condition.value)}"
+        )
+        if figure < 0:
+            notes = ("the program has a loop of unknown length",)
+            yield condition, f"expected {limit} on {target}, got an unknown number", notes
+        elif not _COMPARISONS[condition.comparison](figure, condition.value):
+            got = worded(condition.metric, figure)
+            up_to = "up to " if condition.metric in upper else ""
+            yield condition, f"expected {limit} on {target}, got {up_to}{got}", ()

@@ -1,6 +1,8 @@
-"""The functions that a piece of text defines, with their parameters, docstrings and static arguments.
+"""The functions that a piece of text defines, with their parameters, docstrings and static
+arguments.
 
-Reads a syntax tree and the text that it came from; all ranges count from that text's first line, columns in code points.
+Reads a syntax tree and the text that it came from; all ranges count from that text's first line,
+columns in code points.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ class Source:
 
 
 def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
-    """Every `def` of the text but overloads, which are never called; outer ones first, in the text's order."""
+    """Every `def` of the text but overloads, which are never called; outer ones first, in the
+    text's order.
+    """
     if "def" not in text:
         return ()
     source = Source(text)
@@ -80,7 +84,9 @@ def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """What a `def` stands in: the prefix of its qualified name, its class, whether a function is around it."""
+    """What a `def` stands in: the prefix of its qualified name, its class, whether a function is
+    around it.
+    """
 
     prefix: str = ""
     in_class: bool = False
@@ -144,7 +150,9 @@ def _is_overload(decorator: ast.expr) -> bool:
 
 
 def _at_sign(source: Source, expression: Position) -> Position:
-    """The `@` of a decorator, which stands before its expression, on its line but for a backslash or a bracket."""
+    """The `@` of a decorator, which stands before its expression, on its line but for a backslash
+    or a bracket.
+    """
     for line in range(expression.line, -1, -1):
         end = expression.column if line == expression.line else len(source.lines[line])
         column = source.lines[line].rfind("@", 0, end)
@@ -207,7 +215,9 @@ def name_of_argument(node: ast.arg, source: Source) -> Range:
 
 
 def _docstring(body: Sequence[ast.stmt], source: Source) -> Docstring | None:
-    """The docstring, when it is one plain string literal (implicit concatenations have no single source)."""
+    """The docstring, when it is one plain string literal (implicit concatenations have no single
+    source).
+    """
     match body:
         case [ast.Expr(value=ast.Constant(value=str()) as node), *_]:
             whole = source.range(node)
@@ -282,7 +292,9 @@ class Static:
 
 
 def static_of_jit(call: ast.expr) -> Static | None:
-    """What `jax.jit(…, static_argnames=…)` or `partial(jax.jit, static_argnums=…)` makes static; `None` for other calls."""
+    """What `jax.jit(…, static_argnames=…)` or `partial(jax.jit, static_argnums=…)` makes static;
+    `None` for other calls.
+    """
     match call:
         case ast.Call(func=func, args=args) if last_name(func) == "jit" or (
             last_name(func) == "partial" and args and last_name(args[0]) == "jit"

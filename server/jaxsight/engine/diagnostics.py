@@ -1,4 +1,4 @@
-"""What a file's diagnostics are: the problems of its example inputs and the findings of its traces, as selected."""
+"""Select a file's diagnostics: problems of its example inputs and findings of its traces."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, Severity, finding_of
 from jaxsight.engine.documents import Subject
+from jaxsight.engine.examples.problems import listed
+from jaxsight.engine.inert import clause
 from jaxsight.engine.module import Module
 from jaxsight.engine.settings import Settings
 from jaxsight.engine.text import Position, Range, lines_of
 from jaxsight.engine.views import View
-from jaxsight.findings.catalogue import CODES, ignored, selected
-from jaxsight.findings.registry import OF_KERNELS
+from jaxsight.rules import RULES, rule_of
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.selection import ignored, selected
 
 UNUSED = "JX910"
 
-_NOT_ALWAYS = frozenset({"JX102", "JX306", "JX912", "JX913"})
-"""Measured in seconds, or found by options of `jaxsight check` alone: a comment that ignores one is not unused where none is found."""
-
-_OF_LINES = frozenset({"JX101", "JX104", "JX209", "JX408", *OF_KERNELS})
-"""Codes about the program as a whole: of one line they are told once."""
 _NAMED = 3
-"""Functions that a note names."""
+"""Functions that a note lists."""
 
 _IGNORED = re.compile(r"#\s*jaxsight:\s*ignore(?:\[([^\]]*)\])?")
 
@@ -39,20 +37,20 @@ def report(
     *,
     complete: bool = False,
 ) -> list[Finding]:
-    """All findings of a file, in order, once each.
+    """Return all findings of a file, in order, once each.
 
-    Left out are those that `select`, `ignore` and `perFileIgnores` exclude, and those on a line with
-    `# jaxsight: ignore` or `# jaxsight: ignore[CODE, …]`.
+    Findings that `select`, `ignore` and `perFileIgnores` exclude are suppressed, and those on a
+    line with `# jaxsight: ignore` or `# jaxsight: ignore[CODE, …]`.
 
     Args:
         file: the file's path below the project's root.
-        complete: whether all was looked at that can be: then a comment that leaves nothing out is told of.
+        complete: whether all analyses are done: then comments that suppress nothing are reported.
     """
     findings = [*_problems(subjects), *traced]
     in_file = settings.ignored_in(file)
     chosen = [
         f
-        for f in sorted(findings, key=lambda f: not f.stale)  # a fresh one replaces its like
+        for f in sorted(findings, key=lambda f: not f.stale)  # a current one replaces a stale one
         if selected(f.code, settings.select, settings.ignore) and not ignored(f.code, in_file)
     ]
     if complete and UNUSED in wanted(settings, file):
@@ -66,12 +64,13 @@ def one_a_line(
 ) -> list[tuple[View, Finding]]:
     """Return the findings of traces, one for each place, in order.
 
-    A helper that several functions call is spoken of once, with a note that names them; so is a line
-    of which a rule about the program as a whole has several things to say.
+    A finding in a helper that several functions call is reported once, with a note that lists them;
+    so are the findings on a line by a rule about the program as a whole.
     """
     groups: dict[object, list[tuple[View, Finding]]] = defaultdict(list)
     for view, finding in found:
-        place = finding.range.start.line if finding.code in _OF_LINES else finding.range
+        once = RULES[finding.code].once_a_line
+        place = finding.range.start.line if once else finding.range
         groups[finding.code, place].append((view, finding))
     return [_merged(group) for group in groups.values()]
 
@@ -79,7 +78,7 @@ def one_a_line(
 def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
     ranks = list(Severity)
     view, finding = min(group, key=lambda pair: (pair[1].stale, ranks.index(pair[1].severity)))
-    # A function whose text is incomplete right now is not named: its finding is of an older text.
+    # Functions whose text is incomplete right now are not listed: their findings are of older text.
     current = (other for other, seen in group if seen.stale == finding.stale)
     names = list(dict.fromkeys(f"`{other.subject.name}`" for other in current))
     if len(names) == 1:
@@ -88,15 +87,15 @@ def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
     if more > 0:
         names = [*names[:_NAMED], f"{more} more"]
     callers = f"{', '.join(names[:-1])} and {names[-1]}"
-    return view, replace(finding, message=f"{finding.message}\nnote: traced from {callers}")
+    return view, replace(finding, notes=(*finding.notes, f"traced from {callers}"))
 
 
 def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
-    """The codes that may be reported of a file."""
+    """Return the codes that may be reported for a file."""
     in_file = settings.ignored_in(file)
     return tuple(
         code
-        for code in CODES
+        for code in RULES
         if selected(code, settings.select, settings.ignore) and not ignored(code, in_file)
     )
 
@@ -104,20 +103,20 @@ def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
 def _problems(subjects: Iterable[Subject]) -> Iterable[Finding]:
     for subject in subjects:
         if subject.broken:
-            continue  # its docstring may be another one by now
+            continue  # its docstring may have changed
         for problem in subject.examples.problems:
             range = (
                 subject.name_range
                 if subject.examples.source == "project"
                 else problem.range.shifted(subject.chunk.first_line)
             )
-            yield Finding(
-                problem.code, problem.severity, range, problem.message, CODES[problem.code].url
+            yield finding_of(
+                problem.code, range, problem.message, severity=problem.severity, help=problem.help
             )
 
 
 def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -> Iterable[Finding]:
-    """The comments that leave nothing out, as far as codes are concerned that are reported at all."""
+    """Yield a finding for each comment that suppresses nothing, among the codes reported at all."""
     lines = {(f.range.start.line, f.code) for f in findings}
     for number, line in enumerate(lines_of(module.text)):
         found = _IGNORED.search(line)
@@ -127,22 +126,44 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
             or line[: found.start()].count("'") % 2
         ):
             continue
-        named = [code.strip() for code in (found.group(1) or "").split(",") if code.strip()]
+        named = _named(found.group(1) or "")
         here = [code for at, code in lines if at == number]
         if named:
-            looked_for = set(codes) - _NOT_ALWAYS
-            idle = [code for code in named if code in looked_for and code not in here]
-            unknown = [code for code in named if code not in CODES]
+            idle = [
+                text
+                for text, rule in named.items()
+                if rule is not None and rule.code in codes and rule.always and rule.code not in here
+            ]
+            unknown = [text for text, rule in named.items() if rule is None]
             if not idle and not unknown:
                 continue
-            what = ", ".join(f"`{code}`" for code in (*idle, *unknown))
-            message = f"Nothing on this line is reported as {what}: the comment leaves nothing out."
+            message, help, notes = _unused_codes(idle, unknown, here)
         elif here:
             continue
         else:
-            message = "Nothing is reported on this line: the comment leaves nothing out."
+            message = "unused `jaxsight: ignore` (nothing is reported on this line)"
+            help, notes = "remove the comment", ()
         range = Range(Position(number, found.start()), Position(number, found.end()))
-        yield Finding(UNUSED, Severity(CODES[UNUSED].severity), range, message, CODES[UNUSED].url)
+        yield finding_of(UNUSED, range, message, help=help, notes=notes)
+
+
+def _unused_codes(
+    idle: Sequence[str], unknown: Sequence[str], here: Sequence[str]
+) -> tuple[str, str, tuple[str, ...]]:
+    """Return message, help and notes for codes of a comment that suppress nothing.
+
+    Args:
+        idle: codes or names of rules without a finding on the line.
+        unknown: words that are no code or name of a rule.
+        here: the codes of the findings on the line.
+    """
+    if not idle:
+        message = f"unknown rule in `jaxsight: ignore`: {listed(unknown)}"
+    else:
+        message = f"unused `jaxsight: ignore` (no {listed(idle)} on this line)"
+    what = "the comment" if not here else listed((*idle, *unknown))
+    notes = (f"unknown rule: {listed(unknown)}",) if idle and unknown else ()
+    return clause(message, 100), f"remove {what}", notes
 
 
 def _ignored(module: Module, finding: Finding) -> bool:
@@ -151,5 +172,12 @@ def _ignored(module: Module, finding: Finding) -> bool:
     found = _IGNORED.search(module.line(finding.range.start.line))
     if found is None:
         return False
-    codes = found.group(1)
-    return codes is None or finding.code in {code.strip() for code in codes.split(",")}
+    named = found.group(1)
+    if named is None:
+        return True
+    return any(rule is not None and rule.code == finding.code for rule in _named(named).values())
+
+
+def _named(text: str) -> dict[str, Rule | None]:
+    """Return the rules that a comment names, by code or name; `None` for unknown ones."""
+    return {word: rule_of(word) for each in text.split(",") if (word := each.strip())}

@@ -1,7 +1,8 @@
 """An open file: its text as chunks, and the functions in it that have example inputs.
 
-A document is changed in one place only (`Document.change`); everything that is computed hands on the immutable
-`Module` that it began with, so an edit in the middle of a computation cannot mix two texts.
+A document is changed in one place only (`Document.change`); everything that is computed hands on
+the immutable `Module` that it began with, so an edit in the middle of a computation cannot mix two
+texts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Subject:
     function: Function
     examples: Examples
     broken: bool = False
-    """Its text does not parse just now: this is how it was when it last did, where it stands now."""
+    """Its text does not parse just now: this is how it was when it last did, where it stands now.
+    """
 
     @property
     def name(self) -> str:
@@ -52,7 +54,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The functions of a module that have example inputs, and what was read to find them, by what it depends on."""
+    """The functions of a module that have example inputs, and what was read to find them, by what
+    it depends on.
+    """
 
     module: Module
     outside: Outside
@@ -69,7 +73,9 @@ class Document:
         self.path = path
         self.module = Module.parse(module) if isinstance(module, str) else module
         self.looked_into = False
-        """Whether other modules take names from this one while it runs: then nothing of it may be left out."""
+        """Whether other modules take names from this one while it runs: then nothing of it may be
+        left out.
+        """
         self._unread: str | None = None
         self._reading: asyncio.Task[None] | None = None
         self._read: _Reading | None = None
@@ -95,7 +101,11 @@ class Document:
             self.change(self._unread)
 
     def put(self, text: str, outside: Outside, aside: Aside, turns: Turns) -> None:
-        """Take a text. A small change is read at once, a short text soon, any other aside: until then `is_read` is false."""
+        """Take a text.
+
+        A small change is read at once, a short text soon, any other aside: until then `is_read` is
+        false.
+        """
         text = normalized(text)
         if self.is_read and self.module.text and self.module.quickly_edited(text):
             self.change(text)
@@ -141,7 +151,9 @@ class Document:
         return _reading(self.path, module, outside, self._read)
 
     def subjects(self, outside: Outside) -> tuple[Subject, ...]:
-        """The functions of the text as it stands that have example inputs, well-formed or not, in order."""
+        """The functions of the text as it stands that have example inputs, well-formed or not, in
+        order.
+        """
         read = self._read
         if read is None or read.module is not self.module or read.outside is not outside:
             read = self._read = _reading(self.path, self.module, outside, read)
@@ -149,7 +161,9 @@ class Document:
 
 
 def _reading(path: str, module: Module, outside: Outside, last: _Reading | None) -> _Reading:
-    """Find the functions of a module that have example inputs; those that stand as they did are not read again."""
+    """Find the functions of a module that have example inputs; those that stand as they did are not
+    read again.
+    """
     found: list[Subject] = []
     name = module_name(path)
     known = last.examples if last is not None else {}
@@ -195,9 +209,11 @@ def subject_at(subjects: tuple[Subject, ...], position: Position) -> Subject | N
 
 
 def module_name(path: str) -> str:
-    """The dotted name under which Python would import the file: as deep as there are `__init__.py` files above it.
+    """The dotted name under which Python would import the file: as deep as there are `__init__.py`
+    files above it.
 
-    Of an installed library it is what stands below the folder of libraries: packages without `__init__.py` are among them.
+    Of an installed library it is what stands below the folder of libraries: packages without
+    `__init__.py` are among them.
     """
     file = Path(path)
     parts = [] if file.stem == "__init__" else [file.stem]

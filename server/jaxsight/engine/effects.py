@@ -1,7 +1,8 @@
 """What executing a piece of code may do besides binding names, read off its syntax tree.
 
-Nothing here follows a name to another piece and nothing knows what a name stands for: that is `roles`. What cannot be read
-off the text is `opaque`, never guessed. A function's body is read only when something asks for it.
+Nothing here follows a name to another piece and nothing knows what a name stands for: that is
+`roles`. What cannot be read off the text is `opaque`, never guessed. A function's body is read only
+when something asks for it.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ VALUE_METHODS = frozenset(
         "values",
     ]
 )
-"""Methods of arrays, strings and dictionaries that change nothing and give no iterator that is used up."""
+"""Methods of arrays, strings and dictionaries that change nothing and give no iterator that is used
+up.
+"""
 
 VALUE_ATTRIBUTES = frozenset(
     {"T", "at", "dtype", "imag", "itemsize", "nbytes", "ndim", "real", "shape", "size"}
@@ -125,11 +128,14 @@ _BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.W
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What code does while it runs. Names are the module's, dotted as written (`jnp.sum`, `CFG.update`).
+    """What code does while it runs.
 
-    `calls` are called, or may be by what they are given to; `reads` are names whose values are used; `attributes` are read
-    of module names. `changes` are names whose values are assigned into or deleted. `repeated` are those of `calls` that are
-    made in a loop of many iterations, `carried` those of them that get a name which they bind again.
+    Names are the module's, dotted as written (`jnp.sum`, `CFG.update`).
+
+    `calls` are called, or may be by what they are given to; `reads` are names whose values are
+    used; `attributes` are read of module names. `changes` are names whose values are assigned into
+    or deleted. `repeated` are those of `calls` that are made in a loop of many iterations,
+    `carried` those of them that get a name which they bind again.
     """
 
     calls: frozenset[str] = frozenset()
@@ -147,7 +153,9 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a single statement is, as far as `roles` must know. `creates` are calls that only wrap what they are given.
+    """What a single statement is, as far as `roles` must know.
+
+    `creates` are calls that only wrap what they are given.
 
     `kind`: `def`, `class`, `import`, `assign` (one value to one name), `other`.
     """
@@ -159,11 +167,16 @@ class Shape:
     """The names that such a call is given."""
     bases: tuple[str, ...] = ()
     active: bool = False
-    """A class with a metaclass, keywords, or hooks that run when classes are made (`__init_subclass__`, `__set_name__`)."""
+    """A class with a metaclass, keywords, or hooks that run when classes are made
+    (`__init_subclass__`, `__set_name__`).
+    """
 
 
 def effects_of(body: Sequence[ast.stmt]) -> Effects:
-    """What executing top-level statements does. Functions defined in them are not called by that."""
+    """What executing top-level statements does.
+
+    Functions defined in them are not called by that.
+    """
     walker = _Walker(function=None)
     walker.block(body)
     return walker.result()
@@ -468,7 +481,9 @@ class _Walker:
             self.unknown("an assignment")
 
     def value(self, value: ast.expr) -> None:
-        """A value that a statement binds or drops: an iterator among them is used up by who reads it first."""
+        """A value that a statement binds or drops: an iterator among them is used up by who reads
+        it first.
+        """
         if _is_iterator(value) and not self.inside:
             self.unknown("an iterator")
         self.read(value)

@@ -1,4 +1,6 @@
-"""What the engine tells its owner unasked: plain events on one queue, in the order in which they happened."""
+"""What the engine tells its owner unasked: plain events on one queue, in the order in which they
+happened.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ State = Literal["starting", "ready", "busy", "failed", "untrusted"]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How the tracer of one project root is. `detail` is one sentence for people; with `failed` it says the way out."""
+    """How the tracer of one project root is.
+
+    `detail` is one sentence for people; with `failed` it says the way out.
+    """
 
     root: str
     state: State
@@ -56,11 +61,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """A decision that only the user can take: whoever owns the session asks, and tells `Session.decide` the answer."""
+    """A decision that only the user can take: whoever owns the session asks, and tells
+    `Session.decide` the answer.
+    """
 
     folder: str
     what: str
-    """What may be reached from the folder (`ssh://HOST`, an interpreter elsewhere); empty: its code may run."""
+    """What may be reached from the folder (`ssh://HOST`, an interpreter elsewhere); empty: its code
+    may run.
+    """
     text: str
     """The question, on one line."""
     answers: tuple[str, ...]

@@ -1,44 +1,48 @@
-"""From a trace that failed to findings at the places in the text that it speaks of."""
+"""Turn a failed trace into findings at the places in the text where it failed."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
-from jaxsight.engine.answers import Finding, Place, Severity
+from jaxsight.engine.answers import Finding, Place, Severity, finding_of
 from jaxsight.engine.markdown import prose
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
-from jaxsight.findings.catalogue import CODES
-from jaxsight.findings.trace_error import explain
+from jaxsight.rules.errors import explain
+from jaxsight.rules.exceptions import divided
+from jaxsight.rules.noticed import Noticed
 from jaxsight.tracer.protocol import Failed, Failure, Frame, Traced
 from jaxsight.workers.outcomes import Died
 
 
 def findings(view: View) -> Iterator[Finding]:
-    """What the answer complains of: nothing when the trace went well."""
+    """Yield the error that ended a trace; nothing when the trace succeeded."""
     match view.answer.reply:
         case Traced():
             return
         case Died() as died:
-            yield Finding(
+            message, notes = divided(died.message)
+            crash = finding_of(
                 "JX400",
-                _severity(view),
                 view.name_range,
-                died.message,
-                CODES["JX400"].url,
-                stale=view.stale,
+                message,
+                severity=_severity(view),
+                help=died.help,
+                notes=(*notes, *died.notes),
             )
+            yield replace(crash, stale=view.stale)
         case Failed(failure=failure):
             yield _finding(failure, view)
 
 
 def reported(view: View) -> Iterator[Finding]:
-    """Return the findings of an answer that are anybody's business.
+    """Yield the findings of an answer that are worth reporting.
 
-    A doctest that uses names from outside its file cannot be evaluated here: that is no fault of it.
-    Nor is it one of a function that it calls with settings, `{100: 0.1}`, when their numbers are
-    traced here and Python needs them.
+    A doctest may use names from outside its file, which cannot be evaluated here. It may also call
+    a function with settings such as `{100: 0.1}`: their numbers are traced here, and fail where
+    Python needs them. Neither is an error of the user.
     """
     reply = view.answer.reply
     doctest = view.answer.question.subject.examples.source == "doctest"
@@ -50,7 +54,7 @@ def reported(view: View) -> Iterator[Finding]:
 
 
 def _has_settings(view: View) -> bool:
-    """Whether an argument of a doctest's call is a display with numbers in it."""
+    """Whether an argument of a doctest's call is a dict, list or tuple display with numbers."""
     try:
         call = ast.parse((view.answer.question.set.call or "").strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -70,17 +74,27 @@ def _has_settings(view: View) -> bool:
 
 
 def summary(reply: Failed | Died | Traced, view: View) -> str:
-    """The same in a few lines of Markdown, for a hover."""
+    """Return the error as one line of Markdown, without help and notes."""
+    found = next(findings(view), None)
+    return _line_of(found, view) if found is not None else ""
+
+
+def explanation(reply: Failed | Died | Traced, view: View) -> str:
+    """Return the error with its help and notes as Markdown, for a hover."""
     found = next(findings(view), None)
     if found is None:
         return ""
+    return "\n\n".join((_line_of(found, view), *map(prose, found.lines[1:])))
+
+
+def _line_of(found: Finding, view: View) -> str:
     link = f" ([{found.code}]({found.url}))" if found.url else f" ({found.code})"
     line = f", line {found.range.start.line + 1}" if found.range != view.name_range else ""
     return f"{prose(found.message)}{link}{line}"
 
 
 def of_interpreter(reply: Failed | Died) -> str:
-    """Why an interpreter of the user's gave nothing to show."""
+    """Return why a jaxpr interpreter of the user's produced nothing to show."""
     match reply:
         case Died() as died:
             return died.message
@@ -93,12 +107,15 @@ def of_interpreter(reply: Failed | Died) -> str:
 
 
 _NO_CUDNN = "cuDNN is not detected"
-"""What `jax.nn.dot_product_attention(…, implementation="cudnn")` raises (`jax/_src/cudnn`, `check_cudnn_version`): it asks
-the process that traces for cuDNN, which only an installation for GPUs has."""
+"""How the error of `jax.nn.dot_product_attention(…, implementation="cudnn")` begins.
 
-_NEEDS_CUDNN = (
-    "cuDNN attention is traced only where cuDNN is installed, on a machine with the GPU\n"
-    'help: trace it here with `implementation="xla"`'
+`check_cudnn_version` in `jax/_src/cudnn` looks for cuDNN in the process that traces, which only an
+installation for GPUs has.
+"""
+
+_NEEDS_CUDNN = Noticed(
+    "cuDNN attention is traced only where cuDNN is installed, on a machine with the GPU",
+    help='trace it here with `implementation="xla"`',
 )
 
 
@@ -107,7 +124,10 @@ def _needs_device(failure: Failure) -> bool:
 
 
 def _severity(view: View) -> Severity:
-    """An error where somebody wrote example inputs; doctests and annotations were written for other ends."""
+    """Return `error` where the user wrote example inputs, else `information`.
+
+    Doctests and annotations were written for other purposes.
+    """
     meant = view.answer.question.subject.examples.source not in ("doctest", "annotations")
     return Severity.ERROR if meant else Severity.INFORMATION
 
@@ -126,12 +146,13 @@ def _finding(failure: Failure, view: View) -> Finding:
     module = view.module
     expression = module.slice_text(range) if here and failure.stage != "inputs" else ""
     line = module.line(range.start.line) if expression else ""
-    said = explain(failure, expression, line)
+    readable = replace(failure, message=view.words(failure.message))
+    rule, noticed = explain(readable, expression, line)
     related = [
         Place(path, place, f"called from here, in {frame.function}") for frame, place in here[:-1]
     ]
     related += [
-        Place(frame.file, _line(frame.line), f"raised on the way, in {frame.function}")
+        Place(frame.file, _line(frame.line), f"also in the traceback, in {frame.function}")
         for frame in failure.frames
         if frame.span is None
     ]
@@ -145,14 +166,19 @@ def _finding(failure: Failure, view: View) -> Finding:
             )
         )
     absent = _needs_device(failure)
+    if absent:
+        noticed = _NEEDS_CUDNN
     return Finding(
-        said.code,
+        rule.code,
         Severity.INFORMATION if absent else _severity(view),
         range,
-        _NEEDS_CUDNN if absent else view.words(said.message),
-        said.url,
+        noticed.message,
+        noticed.url or rule.url,
         tuple(related),
         view.stale,
+        noticed.help,
+        noticed.notes,
+        noticed.data,
     )
 
 
@@ -161,5 +187,5 @@ def _place(frame: Frame, view: View) -> Range | None:
 
 
 def _line(number: int) -> Range:
-    """The whole of line `number` (from 1) of another file, whose text is not at hand."""
+    """Return the whole of line `number` (from 1) of another file, whose text is not available."""
     return Range(Position(number - 1, 0), Position(number, 0))

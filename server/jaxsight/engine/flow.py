@@ -1,7 +1,7 @@
 """Which names a run of top-level statements may read before it binds them itself.
 
-A loop variable is bound before it is read; `total` in `total = total + 1` is not. Everything is judged the careful way:
-what may be read first, is.
+A loop variable is bound before it is read; `total` in `total = total + 1` is not. Everything is
+judged the careful way: what may be read first, is.
 """
 
 from __future__ import annotations

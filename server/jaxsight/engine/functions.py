@@ -1,7 +1,8 @@
-"""What the engine knows of a function from its text alone: where it stands, its parameters, its docstring.
+"""What the engine knows of a function from its text alone: where it stands, its parameters, its
+docstring.
 
-All ranges are relative to the chunk that holds the function (line 0 is the chunk's first line): a chunk that moves
-keeps its functions. Nothing here may look at values; those come from a trace.
+All ranges are relative to the chunk that holds the function (line 0 is the chunk's first line): a
+chunk that moves keeps its functions. Nothing here may look at values; those come from a trace.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """The source text of a docstring between its quotes, as written (escapes not resolved), and where that begins."""
+    """The source text of a docstring between its quotes, as written (escapes not resolved), and
+    where that begins.
+    """
 
     start: Position
     text: str
@@ -41,8 +44,8 @@ class Docstring:
 class Function:
     """A `def` at the top level, in a class, or nested in another function.
 
-    `qualname` is Python's (`Model.__call__`, `outer.<locals>.inner`). `refused` says why it cannot be traced on its
-    own (`async`, `generator`, `nested`), else it is empty.
+    `qualname` is Python's (`Model.__call__`, `outer.<locals>.inner`). `refused` says why it cannot
+    be traced on its own (`async`, `generator`, `nested`), else it is empty.
     """
 
     qualname: str
@@ -51,7 +54,9 @@ class Function:
     """The whole statement, decorators included."""
     name_range: Range
     body_start: Position
-    """Where the body's first statement begins (a docstring is one), for edits that put something before it."""
+    """Where the body's first statement begins (a docstring is one), for edits that put something
+    before it.
+    """
     parameters: tuple[Parameter, ...]
     returns: str | None = None
     decorators: tuple[str, ...] = ()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
+from jaxsight import units
 from jaxsight.engine import caveats, stale, trees
 from jaxsight.engine.answers import Hover
 from jaxsight.engine.documents import Subject
-from jaxsight.engine.failures import summary
+from jaxsight.engine.failures import explanation
 from jaxsight.engine.functions import Function
 from jaxsight.engine.inert import one_line
 from jaxsight.engine.markdown import escaped, fenced, prose, span
@@ -23,7 +24,8 @@ _LONGEST_NAME = 72
 
 
 def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
-    """Signature with avals, outputs, what it is on each target (`targets`), the folded jaxpr; or why there is none.
+    """Signature with avals, outputs, what it is on each target (`targets`), the folded jaxpr; or
+    why there is none.
 
     Args:
         notes: what the answer leaves out (`caveats.markdown`).
@@ -49,7 +51,7 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         parts.append(
             f"**{escaped(subject.name)}** cannot be traced with {_set_words(subject, view)}"
         )
-        parts.append(summary(answer.reply, view))
+        parts.append(explanation(answer.reply, view))
         parts.append(notes)
     return _hover(subject.name_range, parts, view)
 
@@ -85,7 +87,8 @@ def expression_hover(
 
 
 def helper_hover(function: Function, range: Range, view: View, first_line: int) -> Hover | None:
-    """A function without example inputs of its own, as it was called in the trace of another; nothing if it was not.
+    """A function without example inputs of its own, as it was called in the trace of another;
+    nothing if it was not.
 
     Args:
         function: relative to its chunk, which begins at `first_line`.
@@ -129,7 +132,9 @@ def unasked_hover(subject: Subject, reason: str) -> Hover:
 
 
 def signature(name: str, traced: Traced) -> str:
-    """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown by its value."""
+    """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown
+    by its value.
+    """
     parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
     return _call(name, parameters, one_line(traced.outputs))
 
@@ -149,13 +154,14 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
     total = sum(size for _, size in traced.constants)
     if total:
         count = len(traced.constants)
-        facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {byte_size(total)}")
+        facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {units.size(total)}")
     facts.append(f"traced with {_set_words(subject, view)}")
     return " · ".join(facts)
 
 
 def updates(traced: Traced, *, quoted: bool = False) -> str:
-    """`updates: model, optimizer`, and which of these are not in the figures; empty where there are none.
+    """`updates: model, optimizer`, and which of these are not in the figures; empty where there are
+    none.
 
     Args:
         quoted: names in backticks, for Markdown.
@@ -192,18 +198,10 @@ def _notes(values: Iterable[Seen]) -> Iterable[str]:
 
 
 def surroundings(seen: Seen) -> str:
-    """What a value lives in, outermost first, `scan body › grad`; calls of jitted functions go without saying."""
+    """What a value lives in, outermost first, `scan body › grad`; calls of jitted functions go
+    without saying.
+    """
     return " › ".join(place for place in seen.inside if place != "jit")
-
-
-def byte_size(count: int) -> str:
-    """`512 B`, `4.0 KiB`, `1.5 MiB`…"""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
 
 
 def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:

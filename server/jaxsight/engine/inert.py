@@ -36,9 +36,11 @@ _BREAK = re.compile(r"\r\n|[\r\n]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
 CONTINUED = "  | "
-"""What further lines of a text begin with, below a line of ours. Spaces alone would not do: GitHub's
-runner strips them before it looks for a command (`TryParseV2` in actions/runner,
-src/Runner.Common/ActionCommand.cs)."""
+"""What further lines of a text begin with, below a line of ours.
+
+Spaces alone would not do: GitHub's runner strips them before it looks for a command (`TryParseV2`
+in actions/runner, src/Runner.Common/ActionCommand.cs).
+"""
 
 
 def visible(text: str) -> str:

@@ -1,9 +1,11 @@
-"""Which Python runs a project's code: the first rung of a ladder that holds, with the reason in words.
+"""Which Python runs a project's code: the first rung of a ladder that holds, with the reason in
+words.
 
-The setting, the editor's choice, the project's own environment, the activated one, jaxsight's own where JAX is installed in
-it, and what `python3` means in a terminal. Only files are looked at: nothing of the user's is run to find out, and whether
-JAX is there the tracer itself tells. All that is read is the workspace's own words: a wrong file or setting is passed over or
-reported, whatever it holds.
+The setting, the editor's choice, the project's own environment, the activated one, jaxsight's own
+where JAX is installed in it, and what `python3` means in a terminal. Only files are looked at:
+nothing of the user's is run to find out, and whether JAX is there the tracer itself tells. All that
+is read is the workspace's own words: a wrong file or setting is passed over or reported, whatever
+it holds.
 """
 
 from __future__ import annotations
@@ -38,14 +40,19 @@ MayUse = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """An interpreter's path (of a virtual environment: the one inside it, unresolved) and why it was chosen."""
+    """An interpreter's path (of a virtual environment: the one inside it, unresolved) and why it
+    was chosen.
+    """
 
     path: str
     reason: str
 
 
 class InterpreterError(Exception):
-    """No interpreter: the setting names none, or none was found. The text is for people and says what helps."""
+    """No interpreter: the setting names none, or none was found.
+
+    The text is for people and says what helps.
+    """
 
 
 def choose(
@@ -61,14 +68,16 @@ def choose(
 
     Args:
         root: the project's folder; a relative setting starts here.
-        setting: the setting `python`: a path, the folder of an environment, or a command on `PATH`; may be empty.
+        setting: the setting `python`: a path, the folder of an environment, or a command on `PATH`;
+            may be empty.
         editor_choice: what the editor's Python support says; may be empty.
         environ: the environment that the server was started in.
         own: the server's own interpreter, where it could trace (see `own_interpreter`).
         may_use: says which folders above `root` are looked into; all by default.
 
     Raises:
-        InterpreterError: the setting is wrong (it is never passed over), or there is no Python at all.
+        InterpreterError: the setting is wrong (it is never passed over), or there is no Python at
+            all.
     """
     if setting:
         return _from_setting(root, setting, environ, may_use)
@@ -80,14 +89,18 @@ def choose(
 
 
 def own_interpreter() -> Interpreter | None:
-    """The Python that this process runs in, when JAX is installed in it (which is looked up, not imported)."""
+    """The Python that this process runs in, when JAX is installed in it (which is looked up, not
+    imported).
+    """
     if importlib.util.find_spec("jax") is None or not sys.executable:
         return None
     return Interpreter(sys.executable, "the Python that jaxsight itself is installed in")
 
 
 def has_jax(python: str) -> bool:
-    """Whether JAX is installed beside an interpreter, as far as files tell: found is sure, not found is not."""
+    """Whether JAX is installed beside an interpreter, as far as files tell: found is sure, not
+    found is not.
+    """
     prefixes = [Path(python).parent.parent, Path(python).parent]
     if not any(_is_environment(prefix) for prefix in prefixes):
         prefixes.append(Path(python).resolve().parent.parent)
@@ -100,7 +113,9 @@ def has_jax(python: str) -> bool:
 
 
 def is_installed_for(python: str, path: str) -> bool:
-    """Whether a file is below an interpreter's prefixes or the user's own packages: where its packages are installed."""
+    """Whether a file is below an interpreter's prefixes or the user's own packages: where its
+    packages are installed.
+    """
     depth = 0 if os.name == "nt" else 1
     prefixes = [Path(each).parents[depth] for each in (python, os.path.realpath(python))]
     prefixes.append(Path(python).parents[1])
@@ -162,7 +177,9 @@ def _ladder(
 
 
 def _upward(root: Path) -> Iterator[Path]:
-    """The folders from `root` up to the top of its repository, the home folder and the file system's root left out."""
+    """The folders from `root` up to the top of its repository, the home folder and the file
+    system's root left out.
+    """
     outside = {Path(os.path.expanduser("~")), Path(root.anchor)}  # noqa: PTH111 (without a home: no error)
     for folder in (root, *root.parents):
         if folder in outside and folder != root:
@@ -192,7 +209,9 @@ def _interpreter_in(environment: Path) -> str:
 
 
 def _on_path(command: str, root: Path, environ: Mapping[str, str], may_use: MayUse) -> str:
-    """What a command means in a terminal, behind the scripts that pyenv puts there; `""` when nothing."""
+    """What a command means in a terminal, behind the scripts that pyenv puts there; `""` when
+    nothing.
+    """
     for folder in environ.get("PATH", "").split(os.pathsep):
         # The store's `python.exe` on Windows only opens the store.
         # What is relative would be looked for wherever the server runs: in a workspace.
@@ -214,7 +233,9 @@ def _is_pyenv_shim(path: Path) -> bool:
 
 
 def _behind_shim(shim: Path, root: Path, environ: Mapping[str, str], may_use: MayUse) -> str:
-    """The interpreter that pyenv would start in `root`: by `PYENV_VERSION`, `.python-version` files, or its own default."""
+    """The interpreter that pyenv would start in `root`: by `PYENV_VERSION`, `.python-version`
+    files, or its own default.
+    """
     pyenv = shim.parent.parent
     names = environ.get("PYENV_VERSION", "").split(":") if environ.get("PYENV_VERSION") else []
     above = [folder for folder in root.parents if may_use(str(folder))]

@@ -1,6 +1,8 @@
-"""Kernels as people are told of them: what a function launches on a target, where each kernel ends and why, and what an expression became.
+"""Kernels as people are told of them: what a function launches on a target, where each kernel ends
+and why, and what an expression became.
 
-Joins a kernel graph, whose kernels know the paths of their equations, with where those equations are written now.
+Joins a kernel graph, whose kernels know the paths of their equations, with where those equations
+are written now.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxsight import units
 from jaxsight.compiler.donation import Donation, donations
 from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.protocol import Compiled
@@ -16,7 +19,6 @@ from jaxsight.compiler.targets import CPU, Target
 from jaxsight.engine import caveats, stale
 from jaxsight.engine.answers import Hint, Linked, Shown
 from jaxsight.engine.compiling import Result
-from jaxsight.engine.hover import byte_size
 from jaxsight.engine.markdown import escaped, prose
 from jaxsight.engine.places import Places
 from jaxsight.engine.text import Position, Range, lines_of
@@ -78,7 +80,9 @@ class Kernels:
         )
 
     def place(self, path: str) -> Range | None:
-        """Where an equation is written now; of one that has no place, where the one around it is."""
+        """Where an equation is written now; of one that has no place, where the one around it
+        is.
+        """
         return self.places.of(path)
 
     def source(self, path: str) -> str:
@@ -146,12 +150,14 @@ def headline(compiled: Compiled, target: Target) -> str:
     if graph.callback_count:
         parts.append(count(graph.callback_count, "host callback"))
     if compiled.memory.temporaries >= 0:
-        parts.append(f"temp {short_size(compiled.memory.temporaries)}")
+        parts.append(f"temp {units.size(compiled.memory.temporaries)}")
     return " · ".join([*parts, target.short])
 
 
 def launches(graph: Graph) -> str:
-    """`3 launches`; `3–7 launches` where values decide; `≥ 3 launches` where a loop's trips are not known."""
+    """`3 launches`; `3–7 launches` where values decide; `≥ 3 launches` where a loop's trips are not
+    known.
+    """
     one = graph.launches_known and graph.launch_count == graph.launches_at_least == 1
     return f"{launch_figure(graph)} {'launch' if one else 'launches'}"
 
@@ -168,7 +174,8 @@ def undecided(kernels: Kernels) -> Iterator[str]:
     """What values decide of the launches, for people: iterations of loops, arms of conditionals.
 
     On a GPU each iteration of a loop that the HLO does not count, and each conditional, copies its
-    predicate to the host and waits (`xla/backends/gpu/runtime/while_thunk.cc`, `conditional_thunk.cc`).
+    predicate to the host and waits (`xla/backends/gpu/runtime/while_thunk.cc`,
+    `conditional_thunk.cc`).
     """
     graph = kernels.graph
     for index, loop in enumerate(graph.loops):
@@ -200,7 +207,9 @@ def iterations(kernels: Kernels) -> Iterator[str]:
 
 
 def _each(kernels: Kernels, index: int) -> str:
-    """`, 3 launches, ≈ 9 µs each`; `, up to 3 launches each` where it has a conditional; empty if unknown."""
+    """`, 3 launches, ≈ 9 µs each`; `, up to 3 launches each` where it has a conditional; empty if
+    unknown.
+    """
     graph = kernels.graph
     inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
     figure = _once(graph, inside, index)
@@ -213,11 +222,12 @@ def _each(kernels: Kernels, index: int) -> str:
     if len(known) < len(times):
         return f", {figure} each"
     time = sum(known) / graph.iterations(index)
-    return f", {figure}, {'≈ ' if time >= LEAST else ''}{short_time(time)} each"
+    return f", {figure}, {'≈ ' if time >= units.SHORTEST else ''}{units.time(time)} each"
 
 
 def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
-    """`3 launches`, of some kernels in one iteration of the loop around them all; -1: there is none.
+    """`3 launches`, of some kernels in one iteration of the loop around them all; -1: there is
+    none.
 
     Empty where another loop, within that one, has no known number of iterations.
     """
@@ -286,15 +296,9 @@ def _updates(view: View) -> str:
 
 
 def _barrier(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
-    """`reduction ends kernel 1`; of several the reasons, each once."""
-    reasons: dict[str, list[int]] = {}
-    for index, kernel in ended:
-        reasons.setdefault(kernels.reason(kernel), []).append(index + 1)
-    parts = []
-    for reason, numbers in reasons.items():
-        word = "kernel" if len(numbers) == 1 else "kernels"
-        parts.append(f"{reason} ends {word} {_numbers(numbers)}")
-    return ", ".join(parts[:3]) + (" …" if len(parts) > 3 else "")
+    """Return why kernels end on a line, each reason once: `reduction`, `fft, layout change`."""
+    reasons = list(dict.fromkeys(kernels.reason(kernel) for _, kernel in ended))
+    return ", ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
 
 
 def _numbers(numbers: Sequence[int]) -> str:
@@ -307,12 +311,12 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 
 def _sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
-    flow = f"{byte_size(kernel.bytes_in)} in, {byte_size(kernel.bytes_out)} out"
+    flow = f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out"
     times = f", launched {kernel.launches} times" if kernel.launches > 1 else ""
     if kernel.launches == 0:
         times = ", never launched as the number of iterations is known"
     feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
-    return f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; ends because of {kernels.reason(kernel)}"
+    return f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; fusion boundary: {kernels.reason(kernel)}"
 
 
 def head(view: View) -> Range:
@@ -326,7 +330,9 @@ def head_of(text: str, name: Range, function: Range) -> Range:
 
 
 def _head_end(text: str, name: Range, function: Range) -> int:
-    """The line on which the head of a function ends: the one with the colon, as far as brackets tell."""
+    """The line on which the head of a function ends: the one with the colon, as far as brackets
+    tell.
+    """
     lines = lines_of(text)
     line, depth = name.start.line, 0
     while line < len(lines) and line < function.end.line:
@@ -344,7 +350,9 @@ def _line_end(text: str, line: int) -> Range:
 
 
 def expression_words(kernels: Kernels, place: Range) -> str:
-    """What became of an expression: `fused into kernel 2 of 2 with …; recomputed in kernel 1`; empty when nothing is known."""
+    """What became of an expression: `fused into kernel 2 of 2 with …; recomputed in kernel 1`;
+    empty when nothing is known.
+    """
     found = kernels.holding(place)
     total = kernels.graph.kernel_count
     if not found:
@@ -405,7 +413,7 @@ def target_rows(results: Sequence[Result]) -> str:
                 graph = compiled.graph
                 rows.append(
                     f"| {escaped(result.target.name)} | {graph.kernel_count} | {launch_figure(graph)} | "
-                    f"{short_size(compiled.memory.temporaries)} | {how(compiled)} |"
+                    f"{units.size(compiled.memory.temporaries)} | {how(compiled)} |"
                 )
             case Trouble(message=message):
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(message)}")
@@ -424,10 +432,10 @@ def memory_lines(kernels: Kernels) -> list[str]:
     lines = []
     if size := sum(constant.value.bytes for constant in graph.constants):
         of_it = folded(kernels.compiled)
-        parts = f", {short_size(of_it)} of them folded" if of_it else ""
-        lines.append(f"constants: {short_size(size)} {_where(kernels.target)}{parts}")
+        parts = f", {units.size(of_it)} of them folded" if of_it else ""
+        lines.append(f"constants: {units.size(size)} {_where(kernels.target)}{parts}")
     if most := max((kernel.workspace for kernel in graph.kernels), default=0):
-        lines.append(f"workspace: up to {short_size(most)} for a library call, in the temporaries")
+        lines.append(f"workspace: up to {units.size(most)} for a library call, in the temporaries")
     return [*lines, *map(str, kernels.donations)]
 
 
@@ -439,13 +447,13 @@ def _where(target: Target) -> str:
 
 def table(kernels: Kernels) -> str:
     """All kernels in Markdown, for a tooltip."""
-    rows = ["| | kernel | launches | in | out | ends because of |", "|---|---|---|---|---|---|"]
+    rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
     shown = kernels.graph.kernels[:20]
     for index, kernel in enumerate(shown):
         what = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()
         rows.append(
-            f"| {index + 1} | {escaped(what)} | {kernel.launches} | {short_size(kernel.bytes_in)} | "
-            f"{short_size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
+            f"| {index + 1} | {escaped(what)} | {kernel.launches} | {units.size(kernel.bytes_in)} | "
+            f"{units.size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
         )
     more = kernels.graph.kernel_count - len(shown)
     end = [f"and {more} more"] if more else []
@@ -458,7 +466,10 @@ def table(kernels: Kernels) -> str:
 
 
 def record(kernels: Kernels, function: str) -> dict[str, object]:
-    """All of it as JSON has it. Sizes in bytes, times in seconds; `estimate_seconds` is a roofline, not a measurement."""
+    """All of it as JSON has it.
+
+    Sizes in bytes, times in seconds; `estimate_seconds` is a roofline, not a measurement.
+    """
     compiled, graph = kernels.compiled, kernels.graph
     estimated = total(graph, kernels.target)
     reply = kernels.view.answer.reply
@@ -538,8 +549,8 @@ def change(before: Compiled, after: Compiled) -> str:
     pairs = [
         ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
         ("launches", launch_figure(before.graph), launch_figure(after.graph)),
-        ("temp", short_size(before.memory.temporaries), short_size(after.memory.temporaries)),
-        ("folded", short_size(folded(before)), short_size(folded(after))),
+        ("temp", units.size(before.memory.temporaries), units.size(after.memory.temporaries)),
+        ("folded", units.size(folded(before)), units.size(folded(after))),
     ]
     parts = [f"{what} {was} → {now}" for what, was, now in pairs if was != now]
     return " · ".join(parts) if parts else _SAME
@@ -603,24 +614,3 @@ def _hlo(kernels: Kernels, title: str) -> Shown:
 def count(number: int, one: str, many: str = "") -> str:
     """`1 kernel`, `2 kernels`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def short_size(size: int) -> str:
-    """`512 KiB`, `1.5 MiB`, `513 B`; `?` for what nobody knows."""
-    if size < 0:
-        return "?"
-    words = byte_size(size)
-    return words.replace(".0 ", " ")
-
-
-LEAST = 5e-8
-"""Seconds from which a time has a figure of its own."""
-
-
-def short_time(seconds: float) -> str:
-    """`3.6 µs`, `1.25 ms`."""
-    if seconds < LEAST:
-        return "< 0.1 µs"
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.1f} µs"
-    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -1,10 +1,12 @@
 """The keys of a slice's chunks: when two executions of a chunk must come to the same.
 
-A chunk's key is made of its meaning, of the keys of all that it depends on, of the order in which names were bound
-before it, and of all chunks that act, in order, for those may change anything. Chunks that depend on each other (functions that
-call each other; a name that is bound again and again) share one. Positions, comments and docstrings are in no key.
+A chunk's key is made of its meaning, of the keys of all that it depends on, of the order in which
+names were bound before it, and of all chunks that act, in order, for those may change anything.
+Chunks that depend on each other (functions that call each other; a name that is bound again and
+again) share one. Positions, comments and docstrings are in no key.
 
-What depends on what is worked out once; after an edit that leaves it as it was, only the keys behind the edit are made anew.
+What depends on what is worked out once; after an edit that leaves it as it was, only the keys
+behind the edit are made anew.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ Node = int | str
 class Links:
     """What the chunks of a slice have to do with each other.
 
-    `reads` gives for every chunk the names of the slice that it uses, sorted; `events` for every such name the chunks
-    that bind it, in order. `executing` chunks run code of the module's, `acting` ones may change anything. `before` says
-    how many definitions of the names that a chunk reads while it is executed stand above it.
+    `reads` gives for every chunk the names of the slice that it uses, sorted; `events` for every
+    such name the chunks that bind it, in order. `executing` chunks run code of the module's,
+    `acting` ones may change anything. `before` says how many definitions of the names that a chunk
+    reads while it is executed stand above it.
     """
 
     members: tuple[int, ...]
@@ -40,7 +43,10 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class _Component:
-    """Nodes that depend on each other. `needs` are the components of what the nodes depend on, by reading or binding, in a set order."""
+    """Nodes that depend on each other.
+
+    `needs` are the components of what the nodes depend on, by reading or binding, in a set order.
+    """
 
     chunks: tuple[int, ...]
     needs: tuple[tuple[str, int], ...]
@@ -81,7 +87,9 @@ class Keying:
         return [self._keys[i] for i in self._links.members]
 
     def _digest(self, edited: set[int]) -> set[int]:
-        """Makes the digests of the components that hold or depend on an edited chunk; gives their numbers."""
+        """Makes the digests of the components that hold or depend on an edited chunk; gives their
+        numbers.
+        """
         stale: set[int] = set()
         for number, component in enumerate(self._components):
             if any(need in stale for _, need in component.needs) or any(
@@ -97,9 +105,12 @@ class Keying:
         return stale
 
     def _actions(self) -> Iterator[str]:
-        """What acts, in order, and the imports before each: what a module is when it is imported may depend on what ran before."""
+        """What acts, in order, and the imports before each: what a module is when it is imported
+        may depend on what ran before.
+        """
         if self._links.acting:
-            # What stands above what, of all that runs: a statement that moves may fail, or see another value.
+            # What stands above what, of all that runs: a statement that moves may fail, or see
+            # another value.
             yield _hash(f"{i}={before}" for i, before in enumerate(self._links.before.values()))
         imported: list[str] = []
         for index in self._links.members:
@@ -131,7 +142,9 @@ class Keying:
             )
 
     def _orders(self, component: _Component) -> dict[int, str]:
-        """For each executing chunk: what was changed before it, of all that it depends on, in order."""
+        """For each executing chunk: what was changed before it, of all that it depends on, in
+        order.
+        """
         found: dict[int, str] = {}
         if component.behind and any(i in self._links.executing for i in component.chunks):
             before = hashlib.blake2b(digest_size=16)
@@ -168,14 +181,19 @@ class Keying:
         return found
 
     def _edges(self, node: Node) -> Sequence[Node]:
-        """What a chunk or a name depends on. Those that change a name depend on it too: they are one with it."""
+        """What a chunk or a name depends on.
+
+        Those that change a name depend on it too: they are one with it.
+        """
         if isinstance(node, str):
             return self._links.events[node]
         return (*self._links.reads[node], *self._changing.get(node, ()))
 
 
 def _changing(events: Mapping[str, Sequence[int]]) -> dict[int, list[str]]:
-    """The chunks that share a name with others that bind or change it, in order, with those names."""
+    """The chunks that share a name with others that bind or change it, in order, with those
+    names.
+    """
     found: dict[int, list[str]] = {}
     for name in sorted(events):
         if len(events[name]) > 1:

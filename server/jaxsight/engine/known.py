@@ -1,6 +1,8 @@
-"""What is known of functions by their full names: which change nothing, which only wrap, which are not to run by themselves.
+"""What is known of functions by their full names: which change nothing, which only wrap, which are
+not to run by themselves.
 
-Whatever is not listed may do anything. A name is added here when it is certain, not when it is likely.
+Whatever is not listed may do anything. A name is added here when it is certain, not when it is
+likely.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ PLAIN_PACKAGES = frozenset(
         *("matplotlib", "tqdm", "absl", "rich", "requests", "httpx", "wandb", "mlflow"),
     }
 ) - {"antigravity", "this"}
-"""Packages whose import changes nothing that others see. They run all the same, for what is done before and after them counts."""
+"""Packages whose import changes nothing that others see.
+
+They run all the same, for what is done before and after them counts.
+"""
 
 BUILTINS = frozenset(
     [
@@ -235,7 +240,9 @@ _WRAPPERS = frozenset(
         *(["jaxtyped", "beartype", "contextmanager", "split_rngs"]),
     }
 )
-"""Last names of functions of the packages below that wrap what they are given and call it only when they are called."""
+"""Last names of functions of the packages below that wrap what they are given and call it only when
+they are called.
+"""
 _WRAPPING_PACKAGES = frozenset(
     {
         *("jax", "functools", "dataclasses", "typing", "typing_extensions", "abc", "contextlib"),
@@ -330,7 +337,9 @@ _PROGRESS = frozenset({"tqdm", "trange", "notebook_tqdm"})
 
 
 def is_pure(name: str) -> bool:
-    """Whether a function, by its full name, changes nothing and gives the same for the same arguments."""
+    """Whether a function, by its full name, changes nothing and gives the same for the same
+    arguments.
+    """
     if name.startswith(_IMPURE):
         return False
     return name in _PURE_NAMES or name.startswith(_PURE)
@@ -355,7 +364,9 @@ def is_jit(name: str) -> bool:
 
 
 def work(name: str) -> str:
-    """Why a function, by its full name, is not to be called because somebody looks; empty if it may be."""
+    """Why a function, by its full name, is not to be called because somebody looks; empty if it may
+    be.
+    """
     if name.startswith(_NOT_WORK):
         return ""
     if name in _WORK:

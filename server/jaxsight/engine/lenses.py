@@ -1,4 +1,6 @@
-"""Code lenses: above a function, the example inputs that it is traced with, its jaxpr, its kernels and its source in pure JAX."""
+"""Code lenses: above a function, the example inputs that it is traced with, its jaxpr, its kernels
+and its source in pure JAX.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ SHOW = "jaxsight.show"
 
 
 def lenses(path: str, subject: Subject, chosen: ExampleSet | None) -> Iterator[Lens]:
-    """The set in use (a click chooses another), the jaxpr, the kernels, and the function sourcerized."""
+    """The set in use (a click chooses another), the jaxpr, the kernels, and the function
+    sourcerized.
+    """
     sets = subject.examples.sets
     if chosen is None:
         return

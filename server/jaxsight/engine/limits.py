@@ -1,7 +1,7 @@
 """How large a text may be to be analyzed.
 
-The limits keep what cannot be divided (Python's parser holds the interpreter's lock) below a twentieth of a
-second. What exceeds one is not analyzed and says so; the rest of the file is.
+The limits keep what cannot be divided (Python's parser holds the interpreter's lock) below a
+twentieth of a second. What exceeds one is not analyzed and says so; the rest of the file is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The comments `# jaxsight: always` and `# jaxsight: never`, put on a statement or exchanged."""
+"""Add or replace the comments `# jaxsight: always` and `# jaxsight: never` of statements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _ENDS = (tokenize.COMMENT, tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)
 
 
 def mark_of(module: Module, chunk: ModuleChunk) -> tuple[str, Range] | None:
-    """The mark of a statement and where its word stands: on its first or last line, else in a comment line above it."""
+    """Return the mark of a statement and the range of its word, if it has one.
+
+    The mark is on the statement's first or last line, or in a comment line above it.
+    """
     for line in dict.fromkeys((0, max(chunk.piece.lines_used - 1, 0))):
         start = _comment(chunk.text, line)
         if start is not None and (found := _MARK.search(_line(chunk.text, line), start)):
@@ -29,9 +32,10 @@ def mark_of(module: Module, chunk: ModuleChunk) -> tuple[str, Range] | None:
 
 
 def marking(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
-    """The edit that gives a statement a mark: in place of the other one, at the end of its first line, or above it.
+    """Return the edit that marks a statement.
 
-    Above, where that line ends inside a string or with a backslash: no comment can follow there.
+    It replaces the other mark, or adds a comment at the end of the statement's first line; above
+    the statement if that line ends inside a string or with a backslash.
     """
     known = mark_of(module, chunk)
     if known is not None:
@@ -54,7 +58,7 @@ def _line(text: str, line: int) -> str:
 
 
 def _comment(text: str, line: int, *, or_end: bool = False) -> int | None:
-    """The column at which the comment of a line (from 0) begins; with `or_end` that where one could begin."""
+    """Return the column of the comment in a line (from 0); with `or_end`, where one could begin."""
     wanted = _ENDS if or_end else (tokenize.COMMENT,)
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

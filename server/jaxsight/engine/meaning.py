@@ -1,6 +1,8 @@
-"""What a piece of code means, as far as its syntax tree tells: a digest that positions, comments and spacing do not change.
+"""What a piece of code means, as far as its syntax tree tells: a digest that positions, comments
+and spacing do not change.
 
-The same walk pairs the nodes of two texts with one meaning, which is how positions are carried from one to the other.
+The same walk pairs the nodes of two texts with one meaning, which is how positions are carried from
+one to the other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""A module's text as chunks: the top-level pieces that it consists of, each at the line where it stands now.
+"""A module's text as chunks: the top-level pieces that it consists of, each at the line where it
+stands now.
 
-A `Module` never changes. An edit makes a new one that shares with the old one every chunk that the edit did not touch, so the cost of
-an edit is that of the piece that it is in, however long the file is; the result is exactly what reading the
-new text from the start would give. Text that does not parse is confined to the piece that is broken.
+A `Module` never changes. An edit makes a new one that shares with the old one every chunk that the
+edit did not touch, so the cost of an edit is that of the piece that it is in, however long the file
+is; the result is exactly what reading the new text from the start would give. Text that does not
+parse is confined to the piece that is broken.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ class ModuleChunk:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What reading from a chunk's start took: characters to the next chunk, and to the end of what was looked at.
+    """What reading from a chunk's start took: characters to the next chunk, and to the end of what
+    was looked at.
 
     `reach` is `None` when that is the end of the text.
     """
@@ -115,7 +118,9 @@ class Module:
         return cls("", (), [], []).edited(text)
 
     def edited(self, text: str) -> Module:
-        """The module with another text, made from this one by reading again only what the difference touches."""
+        """The module with another text, made from this one by reading again only what the
+        difference touches.
+        """
         text = normalized(text)
         if text == self.text:
             return self
@@ -142,11 +147,16 @@ class Module:
 
     @property
     def is_large(self) -> bool:
-        """Whether it takes long to find out what its chunks do together. An edit that keeps the bindings keeps this."""
+        """Whether it takes long to find out what its chunks do together.
+
+        An edit that keeps the bindings keeps this.
+        """
         return len(self.chunks) > _MANY_CHUNKS
 
     def work_out(self) -> None:
-        """Work out now what takes long and is remembered: which names are bound where, what long statements mean."""
+        """Work out now what takes long and is remembered: which names are bound where, what long
+        statements mean.
+        """
         _ = self.bindings
         for chunk in self.chunks:
             if len(chunk.text) > _LONG:
@@ -185,7 +195,10 @@ class Module:
 
     @property
     def unread(self) -> Iterator[SyntaxProblem]:
-        """What is too large to be analyzed: the whole file, or some of its statements. Ranges are absolute."""
+        """What is too large to be analyzed: the whole file, or some of its statements.
+
+        Ranges are absolute.
+        """
         if self.too_large:
             yield SyntaxProblem(first_line(self.text), self.too_large, too_large=True)
         for chunk in self.chunks:
@@ -240,7 +253,9 @@ _EMPTY = Module("", (), [], [])
 
 
 class _Rereading:
-    """Makes the module of a new text out of the old one: steps over what is unchanged, reads the rest."""
+    """Makes the module of a new text out of the old one: steps over what is unchanged, reads the
+    rest.
+    """
 
     def __init__(self, old: Module, text: str) -> None:
         self.old = old
@@ -315,7 +330,9 @@ class _Rereading:
         )
 
     def _holds(self, index: int, position: int) -> bool:
-        """Whether the old chunk at `index` begins at `position` and was read from unchanged text alone."""
+        """Whether the old chunk at `index` begins at `position` and was read from unchanged text
+        alone.
+        """
         if index >= len(self.old.chunks) or self.old._starts[index] != position:
             return False
         reach = self.old._steps[index].reach
@@ -344,7 +361,9 @@ class _Rereading:
         return ModuleChunk(line, piece, piece.surface.mark or mark)
 
     def _bindings(self, read_from: int, read_to: int) -> Bindings | None:
-        """The old module's bindings if they still hold: as many chunks, and those read again do the same to names."""
+        """The old module's bindings if they still hold: as many chunks, and those read again do the
+        same to names.
+        """
         old = self.old
         known: Bindings | None = old.__dict__.get("bindings")
         if known is None or len(old.chunks) != len(self.chunks):

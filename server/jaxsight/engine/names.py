@@ -1,7 +1,8 @@
-"""Which of a module's names a piece of it needs, and whether it needs them at once or when it is called.
+"""Which of a module's names a piece of it needs, and whether it needs them at once or when it is
+called.
 
-This takes a look at every expression, so it is done only for pieces that a slice wants. Nothing here follows a name to another
-piece.
+This takes a look at every expression, so it is done only for pieces that a slice wants. Nothing
+here follows a name to another piece.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ _COMPREHENSIONS = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr"})
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The module's names that a piece uses: while it is executed (`now`), or only once a function of it is called (`later`).
+    """The module's names that a piece uses: while it is executed (`now`), or only once a function
+    of it is called (`later`).
 
-    `perhaps` are those that may as well be something else, such as a class's own attribute: they matter only if the module binds them.
+    `perhaps` are those that may as well be something else, such as a class's own attribute: they
+    matter only if the module binds them.
     """
 
     now: frozenset[str] = frozenset()
@@ -36,7 +39,10 @@ class Reads:
 
 
 def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
-    """The names that a piece needs of the module. A text that compiles to nothing sensible needs none."""
+    """The names that a piece needs of the module.
+
+    A text that compiles to nothing sensible needs none.
+    """
     try:
         with quiet():
             table = symtable.symtable(text, "<piece>", "exec")
@@ -100,5 +106,7 @@ def _augmented_inside(tree: ast.Module) -> frozenset[str]:
 
 
 def _reads_before_binding(body: Sequence[ast.stmt]) -> bool:
-    """Whether all that a piece reads is read before it binds anything: one simple statement or definition."""
+    """Whether all that a piece reads is read before it binds anything: one simple statement or
+    definition.
+    """
     return len(body) == 1 and next(blocks_of(body[0]), None) is None

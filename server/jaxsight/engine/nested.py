@@ -1,18 +1,18 @@
-"""Example inputs of nested functions: used where the trace of a function around them calls them, else reported as unused.
+"""Report example inputs of nested functions that no trace calls.
 
-A nested function exists only while the function around it runs, so it is never traced by itself: what is seen of it
-are the calls that happen in other functions' traces.
+A nested function exists only while the enclosing function runs, so it is never traced by itself:
+its shapes come from the calls in other functions' traces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, finding_of
 from jaxsight.engine.documents import Subject
+from jaxsight.engine.examples.problems import quoted
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
-from jaxsight.findings.catalogue import CODES
 from jaxsight.tracer.protocol import Traced
 
 CODE = "JX911"
@@ -20,7 +20,7 @@ _LOCALS = ".<locals>."
 
 
 def findings(subjects: Sequence[Subject], views: Sequence[View]) -> Iterator[Finding]:
-    """Report sections of nested functions that no trace has come to, once all traces are known."""
+    """Yield a finding for each nested function that no trace calls, once all traces are known."""
     nested = [subject for subject in subjects if _LOCALS in subject.name and subject.examples.sets]
     by_name = {view.subject.name: view for view in views}
     outer_names = {subject.name for subject in subjects if _LOCALS not in subject.name}
@@ -30,17 +30,18 @@ def findings(subjects: Sequence[Subject], views: Sequence[View]) -> Iterator[Fin
         outer = subject.name.partition(_LOCALS)[0]
         around = by_name.get(outer)
         if outer in outer_names and (around is None or not _is_traced(around)):
-            continue  # Its own error or state is what there is to say.
+            continue  # The enclosing function has an error or is not traced yet.
         if any(not view.stale and _calls(view, subject) for view in views):
             continue
         inner = subject.name.rpartition(".")[2]
+        message = f"unused example inputs of nested function {quoted(inner)}"
         if around is not None:
-            why = f"`{outer}` never calls `{inner}`; trace a function that calls it"
+            help = f"add example inputs to a function that calls `{inner}`"
+            notes = (f"`{outer}` is traced, but does not call `{inner}`",)
         else:
-            why = f"`{inner}` is nested; add example inputs to `{outer}`"
-        severity = Severity(CODES[CODE].severity)
-        message = f"these example inputs are not used: {why}"
-        yield Finding(CODE, severity, _heading(subject), message, CODES[CODE].url)
+            help = f"add example inputs to `{outer}`"
+            notes = ("a nested function cannot be traced by itself",)
+        yield finding_of(CODE, _heading(subject), message, help=help, notes=notes)
 
 
 def _is_traced(view: View) -> bool:
@@ -48,7 +49,7 @@ def _is_traced(view: View) -> bool:
 
 
 def _calls(view: View, subject: Subject) -> bool:
-    """Whether a trace went through the body of a function."""
+    """Whether a trace entered the body of a function."""
     body = Range(subject.function.body_start.down(subject.chunk.first_line), subject.range.end)
     parameters = {
         parameter.range.shifted(subject.chunk.first_line)
@@ -61,7 +62,7 @@ def _calls(view: View, subject: Subject) -> bool:
 
 
 def _heading(subject: Subject) -> Range:
-    """The line of the section's heading."""
+    """Return the range of the section's heading."""
     line = subject.examples.sets[0].line
     text = subject.chunk.text.split("\n")[line]
     start = len(text) - len(text.lstrip())

@@ -1,14 +1,15 @@
-"""From what `findings/` notices in a program to findings at places in the text."""
+"""Run the rules on a program, and place what they find in the text."""
 
 from __future__ import annotations
 
 import ast
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from jaxsight.compiler.protocol import Compiled, Folding
-from jaxsight.engine.answers import Finding, Place, Severity
+from jaxsight.engine.answers import Finding, Place, Severity, finding_of
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.definitions import Source
 from jaxsight.engine.module import Module, ModuleChunk
@@ -16,15 +17,12 @@ from jaxsight.engine.pieces import Piece, tree_of
 from jaxsight.engine.places import Places
 from jaxsight.engine.text import Range
 from jaxsight.engine.views import View
-from jaxsight.findings import (
-    jx102_folded_while_compiling,
-    jx303_jit_made_again,
-    jx413_miscompiled,
-)
-from jaxsight.findings.catalogue import CODES
-from jaxsight.findings.noticed import Noticed
-from jaxsight.findings.reading import Reading
-from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
+from jaxsight.rules import RULES
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.rules.jx413_miscompiled import rule as miscompiled
+from jaxsight.rules.noticed import InText, Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import InProgram, Rule
 from jaxsight.tracer.program import Body, Step
 from jaxsight.tracer.protocol import (
     InputSpec,
@@ -39,12 +37,13 @@ from jaxsight.tracer.protocol import (
 log = logging.getLogger(__name__)
 
 TOO_LARGE = "JX914"
-FOLDING = jx102_folded_while_compiling.CODE
+FOLDING = folded_while_compiling.RULE.code
 
 
 def of_program(view: View, outlined: Outlined, codes: Iterable[str]) -> Iterator[Finding]:
-    """What the program itself shows, of the wanted codes."""
-    yield from _found(view, outlined, None, [code for code in codes if code in OF_PROGRAMS])
+    """Yield what the program itself shows, of the wanted codes."""
+    rules = [(RULES[code], find) for code in codes if (find := RULES[code].in_program)]
+    yield from _found(view, outlined, None, rules)
 
 
 def of_kernels(
@@ -54,7 +53,7 @@ def of_kernels(
     codes: Iterable[str],
     folding: Folding | None = None,
 ) -> Iterator[Finding]:
-    """What a target makes of it, of the wanted codes; nothing when it was not compiled.
+    """Yield what a target makes of it, of the wanted codes; nothing when it was not compiled.
 
     Args:
         folding: what was measured of constant folding. Of a program that was compiled without it
@@ -62,62 +61,58 @@ def of_kernels(
     """
     if not isinstance(result.outcome, Compiled):
         return
-    known = (FOLDING,) if result.is_unfolded else OF_KERNELS
-    yield from _found(view, outlined, result, [code for code in codes if code in known], folding)
+    known = [code for code in codes if code == FOLDING or not result.is_unfolded]
+    rules = [(RULES[code], find) for code in known if (find := RULES[code].in_kernels)]
+    yield from _found(view, outlined, result, rules, folding)
 
 
 def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iterator[Finding]:
-    """What running a function showed to be compiled wrongly, at its name; nothing where one of `found` says so of its parts."""
-    code = CODES[jx413_miscompiled.CODE]
-    if all(each.code != code.code for each in found):
-        message = jx413_miscompiled.seen(wrong)
-        yield Finding(
-            code.code,
-            Severity(code.severity),
-            view.name_range,
-            message,
-            code.url,
-            stale=view.stale,
-        )
+    """Yield what running a function showed to be compiled wrongly, at its name.
+
+    Nothing where one of `found` says so of the function's parts.
+    """
+    rule = miscompiled.RULE
+    if all(each.code != rule.code for each in found):
+        yield replace(_finding(rule, view.name_range, miscompiled.seen(wrong)), stale=view.stale)
 
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
-    """What the text of a statement alone shows."""
-    code = CODES[jx303_jit_made_again.CODE]
-    for range, message in _jits_made_again(chunk.piece):
-        place = range.shifted(chunk.first_line)
-        yield Finding(code.code, Severity(code.severity), place, message, code.url)
+    """Yield what the text of a statement alone shows."""
+    for rule, range, noticed in _in_text(chunk.piece):
+        yield _finding(rule, range.shifted(chunk.first_line), noticed)
 
 
-def _jits_made_again(piece: Piece) -> tuple[tuple[Range, str], ...]:
-    if piece.broken is not None or "jit" not in piece.text:
+def _in_text(piece: Piece) -> tuple[tuple[Rule, Range, InText], ...]:
+    if piece.broken is not None:
         return ()
-    found = _jits.get(piece)
+    found = _texts.get(piece)
     if found is None:
         source = Source(piece.text)
-        found = _jits[piece] = tuple(
-            (source.range(again.node), again.message)
-            for again in jx303_jit_made_again.find(tree_of(piece.text))
+        tree = tree_of(piece.text)
+        found = _texts[piece] = tuple(
+            (rule, source.range(noticed.node), noticed)
+            for rule in RULES.values()
+            if rule.in_text is not None
+            for noticed in rule.in_text(tree)
         )
     return found
 
 
-_jits: WeakKeyDictionary[Piece, tuple[tuple[Range, str], ...]] = WeakKeyDictionary()
+_texts: WeakKeyDictionary[Piece, tuple[tuple[Rule, Range, InText], ...]] = WeakKeyDictionary()
 """What was found in the pieces that are in use: their trees are not kept."""
 
 
 def of_size(module: Module) -> Iterator[Finding]:
-    """What is not analyzed because it is too large."""
+    """Yield what is not analyzed because it is too large."""
     for problem in module.unread:
-        code = CODES[TOO_LARGE]
-        yield Finding(code.code, Severity(code.severity), problem.range, problem.message, code.url)
+        yield finding_of(TOO_LARGE, problem.range, problem.message)
 
 
 def _found(
     view: View,
     outlined: Outlined,
     result: Result | None,
-    codes: Iterable[str],
+    rules: Iterable[tuple[Rule, InProgram]],
     folding: Folding | None = None,
 ) -> Iterator[Finding]:
     reply = view.answer.reply
@@ -140,15 +135,14 @@ def _found(
         if result is not None and isinstance(result.outcome, Compiled)
         else None,
     )
-    for code in codes:
-        find = (OF_KERNELS if result is not None else OF_PROGRAMS)[code]
+    for rule, find in rules:
         try:
-            noticed = list(find(reading))
+            found = list(find(reading))
         except Exception:
-            log.exception("%s failed on %s", code, view.subject.name)
+            log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
-        for each in noticed:
-            yield _finding(view, places, each)
+        for noticed in found:
+            yield _in_program(rule, view, places, noticed)
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
@@ -165,27 +159,32 @@ def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
                 yield type(value).__name__
 
 
-def _finding(view: View, places: Places, noticed: Noticed) -> Finding:
-    code = CODES[noticed.code]
+def _in_program(rule: Rule, view: View, places: Places, noticed: Noticed) -> Finding:
     if noticed.span is not None:
         range = view.range_of(noticed.span)
     else:
         range = places.of(noticed.at) if noticed.at else None
     path = view.answer.question.path
-    related = [
+    related = tuple(
         Place(path, at, words)
         for other, words in noticed.related
         if (at := places.of(other)) is not None
-    ]
-    return Finding(
-        code.code,
-        Severity(noticed.severity or code.severity),
-        range or view.name_range,
-        noticed.message,
-        code.url,
-        tuple(related),
-        view.stale,
     )
+    found = _finding(rule, range or view.name_range, noticed)
+    return replace(found, related=related, stale=view.stale)
+
+
+def _finding(rule: Rule, range: Range, noticed: Noticed | InText) -> Finding:
+    severity = noticed.severity if isinstance(noticed, Noticed) else ""
+    made = finding_of(
+        rule.code,
+        range,
+        noticed.message,
+        severity=Severity(severity) if severity else None,
+        help=noticed.help,
+        notes=noticed.notes,
+    )
+    return replace(made, data=noticed.data)
 
 
 def _spans(body: Body) -> Iterator[tuple[str, Span | None]]:

@@ -11,7 +11,9 @@ LIBRARIES = frozenset({"site-packages", "dist-packages"})
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a document's examples depend on besides its text: sizes of the settings, examples of the project."""
+    """What a document's examples depend on besides its text: sizes of the settings, examples of the
+    project.
+    """
 
     sizes: Mapping[str, int]
     examples: Mapping[str, str]

@@ -1,7 +1,8 @@
-"""All that a panel shows of one function: its kernel graph on the target, where each equation is written now, and what it was when the
-file was saved.
+"""All that a panel shows of one function: its kernel graph on the target, where each equation is
+written now, and what it was when the file was saved.
 
-Plain data in one piece, so that what is drawn together belongs together. The texts (jaxpr, HLO…) are documents of their own.
+Plain data in one piece, so that what is drawn together belongs together. The texts (jaxpr, HLO…)
+are documents of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One equation of the program: its path and primitive, what it gives, what the user wrote there and where that stands now."""
+    """One equation of the program: its path and primitive, what it gives, what the user wrote there
+    and where that stands now.
+    """
 
     path: str
     primitive: str
@@ -49,9 +52,12 @@ class Drawn:
     before: Compiled | None = None
     """What it was when the file was saved, where that was something else."""
     notes: tuple[str, ...] = ()
-    """Constants, workspaces and donated buffers, and what values decide of the launches, in words."""
+    """Constants, workspaces and donated buffers, and what values decide of the launches, in words.
+    """
     change: str = ""
-    """What changed since, as `kernels 7 → 5`, or `the same`; empty where nobody knows what it was on this target."""
+    """What changed since, as `kernels 7 → 5`, or `the same`; empty where nobody knows what it was
+    on this target.
+    """
 
 
 @dataclass(frozen=True, slots=True)

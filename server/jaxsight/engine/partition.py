@@ -1,13 +1,15 @@
 """Where the top-level pieces of a text begin and end, broken text included.
 
-A piece begins at a line that can begin a statement (a *starter*: something stands in its first column, and it is neither
-a closing bracket nor `else` and its like). It ends before the first later starter up to which the text parses:
-because a proper prefix of a statement never parses when it is cut at a line, that is exactly the statement's end. What does
-not parse whatever is added is broken, from one starter to the next and no further, so an unclosed
-quote or bracket costs the statement that it is in, not the file.
+A piece begins at a line that can begin a statement (a *starter*: something stands in its first
+column, and it is neither a closing bracket nor `else` and its like). It ends before the first later
+starter up to which the text parses: because a proper prefix of a statement never parses when it is
+cut at a line, that is exactly the statement's end. What does not parse whatever is added is broken,
+from one starter to the next and no further, so an unclosed quote or bracket costs the statement
+that it is in, not the file.
 
-Pieces are found from top to bottom and what is found depends on the text from there on alone: that is what makes
-re-reading a text after an edit cheap (`Piecing.reach`). Nothing here may look at a whole file at once.
+Pieces are found from top to bottom and what is found depends on the text from there on alone: that
+is what makes re-reading a text after an edit cheap (`Piecing.reach`). Nothing here may look at a
+whole file at once.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _STRING_END = {
 }
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _MOST_STARTERS = 500
-"""Lines inside brackets that could begin another statement: where there are more, something is not closed."""
+"""Lines inside brackets that could begin another statement: where there are more, something is not
+closed.
+"""
 _VALUES = frozenset("0123456789+-.\"'")
 """What lines of a table begin with. They do not count, for alone they are statements too."""
 _MOST_DECORATORS = 200
@@ -45,10 +49,11 @@ _NEVER_IN_BRACKETS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piecing:
-    """One step through a text: a piece (none where only a stray continuation stands), and offsets into the text.
+    """One step through a text: a piece (none where only a stray continuation stands), and offsets
+    into the text.
 
-    `next` is where the next piece begins. The step depends on the text up to `reach` (exclusive) and on nothing else;
-    `None` says that it depends on where the text ends.
+    `next` is where the next piece begins. The step depends on the text up to `reach` (exclusive)
+    and on nothing else; `None` says that it depends on where the text ends.
     """
 
     piece: Piece | None
@@ -64,7 +69,9 @@ def first_start(text: str) -> int:
 
 
 def piecing_at(text: str, start: int) -> Piecing:
-    """The piece that begins at `start`, which is the text's first start or another step's `next`."""
+    """The piece that begins at `start`, which is the text's first start or another step's
+    `next`.
+    """
     single = _next_start(text, start)
     if not _begins_with(text, start, "@"):
         piece = _read(text[start:single])
@@ -92,7 +99,9 @@ def _read(block: str) -> Piece | None:
 
 
 def _to_last_statement(whole: Piece) -> str:
-    """The piece's text without the blank lines after it that are not part of it (a last backslash makes one part)."""
+    """The piece's text without the blank lines after it that are not part of it (a last backslash
+    makes one part).
+    """
     lines = whole.text.split("\n")
     used = whole.lines_used
     while used < len(lines) and lines[used - 1].rstrip().endswith("\\"):
@@ -131,10 +140,11 @@ def _begins_with(text: str, start: int, character: str) -> bool:
 
 
 def _logical_end(text: str, start: int) -> tuple[int | None, int]:
-    """Where the statement that begins at `start` ends by its brackets, quotes and backslashes, and how far was read.
+    """Where the statement that begins at `start` ends by its brackets, quotes and backslashes, and
+    how far was read.
 
-    The end is a starter or the text's end; `None` when a bracket or quote is never closed or closes wrongly, or when a
-    statement begins inside brackets. Decorators are part of what they decorate.
+    The end is a starter or the text's end; `None` when a bracket or quote is never closed or closes
+    wrongly, or when a statement begins inside brackets. Decorators are part of what they decorate.
     """
     position = start
     brackets: list[str] = []
@@ -176,6 +186,8 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
 
 
 def _unterminated(text: str, position: int) -> int:
-    """The end of the line in which a one-line string is not closed, behind the lines that backslashes join to it."""
+    """The end of the line in which a one-line string is not closed, behind the lines that
+    backslashes join to it.
+    """
     found = re.compile(r"[^\\\n]*(?:\\.[^\\\n]*)*", re.DOTALL).match(text, position)
     return found.end() if found else position

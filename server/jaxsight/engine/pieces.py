@@ -1,8 +1,9 @@
-"""A piece of a module's top level, known by its text alone: one statement, or several that share a line.
+"""A piece of a module's top level, known by its text alone: one statement, or several that share a
+line.
 
-Everything that is asked about a piece again and again is kept with it, and pieces are shared by all that have the same
-text, so an edit costs the pieces that it touches. Syntax trees are not kept: they weigh far more than the text. Nothing here
-may depend on where a piece stands.
+Everything that is asked about a piece again and again is kept with it, and pieces are shared by all
+that have the same text, so an edit costs the pieces that it touches. Syntax trees are not kept:
+they weigh far more than the text. Nothing here may depend on where a piece stands.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from jaxsight.engine.text import Position, Range
 
 _TREES_KEPT = 64
 _ELSEWHERE = re.compile(r" \(detected at line \d+\)| on line \d+")
-"""Line numbers inside Python's messages: they count from the piece, and the range says it better."""
+"""Line numbers inside Python's messages: they count from the piece, and the range says it better.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class SyntaxProblem:
 class Piece:
     """`id` is 16 hex digits that name the text. Ranges count from the piece's first line.
 
-    `lines_used` is how many lines the statements take (the text may have comments behind them); 0 when broken.
+    `lines_used` is how many lines the statements take (the text may have comments behind them); 0
+    when broken.
     """
 
     text: str
@@ -54,7 +57,9 @@ class Piece:
 
     @functools.cached_property
     def meaning(self) -> str:
-        """A digest of the syntax tree without positions, comments and docstrings; of the text when broken."""
+        """A digest of the syntax tree without positions, comments and docstrings; of the text when
+        broken.
+        """
         if self.broken is not None:
             return self.id
         return meaning.digest(tree_of(self.text), docstrings=False)
@@ -75,7 +80,9 @@ class Piece:
 
     @functools.cached_property
     def effects_of_call(self) -> Effects:
-        """What calling the function does that the piece is, or assigns; nothing is known of other pieces."""
+        """What calling the function does that the piece is, or assigns; nothing is known of other
+        pieces.
+        """
         if self.broken is None:
             match tree_of(self.text).body:
                 case [ast.FunctionDef() as function]:
@@ -86,7 +93,9 @@ class Piece:
 
     @functools.cached_property
     def line_count(self) -> int:
-        """How many lines the text has; a last line end, which only a piece with a backslash before it has, is none."""
+        """How many lines the text has; a last line end, which only a piece with a backslash before
+        it has, is none.
+        """
         return self.text.count("\n") + (not self.text.endswith("\n"))
 
 

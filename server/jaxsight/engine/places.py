@@ -20,14 +20,18 @@ class Places:
         self._known: dict[str, Range | None] = {}
 
     def span(self, path: str) -> Span | None:
-        """Where an equation was written when it was traced; of one without a place, where the one around it was."""
+        """Where an equation was written when it was traced; of one without a place, where the one
+        around it was.
+        """
         found = self._spans.get(path)
         if found is not None or "/" not in path:
             return found
         return self.span(path.rsplit("/", 2)[0])
 
     def of(self, path: str) -> Range | None:
-        """Where an equation is written now; of one that has no place, where the one around it is."""
+        """Where an equation is written now; of one that has no place, where the one around it
+        is.
+        """
         if path not in self._known:
             span = self._spans.get(path)
             found = self._view.range_of(span) if span is not None else None
@@ -42,7 +46,9 @@ class Places:
         return " ".join(self._view.module.slice_text(place).split()) if place is not None else ""
 
     def around(self, path: str) -> Sequence[ast.AST]:
-        """The syntax that an equation stands in, the innermost first, up to its function; lines are those of its chunk."""
+        """The syntax that an equation stands in, the innermost first, up to its function; lines are
+        those of its chunk.
+        """
         place = self.of(path)
         chunk = self._view.module.chunk_at(place.start) if place is not None else None
         if place is None or chunk is None or chunk.broken is not None:

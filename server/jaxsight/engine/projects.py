@@ -1,10 +1,11 @@
 """Projects: a root folder with its settings, its interpreter and its tracers.
 
-A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace's folder that holds
-it; an installed library's to the workspace's first folder (the working folder where there is none), where its example
-inputs are. Settings are read here and nowhere else, and again when a settings file changes. A project starts no process
-before something is asked of it, and none at all while its folder is not trusted: the workspace's folder that holds it, or its
-own root outside of the workspace.
+A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the
+workspace's folder that holds it; an installed library's to the workspace's first folder (the
+working folder where there is none), where its example inputs are. Settings are read here and
+nowhere else, and again when a settings file changes. A project starts no process before something
+is asked of it, and none at all while its folder is not trusted: the workspace's folder that holds
+it, or its own root outside of the workspace.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ from jaxsight.workers.outcomes import Died, Outcome
 from jaxsight.workers.supervisor import Priority, Tracers
 
 if TYPE_CHECKING:
-    # At run time this module is imported alone, to start tracers while the rest of the engine is still read.
+    # At run time this module is imported alone, to start tracers while the rest of the engine is
+    # still read.
     from jaxsight.engine.documents import Document
     from jaxsight.engine.questions import Question
     from jaxsight.engine.views import Answer
@@ -67,7 +69,10 @@ log = logging.getLogger(__name__)
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 SETTINGS_FILE = "pyproject.toml"
 IDLE = 60.0
-"""Seconds after which a project without open files ends its processes. They start again when something is asked of it."""
+"""Seconds after which a project without open files ends its processes.
+
+They start again when something is asked of it.
+"""
 SPARES = 2
 """Projects, those used last, that keep a second tracer warm."""
 LONG = 1.0
@@ -154,7 +159,9 @@ class Project:
         return ""
 
     def consent(self) -> Consent | None:
-        """The question whose answer would let this project's code run; nothing where nobody is to be asked."""
+        """The question whose answer would let this project's code run; nothing where nobody is to
+        be asked.
+        """
         trust = self._owner.trust
         python, reason = self._named()
         if not trust.may_run(self.folder):
@@ -168,7 +175,9 @@ class Project:
         self._owner.ask(self.consent())
 
     def not_sent(self, host: str) -> str:
-        """Why nothing of this project is compiled on another machine, where so; the user is asked the first time."""
+        """Why nothing of this project is compiled on another machine, where so; the user is asked
+        the first time.
+        """
         trust = self._owner.trust
         python = self._owner.any_settings.compiler.remote_python
         if trust.may_send(self.folder, host, python):
@@ -244,7 +253,9 @@ class Project:
     async def show(
         self, answer: Answer, what: str, platform: str = ""
     ) -> Shown | Failed | Died | None:
-        """A whole text of what was traced, or why there is none; nothing when the tracer that traced it is gone."""
+        """A whole text of what was traced, or why there is none; nothing when the tracer that
+        traced it is gone.
+        """
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
@@ -264,7 +275,9 @@ class Project:
         return hello.jax if hello is not None else ""
 
     async def lower(self, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
-        """What was traced in StableHLO, or why it is not; nothing when the tracer that traced it is gone."""
+        """What was traced in StableHLO, or why it is not; nothing when the tracer that traced it is
+        gone.
+        """
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
@@ -421,7 +434,10 @@ class Projects:
         editor_python: Mapping[str, str],
         editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> bool:
-        """Take the editor's view; whether any project is another one now. `trusted`: what it says of that, if anything."""
+        """Take the editor's view; whether any project is another one now.
+
+        `trusted`: what it says of that, if anything.
+        """
         self._first = roots[0] if roots else ""
         self._roots = tuple(sorted(roots, key=len, reverse=True))
         self._editor, self._editor_python = editor, editor_python
@@ -439,7 +455,8 @@ class Projects:
     def start_ahead(self) -> None:
         """Start the tracers of the workspace's folders before anybody asks, where JAX is installed.
 
-        Elsewhere nothing starts: a project without JAX is to hear nothing of us. Nothing is asked here: code may never run.
+        Elsewhere nothing starts: a project without JAX is to hear nothing of us. Nothing is asked
+        here: code may never run.
         """
         for folder in self._roots:
             self.of(str(Path(folder, "__init__.py"))).start_ahead()
@@ -468,7 +485,9 @@ class Projects:
             self.events.put_nowait(consent)
 
     def ask_again(self, folder: str | None) -> bool:
-        """Have the user asked again for all that waits, or for what waits of one folder; whether anything does."""
+        """Have the user asked again for all that waits, or for what waits of one folder; whether
+        anything does.
+        """
         for each in self._roots if folder is None else (folder,):
             self.of(str(Path(each, "__init__.py")))
         projects = [p for p in self._projects.values() if folder in (None, p.folder, p.root)]
@@ -482,7 +501,9 @@ class Projects:
         return bool(waiting)
 
     def decided(self) -> bool:
-        """The user decided something, here or in another process; whether any project is another one now."""
+        """The user decided something, here or in another process; whether any project is another
+        one now.
+        """
         return self._look_again()
 
     @property
@@ -521,7 +542,10 @@ class Projects:
         project.keep_spare(True)
 
     def may_keep_spare(self, project: Project) -> bool:
-        """Whether a project that starts may have a spare. The first ones do without having been used."""
+        """Whether a project that starts may have a spare.
+
+        The first ones do without having been used.
+        """
         if len(self._used) < SPARES and project.root not in self._used:
             self._used.append(project.root)
         return project.root in self._used

@@ -1,7 +1,7 @@
-"""A question: one function, one set of example inputs, as the text stands. Its key says when two are the same.
+"""A question: one function, one example set, and the current text. Equal questions have equal keys.
 
-The key is made of meanings, not of text: moving lines, comments and docstrings leave it unchanged, so what was
-answered before answers again.
+The key depends on meanings, not on the text: moved lines, comments and docstrings do not change it,
+so that a cached answer stays valid.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxsight.tracer import protocol
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`key` is what caches go by; `trace` is the request, its `id` still open; `module` the text that it was made from."""
+    """`key` identifies it in caches; `trace` is the request, without `id`; `module` is its text."""
 
     path: str
     subject: Subject
@@ -29,16 +29,16 @@ class Question:
     trace: protocol.Trace
     key: str
     caveats: tuple[Caveat, ...] = ()
-    """Statements that are not run and may change the answer."""
+    """Statements that were not run and may change the answer."""
 
     def request(self, id: int, sourcerize: protocol.Sourcerize | None = None) -> protocol.Trace:
-        """The message that asks a tracer to trace the function, or to write it as source."""
+        """Return the request to trace the function, or to write it as source."""
         return replace(self.trace, id=id, sourcerize=sourcerize)
 
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """Why a function is not traced at all: shown instead of an answer."""
+    """Why a function is not traced; shown instead of an answer."""
 
     reason: str
 
@@ -62,18 +62,18 @@ def ask(
         module: the text that the subject is of, by default as it stands.
     """
     if subject.broken:
-        return Unasked("its text has a syntax error")
+        return Unasked("the function has a syntax error")
     if subject.function.refused:
         return Unasked(refusal(subject))
     if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
-        return Unasked("its example inputs have errors")
+        return Unasked("the example inputs have errors")
     module = document.module if module is None else module
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions]
     needed = slice_for(module, names, subject.chunk, whole=document.looked_into)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
-        return Unasked("the code that it needs is too large to be analyzed")
+        return Unasked("code that it depends on is too large to be analyzed")
     if needed.broken:
-        return Unasked("the code that it needs has a syntax error")
+        return Unasked("code that it depends on has a syntax error")
     trace = protocol.Trace(
         id=0,
         file=document.path,
@@ -107,13 +107,16 @@ def ask(
 
 
 def refusal(subject: Subject) -> str:
-    """Why a function cannot be traced on its own, for people."""
+    """Return why a function cannot be traced by itself."""
     match subject.function.refused:
         case "async":
-            return "an `async def` returns a coroutine, which JAX cannot trace; trace the function that it awaits"
+            return "JAX cannot trace coroutines; add example inputs to the function that it awaits"
         case "generator":
-            return "a generator yields between Python steps, which JAX cannot trace; return the values as a tuple or use `jax.lax.scan`"
+            return "JAX cannot trace generators; return a tuple, or use `jax.lax.scan`"
         case "nested":
-            return "it is defined inside another function: give example inputs to the outer one, and the shapes show here too"
+            return (
+                "nested functions cannot be traced directly; "
+                "add example inputs to the enclosing function"
+            )
         case other:
             return other

@@ -1,4 +1,6 @@
-"""Python's compiler without its warnings about the text that it reads: they are for whoever runs the text."""
+"""Python's compiler without its warnings about the text that it reads: they are for whoever runs
+the text.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hold back warnings. Only for a call of Python's compiler: the other thread waits meanwhile."""
+    """Hold back warnings.
+
+    Only for a call of Python's compiler: the other thread waits meanwhile.
+    """
     with _lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

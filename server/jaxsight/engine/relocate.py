@@ -1,8 +1,8 @@
 """Where a span that a tracer speaks of stands now, and which expressions a position is in.
 
-A tracer knows chunks as they were when it executed them. As long as a chunk means the same, every node of its syntax tree
-has a counterpart in the text as it is now, so spans are carried over exactly; else they are shifted through the edit, or are
-gone.
+A tracer knows chunks as they were when it executed them. As long as a chunk means the same, every
+node of its syntax tree has a counterpart in the text as it is now, so spans are carried over
+exactly; else they are shifted through the edit, or are gone.
 """
 
 from __future__ import annotations
@@ -96,10 +96,12 @@ def _range(source: Source, start: Pair, end: Pair) -> Range | None:
 
 
 def expressions_at(chunk: ModuleChunk, position: Position) -> tuple[Range, ...]:
-    """The expressions and parameters that a position is in, the innermost first; all positions absolute.
+    """The expressions and parameters that a position is in, the innermost first; all positions
+    absolute.
 
-    On `x` of `x.T` the first is `x`, on `T` it is `x.T`; on `sum` of `jnp.sum(x)` it is `jnp.sum`, then the call. A position right behind a word counts
-    as in it. On blank space and in a text that does not parse there is nothing.
+    On `x` of `x.T` the first is `x`, on `T` it is `x.T`; on `sum` of `jnp.sum(x)` it is `jnp.sum`,
+    then the call. A position right behind a word counts as in it. On blank space and in a text that
+    does not parse there is nothing.
     """
     if chunk.broken is not None or not chunk.first_line <= position.line <= chunk.last_line:
         return ()

@@ -1,9 +1,11 @@
-"""What each chunk of a module does when the module is run, and which are not run because somebody looks.
+"""What each chunk of a module does when the module is run, and which are not run because somebody
+looks.
 
-An answer is that of the imported module, or says what was left out. So a chunk may be left out of a slice without a word only
-when it is known to change nothing but the names that it binds (`COMPUTES`, `DEFINES`). Whatever is not known `ACTS`: it
-may change anything, it runs in its place, and all that is traced depends on it. Training loops, processes, the network and
-files that are written are work that nobody asked for: `LEFT_OUT`, with what they may change.
+An answer is that of the imported module, or says what was left out. So a chunk may be left out of a
+slice without a word only when it is known to change nothing but the names that it binds
+(`COMPUTES`, `DEFINES`). Whatever is not known `ACTS`: it may change anything, it runs in its place,
+and all that is traced depends on it. Training loops, processes, the network and files that are
+written are work that nobody asked for: `LEFT_OUT`, with what they may change.
 """
 
 from __future__ import annotations
@@ -62,7 +64,10 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A chunk's role. `reason` says why it is left out, `changes` which names that may change: any when it is `None`."""
+    """A chunk's role.
+
+    `reason` says why it is left out, `changes` which names that may change: any when it is `None`.
+    """
 
     role: Role
     reason: str = ""
@@ -100,7 +105,9 @@ def _all_of(outcomes: Iterable[_Outcome]) -> _Outcome:
 
 @dataclass(slots=True)
 class Roles:
-    """The roles of a module's chunks, by number: good as long as the functions that were looked into are the same."""
+    """The roles of a module's chunks, by number: good as long as the functions that were looked
+    into are the same.
+    """
 
     parts: tuple[Part, ...]
     looked_into: dict[int, Piece] = field(default_factory=dict)
@@ -223,7 +230,9 @@ class _Judge:
         return _all_of(outcomes)
 
     def only_wraps(self, surface: Surface) -> bool:
-        """Whether a chunk is `g = jax.jit(f)` or alike, or binds a lambda: what is wrapped is not called by that."""
+        """Whether a chunk is `g = jax.jit(f)` or alike, or binds a lambda: what is wrapped is not
+        called by that.
+        """
         shape = surface.shape
         if shape.kind != "assign" or not shape.wrapped_by or surface.packages:
             return False
@@ -271,7 +280,9 @@ class _Judge:
         return _all_of(outcomes)
 
     def reading(self, effects: Effects, besides: Iterable[str] = ()) -> _Outcome:
-        """What reading names and attributes comes to: an object of which nothing is known may do anything when it is used."""
+        """What reading names and attributes comes to: an object of which nothing is known may do
+        anything when it is used.
+        """
         skipped = frozenset(besides)
         for name in effects.reads - skipped:
             if not self.is_settled(name):
@@ -359,7 +370,10 @@ class _Judge:
         return _all_of(self.calling_what(index) for index in definers)
 
     def working(self, work: str) -> _Outcome:
-        """What work comes to that changes nothing in the process. Files that it writes may be read."""
+        """What work comes to that changes nothing in the process.
+
+        Files that it writes may be read.
+        """
         return _Outcome(None if work == known.FILES and self.reads_files else frozenset(), work)
 
     @functools.cached_property
@@ -397,7 +411,9 @@ class _Judge:
         return name in self.bindings.origins or (len(definers) <= 1 and self.is_settled(name))
 
     def loop(self, effects: Effects, *, top: bool) -> str:
-        """Why a loop is long work: it shows its progress, or calls again and again what compiles; empty if it is not."""
+        """Why a loop is long work: it shows its progress, or calls again and again what compiles;
+        empty if it is not.
+        """
         for name in sorted(effects.repeated):
             if self.compiles(name):
                 return "loop that calls compiled functions"
@@ -418,7 +434,9 @@ class _Judge:
         )
 
     def computes_arrays(self, name: str) -> bool:
-        """Whether a function of the module computes with JAX; one of the project that is imported may."""
+        """Whether a function of the module computes with JAX; one of the project that is imported
+        may.
+        """
         root = name.partition(".")[0]
         origin = self.bindings.origins.get(root)
         if origin is not None:
@@ -443,7 +461,9 @@ class _Judge:
         )
 
     def full(self, name: str) -> str:
-        """The full name of what an imported name stands for; the name itself for builtins, nothing for the module's own."""
+        """The full name of what an imported name stands for; the name itself for builtins, nothing
+        for the module's own.
+        """
         root, dot, rest = name.partition(".")
         if self.overridden:
             return ""

@@ -1,8 +1,9 @@
 """The engine as its owners see it: documents go in, answers in editor terms come out.
 
-One `Session` lives in a server process (and in each run of the terminal's commands). It knows no LSP and imports no
-JAX. All its state is here: the open documents, the projects, the chosen example sets. Nothing in it blocks: what
-takes time is awaited, what an edit makes stale is cancelled, and what was known before is shown, marked stale, meanwhile.
+One `Session` lives in a server process (and in each run of the terminal's commands). It knows no
+LSP and imports no JAX. All its state is here: the open documents, the projects, the chosen example
+sets. Nothing in it blocks: what takes time is awaited, what an edit makes stale is cancelled, and
+what was known before is shown, marked stale, meanwhile.
 """
 
 from __future__ import annotations
@@ -70,9 +71,10 @@ from jaxsight.engine.trust.words import shown_path
 from jaxsight.engine.uncompiled import Uncompiled
 from jaxsight.engine.verification import Sliced, Verification, Verified
 from jaxsight.engine.views import Answer, View
-from jaxsight.findings import jx102_folded_while_compiling, jx413_miscompiled
-from jaxsight.findings.catalogue import ignored
-from jaxsight.findings.registry import OF_KERNELS
+from jaxsight.rules import RULES
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.rules.jx413_miscompiled import rule as miscompiled
+from jaxsight.rules.selection import ignored
 from jaxsight.tracer import protocol
 from jaxsight.tracer.protocol import Observation, Outlined, Sourcerize, Traced
 from jaxsight.workers.compilers import Compilers, Trouble
@@ -81,14 +83,20 @@ from jaxsight.workers.outcomes import Died
 log = logging.getLogger(__name__)
 
 PATIENCE = 0.15
-"""Seconds that hints wait for a fresh trace before they show the stale one: an ordinary trace fits, so nothing flickers."""
+"""Seconds that hints wait for a fresh trace before they show the stale one: an ordinary trace fits,
+so nothing flickers.
+"""
 COMPILE_PATIENCE = 0.3
-"""Seconds that a hover waits for a function's first compile: most small ones take no longer; the others are told of when they are ready."""
+"""Seconds that a hover waits for a function's first compile: most small ones take no longer; the
+others are told of when they are ready.
+"""
 HOVER_PATIENCE = 1.5
 """Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
 
 CONTRACT_PATIENCE = 0.3
-"""Seconds that an editor's findings wait for contracts once all else is there, and for targets on other machines: a host may be down."""
+"""Seconds that an editor's findings wait for contracts once all else is there, and for targets on
+other machines: a host may be down.
+"""
 ERRORS_HOLD = 60.0
 """Seconds after which a contract that could not be checked is tried again when it is asked for."""
 FIX_PATIENCE = 1.0
@@ -105,7 +113,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Held:
-    """A compile for a contract, or for another machine; `ended` is when it failed with what may pass, else never."""
+    """A compile for a contract, or for another machine; `ended` is when it failed with what may
+    pass, else never.
+    """
 
     answer: Answer
     task: asyncio.Task[Result | None]
@@ -116,7 +126,9 @@ class Session:
     """See the module's docstring. All methods are to be called from one event loop."""
 
     def __init__(self, projects: Projects | None = None) -> None:
-        """`projects` are given by an owner that has them start their tracers before it has the session."""
+        """`projects` are given by an owner that has them start their tracers before it has the
+        session.
+        """
         self._projects = projects if projects is not None else Projects()
         self.events: asyncio.Queue[Event] = self._projects.events
         self._documents = self._projects.documents
@@ -145,8 +157,12 @@ class Session:
         self._outlines: Recent[str, tuple[Answer, Outlined]] = Recent(_OUTLINES)
         self._compiled: dict[tuple[str, str], tuple[Answer, Result]] = {}
         self._refused: dict[tuple[str, str], tuple[Answer, Result]] = {}
-        """What came of the functions that could not be compiled for the first target when they were last asked about."""
-        """The last result of each function, by file and name, to be shown while the next one is made."""
+        """What came of the functions that could not be compiled for the first target when they were
+        last asked about.
+        """
+        """The last result of each function, by file and name, to be shown while the next one is
+        made.
+        """
 
     def configure(
         self,
@@ -162,9 +178,11 @@ class Session:
         Args:
             roots: the workspace's folders.
             editor: the editor's settings as they came, unchecked.
-            trusted: what the editor says of whether user code may run, if anything; `False` always holds.
+            trusted: what the editor says of whether user code may run, if anything; `False` always
+                holds.
             editor_python: the interpreter that the editor chose, by folder.
-            editor_by_root: whole settings of folders that have some of their own, by folder; they stand in place of `editor`.
+            editor_by_root: whole settings of folders that have some of their own, by folder; they
+                stand in place of `editor`.
         """
         if self._projects.configure(
             roots,
@@ -176,7 +194,10 @@ class Session:
             self._begin_again()
 
     async def decide(self, consent: Consent, answer: str | None) -> None:
-        """The user's answer to a question of `events`: it takes effect at once. `None`: there is none."""
+        """The user's answer to a question of `events`: it takes effect at once.
+
+        `None`: there is none.
+        """
         trust = self._projects.trust
         if trust.decide(consent, answer):
             self._projects.decided()
@@ -186,7 +207,9 @@ class Session:
                 self._begin_again()
 
     def ask_again(self, folder: str | None = None) -> bool:
-        """Have the user asked for all that waits for a decision, or for what waits of one folder; whether anything does."""
+        """Have the user asked for all that waits for a decision, or for what waits of one folder;
+        whether anything does.
+        """
         self._look_for_decisions()
         return self._projects.ask_again(folder)
 
@@ -195,7 +218,9 @@ class Session:
         return self._projects.trust.remedy(folder, what)
 
     def python(self, path: str) -> Interpreter | None:
-        """The interpreter that traces a file's functions, and why it is that one; nothing where there is none."""
+        """The interpreter that traces a file's functions, and why it is that one; nothing where
+        there is none.
+        """
         return self._projects.of(path).interpreter
 
     def _look_for_decisions(self) -> None:
@@ -256,13 +281,17 @@ class Session:
         self._projects.closed(path)
 
     def files_changed(self, paths: Sequence[str]) -> None:
-        """Files changed on disk (settings, imported modules): look again at everything that is open."""
+        """Files changed on disk (settings, imported modules): look again at everything that is
+        open.
+        """
         if self._projects.files_changed(paths):
             self._answering.clear()
         self._refresh_all()
 
     async def hover(self, path: str, position: Position) -> Hover | None:
-        """What stands at the position: a function with example inputs, or an expression that was seen in a trace."""
+        """What stands at the position: a function with example inputs, or an expression that was
+        seen in a trace.
+        """
         opened = self._documents.get(path)
         text = opened.text if opened is not None else ""
         document = await self._read(path)
@@ -300,7 +329,9 @@ class Session:
         return stale
 
     async def _views_on_hover(self, document: Document, subject: Subject) -> list[View]:
-        """What is known of a subject within a hover's patience, and of its last trace where the newest one fails."""
+        """What is known of a subject within a hover's patience, and of its last trace where the
+        newest one fails.
+        """
         view = await self._view(document, subject, HOVER_PATIENCE)
         if isinstance(view, Unasked):
             return []
@@ -323,8 +354,8 @@ class Session:
     ) -> list[Hint]:
         """Shape hints in a range, the whole file by default.
 
-        Answers within `PATIENCE` with what is known, stale parts marked; a `Refresh` follows when there is more. With
-        `wait` it answers when all is fresh.
+        Answers within `PATIENCE` with what is known, stale parts marked; a `Refresh` follows when
+        there is more. With `wait` it answers when all is fresh.
         """
         document = await self._read(path)
         if document is None:
@@ -348,7 +379,10 @@ class Session:
         return sorted([*shapes, *kernels, *marks], key=lambda hint: (hint.range, hint.label))
 
     async def _compiled_views(self, document: Document) -> list[View]:
-        """All views, once what they show is compiled. A tracer that ended meanwhile has its functions traced again, a few times at most."""
+        """All views, once what they show is compiled.
+
+        A tracer that ended meanwhile has its functions traced again, a few times at most.
+        """
         for _ in range(_TRACED_AGAIN):
             views = await self._views(document, None)
             for view in views:
@@ -385,7 +419,9 @@ class Session:
     def _waiting_hints(
         self, document: Document, range: Range | None, *, kernels: bool
     ) -> list[Hint]:
-        """A mark at the head of each function of which nothing runs, or is compiled, before the user agreed."""
+        """A mark at the head of each function of which nothing runs, or is compiled, before the
+        user agreed.
+        """
         project = self._projects.of(document.path)
         label, why = "not trusted", project.held_back
         if not why and kernels and (target := self._targets(document.path)[0]).host:
@@ -417,7 +453,9 @@ class Session:
     def _all_kernel_hints(
         self, views: Sequence[View], totals: bool, barriers: bool
     ) -> Iterator[Hint]:
-        """A line is told of by the function that it stands in, if that was traced, else by the first that reaches it."""
+        """A line is told of by the function that it stands in, if that was traced, else by the
+        first that reaches it.
+        """
         told: set[Position] = set()
         for view in views:
             for hint in self._kernel_hints(view, totals, barriers):
@@ -428,7 +466,9 @@ class Session:
                     yield hint
 
     def _kernel_hints(self, view: View, totals: bool, barriers: bool) -> Iterator[Hint]:
-        """What is known of a function's kernels on the first target; of its last text, while there is no more."""
+        """What is known of a function's kernels on the first target; of its last text, while there
+        is no more.
+        """
         if not (totals or barriers) or not isinstance(view.answer.reply, Traced):
             return
         found = self._last_kernels(view)
@@ -462,7 +502,9 @@ class Session:
         return chosen_targets(self._target or settings.target, settings.targets, project.jax)
 
     def _contracts(self, document: Document) -> list[asyncio.Task[list[Finding]]]:
-        """Begin to check what the docstrings of a document expect, all at once: one may take long."""
+        """Begin to check what the docstrings of a document expect, all at once: one may take
+        long.
+        """
         tasks = [
             asyncio.ensure_future(self._contract_findings(document, subject, chosen, expect))
             for subject in self._subjects(document)
@@ -492,7 +534,8 @@ class Session:
         except UnknownTarget as error:
             return [contracts.wrong_target(view, expect, error)]
         if not isinstance(answer.reply, Traced):
-            # The error of the set in use is reported as it is; what the file has no part in may pass.
+            # The error of the set in use is reported as it is; what the file has no part in may
+            # pass.
             external = isinstance(answer.reply, Died) and answer.reply.external
             silent = external or self._is_chosen(view)
             return [] if silent else [contracts.untraced(view, expect)]
@@ -500,7 +543,9 @@ class Session:
         return list(contracts.findings(view, expect, result)) if result is not None else []
 
     async def _held_result(self, view: View, target: Target) -> Result | None:
-        """What a function is on a target that may be far; of a host that cannot be reached the error, for a while."""
+        """What a function is on a target that may be far; of a host that cannot be reached the
+        error, for a while.
+        """
         key = (view.answer.question.key, target.name)
         held = self._held.get(key)
         now = asyncio.get_running_loop().time()
@@ -522,7 +567,9 @@ class Session:
     async def _ready(
         self, tasks: Sequence[asyncio.Task[list[Finding]]], patience: float | None, path: str
     ) -> list[Finding]:
-        """The findings of the tasks that end within `patience`; those of the others follow with a refresh."""
+        """The findings of the tasks that end within `patience`; those of the others follow with a
+        refresh.
+        """
         if not tasks:
             return []
         done, pending = await asyncio.wait(tasks, timeout=patience)
@@ -545,7 +592,8 @@ class Session:
         *,
         compiled: bool,
     ) -> list[Finding]:
-        """What the traced program and the first target's kernels show; what takes longer is told of when it is known.
+        """What the traced program and the first target's kernels show; what takes longer is told of
+        when it is known.
 
         Args:
             view: the answer.
@@ -563,9 +611,9 @@ class Session:
             view, lambda: list(noticing.of_program(view, outlined, codes))
         )
         wrong = self._fixing.verifying.miscompiled(view.answer.question)
-        if wrong is not None and jx413_miscompiled.CODE in codes:
+        if wrong is not None and miscompiled.RULE.code in codes:
             found += noticing.of_running(view, wrong, found)
-        if not compiled or view.stale or not OF_KERNELS.keys() & set(codes):
+        if not compiled or view.stale or not any(RULES[code].in_kernels for code in codes):
             return found
         targets = self._targets(view.answer.question.path)
         if targets[0].host:
@@ -589,7 +637,8 @@ class Session:
         return found
 
     async def _folding(self, view: View, result: Result) -> Folding | None:
-        """How long a function compiles with constant folding and without; `None` where that is not worth measuring.
+        """How long a function compiles with constant folding and without; `None` where that is not
+        worth measuring.
 
         The function's next program ends the measurement.
         """
@@ -602,7 +651,7 @@ class Session:
         is_compiled = lowered is not None and isinstance(result.outcome, Compiled)
         if lowered is None or not is_compiled or project.interpreter is None:
             return None
-        if not jx102_folded_while_compiling.is_candidate(lowered.folds):
+        if not folded_while_compiling.is_candidate(lowered.folds):
             return None
         if running is None:
             measure = self._compile().folding(
@@ -617,7 +666,9 @@ class Session:
         return None if ended else task.result()
 
     def _stop_measuring(self, path: str | None = None) -> None:
-        """End the measurements of a file that nobody looks at any more; all of them without a path."""
+        """End the measurements of a file that nobody looks at any more; all of them without a
+        path.
+        """
         for key, (_, task) in list(self._measuring.items()):
             if path in (None, key[0]):
                 task.cancel()
@@ -642,7 +693,9 @@ class Session:
         return None
 
     async def _outline(self, view: View) -> Outlined | None:
-        """The traced program as plain data; nothing when it is gone, or of an older text and not known."""
+        """The traced program as plain data; nothing when it is gone, or of an older text and not
+        known.
+        """
         key = view.answer.question.key
         known = self._outlines.get(key)
         if known is not None and known[0] is view.answer:
@@ -680,7 +733,9 @@ class Session:
         return self._compiling
 
     async def _result(self, view: View, target: Target | None = None) -> Result | None:
-        """What a function is on a target, the first one by default; nothing when it was not traced."""
+        """What a function is on a target, the first one by default; nothing when it was not
+        traced.
+        """
         question = view.answer.question
         project = self._projects.of(question.path)
         if not isinstance(view.answer.reply, Traced) or project.interpreter is None:
@@ -743,7 +798,9 @@ class Session:
         raise LookupError(f"{function} cannot be lowered: the tracer ended twice")
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
-        """All that a panel shows of the function at a position or of a name; nothing where there is none with example inputs."""
+        """All that a panel shows of the function at a position or of a name; nothing where there is
+        none with example inputs.
+        """
         document = await self._read(path)
         if document is None:
             return None
@@ -781,13 +838,16 @@ class Session:
         kernels: bool | None = None,
         fixes: bool = False,
     ) -> list[Finding]:
-        """Everything to report about a file: its example inputs, the errors of its traces, or its settings.
+        """Everything to report about a file: its example inputs, the errors of its traces, or its
+        settings.
 
         Args:
             patience: seconds to wait for fresh traces; all of them when not given.
-            kernels: whether functions are compiled for what only their kernels tell; by default as for hints, and as an
-                editor asks: contracts whose compiles take longer than `CONTRACT_PATIENCE` follow with a `Refresh`.
-            fixes: whether to begin to try fixes for what is found, as an editor's findings always do.
+            kernels: whether functions are compiled for what only their kernels tell; by default as
+                for hints, and as an editor asks: contracts whose compiles take longer than
+                `CONTRACT_PATIENCE` follow with a `Refresh`.
+            fixes: whether to begin to try fixes for what is found, as an editor's findings always
+                do.
         """
         if (settings := self._projects.settings_findings(path)) is not None:
             return settings
@@ -837,13 +897,17 @@ class Session:
         return reported
 
     async def completeness(self, path: str) -> list[Completeness]:
-        """What the answer about each function of a file leaves out; functions that are not asked about are not in it."""
+        """What the answer about each function of a file leaves out; functions that are not asked
+        about are not in it.
+        """
         document = await self._read(path)
         views = await self._views(document, None) if document is not None else []
         return [Completeness(view.subject.name, view.subject_range, view.caveats) for view in views]
 
     async def uncompiled(self, path: str) -> list[Uncompiled]:
-        """The functions of a file that were not compiled for the first target when its findings were asked for, with the reasons."""
+        """The functions of a file that were not compiled for the first target when its findings
+        were asked for, with the reasons.
+        """
         document = await self._read(path)
         targets = self._targets(path)
         if document is None or not targets:
@@ -857,7 +921,8 @@ class Session:
         return found
 
     async def verify(self, path: str, deadline: float | None = None) -> Verified:
-        """Whether the programs of a file's functions are those of the imported module; for the terminal.
+        """Whether the programs of a file's functions are those of the imported module; for the
+        terminal.
 
         Args:
             deadline: seconds for each import; the settings' for running statements by default.
@@ -955,7 +1020,8 @@ class Session:
         """The edits of an action that has some `pending`: the source of a function, put below it.
 
         Raises:
-            LookupError: there is no such function, or no source that could be verified; the message says why.
+            LookupError: there is no such function, or no source that could be verified; the message
+                says why.
         """
         await self._read(path)
         document, subject = self._find(path, pending)
@@ -979,14 +1045,17 @@ class Session:
         return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
     async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
-        """A virtual document about a function: its `jaxpr`, the function written as source, or what an interpreter makes of it.
+        """A virtual document about a function: its `jaxpr`, the function written as source, or what
+        an interpreter makes of it.
 
         Args:
-            what: `jaxpr`, `stablehlo`, `hlo` or `kernels`, a way to write source, or the name of an interpreter in the user's environment.
+            what: `jaxpr`, `stablehlo`, `hlo` or `kernels`, a way to write source, or the name of an
+                interpreter in the user's environment.
 
         Raises:
-            LookupError: there is no such function with example inputs, it cannot be traced, the interpreter fails, or there is no source
-                that could be verified (`NotSourcerized`); the message says which.
+            LookupError: there is no such function with example inputs, it cannot be traced, the
+                interpreter fails, or there is no source that could be verified (`NotSourcerized`);
+                the message says which.
         """
         shown = await self._show(path, function, what)
         return marked(shown, "//" if what in (protocol.STABLEHLO, "hlo") else "#")
@@ -1028,7 +1097,8 @@ class Session:
         """The whole answer about one function, for the terminal.
 
         Raises:
-            LookupError: no such function, no example inputs, no such set, or not traceable; the message says which.
+            LookupError: no such function, no example inputs, no such set, or not traceable; the
+                message says which.
         """
         await self._read(path)
         document, subject = self._find(path, function)
@@ -1177,7 +1247,7 @@ class Session:
         if chosen is None:
             chosen = self._chosen_set(document, subject)
         if chosen is None:
-            return Unasked("its example inputs have errors")
+            return Unasked("the example inputs have errors")
         project = self._projects.of(document.path)
         if project.held_back:
             project.ask_consent()
@@ -1260,7 +1330,9 @@ class Session:
     async def _view(
         self, document: Document, subject: Subject, patience: float | None
     ) -> View | Unasked:
-        """The answer about a subject as it stands in the text now; a stale one when `patience` runs out and there is one."""
+        """The answer about a subject as it stands in the text now; a stale one when `patience` runs
+        out and there is one.
+        """
         module = document.module
         question = await self._question(document, subject)
         chosen = self._chosen_set(document, subject)
@@ -1291,7 +1363,9 @@ class Session:
         return self._seen(answer, module, question, subject)
 
     async def _views(self, document: Document, patience: float | None) -> list[View]:
-        """What is known of every subject of a document, after at most `patience` seconds of waiting for fresh answers."""
+        """What is known of every subject of a document, after at most `patience` seconds of waiting
+        for fresh answers.
+        """
         module = document.module
         subjects = self._subjects(document)
         questions: list[tuple[Subject, Question | Unasked]] = []
@@ -1359,7 +1433,8 @@ class Session:
         *,
         role: str = "latest",
     ) -> View:
-        """The answer in the module; the view of a moment ago where nothing changed, for moving spans takes time.
+        """The answer in the module; the view of a moment ago where nothing changed, for moving
+        spans takes time.
 
         Args:
             failed: the newest answer, when it is an error and this is one before it.
@@ -1427,7 +1502,9 @@ class Session:
         await self._compile_all(path)
 
     async def _compile_all(self, path: str) -> None:
-        """Compile what is traced for the first target, one function after another, where that is shown."""
+        """Compile what is traced for the first target, one function after another, where that is
+        shown.
+        """
         document = self._documents.get(path)
         wanted = self._projects.of(path).settings.inlay_hints
         if document is None or not (wanted.kernels or wanted.barriers):
@@ -1472,5 +1549,7 @@ def _below(root: str, path: str) -> PurePosixPath:
 
 
 def _by_closeness(subjects: Sequence[Subject], own: Subject | None) -> list[Subject]:
-    """The subject that holds the cursor first, then the others: a helper's expressions were seen in their traces."""
+    """The subject that holds the cursor first, then the others: a helper's expressions were seen in
+    their traces.
+    """
     return [*([own] if own is not None else []), *(s for s in subjects if s is not own)]

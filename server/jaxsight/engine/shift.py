@@ -1,8 +1,8 @@
 """Positions of an old text in the text that an edit made of it.
 
-What lies outside of the changed part moves with it; inside of it only lines that are still there keep their
-positions, and the unchanged beginning and end of a line that was typed in. Nothing is guessed: a position that is
-gone has no new one.
+What lies outside of the changed part moves with it; inside of it only lines that are still there
+keep their positions, and the unchanged beginning and end of a line that was typed in. Nothing is
+guessed: a position that is gone has no new one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from jaxsight.engine.text import Position, Range, lines_of
 
 _MATCHED_LINES = 400
-"""Changed parts up to this many lines, old and new together, are matched line by line; larger ones are gone."""
+"""Changed parts up to this many lines, old and new together, are matched line by line; larger ones
+are gone.
+"""
 
 
 def common_prefix(one: str, other: str) -> int:
@@ -44,7 +46,9 @@ def common_suffix(one: str, other: str, *, limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """`count` lines that stand unchanged from line `old` of the old text and from line `new` of the new."""
+    """`count` lines that stand unchanged from line `old` of the old text and from line `new` of the
+    new.
+    """
 
     old: int
     new: int
@@ -53,7 +57,9 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """A line that was changed within: its first `head` and last `tail` characters are as they were."""
+    """A line that was changed within: its first `head` and last `tail` characters are as they
+    were.
+    """
 
     line: int
     head: int
@@ -62,7 +68,9 @@ class _Typed:
     new: str
 
     def columns(self, first: int, last: int) -> tuple[int, int] | None:
-        """The new columns of a part of the line, if that part is unchanged; it moves with its side of the change."""
+        """The new columns of a part of the line, if that part is unchanged; it moves with its side
+        of the change.
+        """
         longer = len(self.new) - len(self.old)
         if last <= self.head:
             return first, last
@@ -95,11 +103,15 @@ class TextShift:
         self._keep(len(before) - tail, len(after) - tail, tail)
 
     def position(self, position: Position) -> Position | None:
-        """Where a position of the old text is now, before what was typed at it; `None` when its place is gone."""
+        """Where a position of the old text is now, before what was typed at it; `None` when its
+        place is gone.
+        """
         return self._part(position.line, position.column, position.column)[0]
 
     def range(self, range: Range) -> Range | None:
-        """Where a range of the old text is now; `None` when an end of it is gone, or its only line was changed within it."""
+        """Where a range of the old text is now; `None` when an end of it is gone, or its only line
+        was changed within it.
+        """
         first, last = range.start, range.end
         if first.line == last.line:
             start, end = self._part(first.line, first.column, last.column)
@@ -142,7 +154,9 @@ class TextShift:
             self._kept.append(_Kept(old, new, count))
 
     def _match(self, before: list[str], after: list[str], first: int, last: int, end: int) -> None:
-        """Matches the changed lines: `first` to `last` of the old text, `first` to `end` of the new."""
+        """Matches the changed lines: `first` to `last` of the old text, `first` to `end` of the
+        new.
+        """
         old, new = before[first:last], after[first:end]
         if not old or not new or len(old) + len(new) > _MATCHED_LINES:
             return

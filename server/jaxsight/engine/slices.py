@@ -1,7 +1,9 @@
-"""What runs before a function is traced: the module's chunks but for those that are known not to matter to it, each with its key.
+"""What runs before a function is traced: the module's chunks but for those that are known not to
+matter to it, each with its key.
 
-What acts runs, in order, and so do all imports, for both may change anything. Of the rest, what the function or those
-chunks need is found by following names. What is left out though it may matter is named: see `roles`.
+What acts runs, in order, and so do all imports, for both may change anything. Of the rest, what the
+function or those chunks need is found by following names. What is left out though it may matter is
+named: see `roles`.
 """
 
 from __future__ import annotations
@@ -32,16 +34,18 @@ _STATEMENT_SHOWN = 48
 class Slice:
     """The chunks to execute, in the file's order; `members` are the same chunks where they stand.
 
-    `key` changes when what the slice does may have changed, and with nothing else. `broken` are chunks that the slice would
-    need but that do not parse; `unknown` names that nothing in the module binds; `caveats` statements that are not run
-    and may change the outcome.
+    `key` changes when what the slice does may have changed, and with nothing else. `broken` are
+    chunks that the slice would need but that do not parse; `unknown` names that nothing in the
+    module binds; `caveats` statements that are not run and may change the outcome.
     """
 
     chunks: tuple[protocol.Chunk, ...]
     members: tuple[ModuleChunk, ...]
     key: str
     keyed: tuple[bool, ...]
-    """Which of the chunks the key is made of: two slices with one key have the same of those, in the same order."""
+    """Which of the chunks the key is made of: two slices with one key have the same of those, in
+    the same order.
+    """
     broken: tuple[ModuleChunk, ...] = ()
     unknown: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
@@ -56,8 +60,8 @@ def slice_for(
 
     Args:
         names: the function's top-level name, and the names that its example inputs use.
-        chunk: where the function stands. Needed when the module binds its name again further down: then the slice
-            ends before that.
+        chunk: where the function stands. Needed when the module binds its name again further down:
+            then the slice ends before that.
         whole: leave out nothing that only binds names, for somebody else may look them up.
     """
     roots = tuple(names)
@@ -72,7 +76,8 @@ def slice_for(
 
 
 class Plan:
-    """Which chunks make a slice and what they have to do with each other: good as long as each of them reads the same names.
+    """Which chunks make a slice and what they have to do with each other: good as long as each of
+    them reads the same names.
 
     What the chunks bind cannot change under it: a plan belongs to a module's bindings and roles.
     """
@@ -123,7 +128,9 @@ class Plan:
         )
 
     def holds(self, module: Module) -> bool:
-        """Whether the chunks of `module`, which has the same bindings, read what they read when the plan was made."""
+        """Whether the chunks of `module`, which has the same bindings, read what they read when the
+        plan was made.
+        """
         chunks = module.chunks
         return all(
             chunks[index].piece.reads == reads
@@ -179,7 +186,9 @@ class Plan:
 
 
 def _read_now(index: int, pieces: Mapping[int, Piece], bindings: Bindings) -> set[str]:
-    """The names that executing a chunk may read: its own, and those of the functions that it may call."""
+    """The names that executing a chunk may read: its own, and those of the functions that it may
+    call.
+    """
     piece = pieces[index]
     names = set(piece.reads.now)
     todo = list(names) if piece.surface.executes else []
@@ -231,8 +240,8 @@ def quoted(chunk: ModuleChunk) -> str:
 class _Gathering:
     """Collects the chunks of a slice.
 
-    A name is needed either at a chunk, which reads it while it is executed, or later, when a function is called: then at the end, and at every
-    chunk of the slice that may call the function.
+    A name is needed either at a chunk, which reads it while it is executed, or later, when a
+    function is called: then at the end, and at every chunk of the slice that may call the function.
     """
 
     def __init__(
@@ -288,7 +297,8 @@ class _Gathering:
         self._follow()
 
     def _gather_what_acts(self) -> None:
-        """What acts, all imports, and what is computed before the last of them: it must see what importing would show it.
+        """What acts, all imports, and what is computed before the last of them: it must see what
+        importing would show it.
 
         What is computed by other means than the module's functions runs too, for it may fail.
         """
@@ -312,7 +322,9 @@ class _Gathering:
         return changes is None or not changes.isdisjoint(self.needed)
 
     def _end(self, own: int | None) -> int:
-        """The first chunk below `own` that binds one of its functions' names anew without reading it."""
+        """The first chunk below `own` that binds one of its functions' names anew without reading
+        it.
+        """
         if own is None:
             return self.bindings.count
         ends = [self.bindings.count]
@@ -326,7 +338,9 @@ class _Gathering:
         return min(ends)
 
     def _builds_on(self, name: str, own: int, place: int) -> bool:
-        """Whether chunk `place`, which binds `name` again, makes its value of what chunk `own` bound to it, as wrapping does."""
+        """Whether chunk `place`, which binds `name` again, makes its value of what chunk `own`
+        bound to it, as wrapping does.
+        """
         todo, seen = [place], {place}
         while todo:
             index = todo.pop()

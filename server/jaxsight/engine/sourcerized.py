@@ -1,6 +1,6 @@
-"""Functions written as source: asked for once per question, named for people, and put into a file below the original.
+"""Sourcerized functions: cached by question, named, and inserted into a file after the original.
 
-What could not be verified has no text here, only a reason.
+A function that could not be verified has no text, only a reason.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ from jaxsight.workers.output import Locate, real_places
 _KEPT = 64
 
 Writing = Callable[[Question, Sourcerize], Awaitable[protocol.Shown | Failed | Cancelled | Died]]
-"""Has a tracer write the function of a question."""
+"""Writes the function of a question as source, in a tracer."""
 
 
 class NotSourcerized(LookupError):
-    """There is no source to be shown, for the reason that the message gives. `different`: there was one, of another program."""
+    """There is no source, for the reason in the message.
+
+    `different`: source was written, but its program is different.
+    """
 
     def __init__(self, reason: str, *, different: bool = False) -> None:
         super().__init__(reason)
@@ -39,23 +42,25 @@ class NotSourcerized(LookupError):
 
 
 def label(function: str, transform: str) -> str:
-    """`f`, `grad(f)`."""
+    """Return the name of a function or of its transformation: `f`, `grad(f)`."""
     return f"{transform}({function})" if transform else function
 
 
 class Sources:
-    """The texts of a session. One holds as long as the answer that the function was traced with."""
+    """The sourcerized texts of a session; one is valid as long as the answer it was written
+    from.
+    """
 
     def __init__(self, locate: Locate) -> None:
-        """`locate` tells where a chunk begins now, for messages that name places."""
+        """`locate` returns the current first line of a chunk, for places in messages."""
         self._locate = locate
         self._known: Recent[tuple[str, Sourcerize], tuple[Answer, protocol.Shown]] = Recent(_KEPT)
 
     async def get(self, view: View, wanted: Sourcerize, write: Writing) -> Shown:
-        """The source of what `view` traced.
+        """Return the source of the function that `view` traced.
 
         Raises:
-            NotSourcerized: it cannot be written, or not verified.
+            NotSourcerized: it cannot be written or verified.
         """
         answer = view.answer
         key = (answer.question.key, wanted)
@@ -71,7 +76,7 @@ class Sources:
                     different = reply.failure.type.endswith(".NotTheSame")
                     raise NotSourcerized(words, different=different)
                 case Cancelled():
-                    raise NotSourcerized("it was interrupted")
+                    raise NotSourcerized("interrupted")
                 case _:
                     raise NotSourcerized(_failed(view, wanted, reply))
         title = f"{label(view.subject.name, wanted.transform)}.{wanted.style}.py"
@@ -79,12 +84,13 @@ class Sources:
 
 
 def _failed(view: View, wanted: Sourcerize, reply: Failed | Died) -> str:
-    """The failure of a transformation, or of a function that could be traced before."""
+    """Return the error of a transformation, or of a function that could be traced before."""
     name = label(view.subject.name, wanted.transform)
     question = view.answer.question
     seen = View(Answer(question, reply), view.module, question, view.subject)
     (found,) = failures.findings(seen)
-    return f"{name} cannot be traced: {found.message} ({found.code})"
+    rest = "".join(f"\n{line}" for line in found.lines[1:])
+    return f"tracing {name} failed: {found.message} ({found.code}){rest}"
 
 
 INSERTED_STYLE = "pretty"
@@ -92,13 +98,13 @@ INSERTED_STYLE = "pretty"
 
 
 def inserted_name(module: Module, function: str) -> str:
-    """Name a function that is written below `function`: `f_jax`, or `f_jax_2` where that is taken."""
+    """Return the name of the source of `function`: `f_jax`, or `f_jax_2` if that is taken."""
     words = [part.strip("_") or part for part in function.split(".")]
     return _free("_".join(words) + "_jax", module)
 
 
 def _free(base: str, module: Module, taken: Collection[str] = ()) -> str:
-    """`base`, or with a number behind it where the module has that name, or it is `taken`."""
+    """Return `base`, with a number appended if the name is in the module or in `taken`."""
     name, count = base, 1
     while name in module.bindings.definers or name in taken:
         count += 1
@@ -107,10 +113,10 @@ def _free(base: str, module: Module, taken: Collection[str] = ()) -> str:
 
 
 def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tuple[Edit, ...]:
-    """Return edits that put the source of a function below it, and its imports below the file's.
+    """Return edits that insert the source of a function after it, and its imports.
 
-    What the file has already, from another insertion say, is not put there again. Under `name`
-    the file itself is imported: what it defines needs no import there.
+    Statements that the file already has, such as from an earlier insertion, are not inserted again.
+    `name` is the module name of the file itself, which needs no import.
 
     Raises:
         NotSourcerized: the file means something else by a name that the source reads.
@@ -165,7 +171,8 @@ def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) ->
     if clashing:
         words = ", ".join(sorted(clashing))
         raise NotSourcerized(
-            f"the file has a meaning of its own for {words}; show the source beside it instead"
+            f"cannot insert: the file already defines {words}; "
+            "open the source in a new document instead"
         )
 
 
@@ -219,7 +226,8 @@ def _without_own_import(text: str, name: str) -> str:
     if clashing := sorted({node.attr for node in uses} & bound):
         words = ", ".join(clashing)
         raise NotSourcerized(
-            f"the source has a meaning of its own for {words}; show it beside the file instead"
+            f"cannot insert: the source redefines {words}; "
+            "open the source in a new document instead"
         )
     for node in sorted(uses, key=lambda node: (node.lineno, node.col_offset), reverse=True):
         row = lines[node.lineno - 1].encode()
@@ -230,7 +238,7 @@ def _without_own_import(text: str, name: str) -> str:
 
 
 def _dotted(node: ast.stmt) -> str:
-    """The module that a statement imports, under its own name."""
+    """Return the module that a statement imports without renaming; empty for other statements."""
     match node:
         case ast.Import(names=[ast.alias(name=name, asname=None)]):
             return name
@@ -239,7 +247,7 @@ def _dotted(node: ast.stmt) -> str:
 
 
 def _renamed(text: str, tree: ast.Module, names: Mapping[str, str]) -> str:
-    """The text with some of its names replaced."""
+    """Return the text with some names replaced."""
     lines = text.split("\n")
     places = []
     for node in ast.walk(tree):
@@ -259,7 +267,7 @@ def _meaning(node: ast.stmt) -> str:
 
 
 def _end(subject: Subject) -> Range:
-    """Behind the last statement of the subject's chunk."""
+    """Return the position after the subject's chunk."""
     chunk = subject.chunk
     last = max(chunk.piece.lines_used - 1, 0)
     end = Position(chunk.first_line + last, len(lines_of(chunk.text)[last]))
@@ -299,7 +307,7 @@ def _imports(node: ast.stmt) -> Iterator[_Import]:
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:
-    """The names that the statements of a module's level bind, not those of functions' bodies."""
+    """Yield the names that module-level statements bind."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -327,7 +335,7 @@ def _bound_here(node: ast.AST) -> Iterator[str]:
 
 
 def _first_line(node: ast.stmt, lines: list[str]) -> int:
-    """Where a statement begins (from 1), with its decorators and the comments right above."""
+    """Return the first line of a statement (from 1), with its decorators and comments above."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     while first > 1 and lines[first - 2].startswith("#"):

@@ -1,15 +1,19 @@
-"""How what describes an older text is marked: hints by `~`, hovers, tooltips and documents by a first line."""
+"""How what describes an older text is marked: hints by `~`, hovers, tooltips and documents by a
+first line.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from jaxsight.engine.answers import Shown
-from jaxsight.engine.failures import summary
+from jaxsight.engine.failures import explanation
 from jaxsight.engine.views import View
 
 MARK = "~"
-"""Before the figure it qualifies: one ASCII column in every font, and never cut off at the window's edge."""
+"""Before the figure it qualifies: one ASCII column in every font, and never cut off at the window's
+edge.
+"""
 _WORDS = "stale: describes the text before the last edits"
 
 
@@ -19,13 +23,15 @@ def mark(view: View) -> str:
 
 
 def notice(view: View) -> str:
-    """The first line of a hover or a tooltip, with the error of the newest trace below it; empty when fresh."""
+    """The first line of a hover or a tooltip, with the error of the newest trace below it; empty
+    when fresh.
+    """
     if not view.stale:
         return ""
     failed = view.failed
     if failed is None:
         return f"*{_WORDS}*"
-    error = summary(failed.answer.reply, failed)
+    error = explanation(failed.answer.reply, failed)
     return f"*{_WORDS}; the newest trace fails:*\n\n{error}"
 
 

@@ -1,8 +1,9 @@
 """Which lines an earlier trace still describes after an edit that cannot be traced.
 
-The last good trace of a function is shown while its newest one fails, but only where it can still be true: not at the
-expression that fails, nor at a statement that was changed, nor at anything that is computed from either. Names are
-followed through the text, within functions and between them; where the text does not decide, the line is given up.
+The last good trace of a function is shown while its newest one fails, but only where it can still
+be true: not at the expression that fails, nor at a statement that was changed, nor at anything that
+is computed from either. Names are followed through the text, within functions and between them;
+where the text does not decide, the line is given up.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ _PASSES = 20
 """Passes over the text until nothing new depends on what fails; chains of functions are shorter."""
 _CHUNKS_KEPT = 256
 _DEEPEST = 100
-"""Statements nested more deeply make their chunk one statement, which reads and binds all words in it."""
+"""Statements nested more deeply make their chunk one statement, which reads and binds all words in
+it.
+"""
 _WORD = re.compile(r"[^\W\d]\w*")
 
 Names = Mapping[str, Collection[str]]
-"""Names by the scope that binds them: `f.<locals>.` for a function, `C.` for a class, empty for the module."""
+"""Names by the scope that binds them: `f.<locals>.` for a function, `C.` for a class, empty for the
+module.
+"""
 
 
 def lost_lines(
@@ -40,7 +45,8 @@ def lost_lines(
         traced: the name of the function that is traced; nobody in the text needs to call it.
         failing: lines at which the newest trace failed, and from which it got there.
         stands: whether a line of the text is as it was when it was traced.
-        lost: names whose earlier values are gone: of statements that were removed, of changed arguments.
+        lost: names whose earlier values are gone: of statements that were removed, of changed
+            arguments.
     """
     pieces = [chunk for chunk in chunks if chunk.broken is None]
     read = [(chunk.first_line, _statements(chunk.text)) for chunk in pieces]
@@ -63,7 +69,9 @@ def lost_lines(
 def names_bound(
     chunks: Iterable[ModuleChunk], stands: Callable[[int], bool]
 ) -> dict[str, set[str]]:
-    """What the statements bind that have a line for which `stands` is false, by the scope they are in."""
+    """What the statements bind that have a line for which `stands` is false, by the scope they are
+    in.
+    """
     names: dict[str, set[str]] = {}
     for chunk in chunks:
         if chunk.broken is None:
@@ -75,7 +83,10 @@ def names_bound(
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """What matters of a statement. Of a compound one all but `blocks` speaks of what stands before its first block."""
+    """What matters of a statement.
+
+    Of a compound one all but `blocks` speaks of what stands before its first block.
+    """
 
     head: range
     """Its lines, from 0 in the chunk."""
@@ -159,7 +170,9 @@ def _read(statement: ast.stmt, depth: int) -> _Statement:
 def _all(
     statements: Iterable[_Statement], scope: str, *, into: bool = True
 ) -> Iterator[tuple[str, _Statement]]:
-    """Statements with those inside them, and the scope of each; those of functions and classes unless not `into`."""
+    """Statements with those inside them, and the scope of each; those of functions and classes
+    unless not `into`.
+    """
     for statement in statements:
         yield scope, statement
         if into or not statement.scope:
@@ -169,7 +182,9 @@ def _all(
 
 @dataclass(slots=True)
 class _Scope:
-    """Where names are looked up: `lost` are those whose values depend on what fails, `own` those bound here."""
+    """Where names are looked up: `lost` are those whose values depend on what fails, `own` those
+    bound here.
+    """
 
     name: str
     first_line: int
@@ -177,7 +192,9 @@ class _Scope:
     outer: _Scope | None
     own: frozenset[str] = frozenset()
     sure: bool = True
-    """Whether statements here run whenever the scope does, so that binding a name replaces its value."""
+    """Whether statements here run whenever the scope does, so that binding a name replaces its
+    value.
+    """
     looping: bool = False
     """Whether a loop around them is looked at twice already."""
     functions: dict[int, _Statement] = field(default_factory=dict)
@@ -272,7 +289,9 @@ class _Flow:
         self.functions(inner)
 
     def _nested(self, statement: _Statement, scope: _Scope, is_lost: bool) -> None:
-        """The blocks of a compound statement; what a lost condition or iterable decides is lost with it."""
+        """The blocks of a compound statement; what a lost condition or iterable decides is lost
+        with it.
+        """
         inner = _Scope(
             scope.name,
             scope.first_line,

@@ -1,7 +1,8 @@
-"""What executing a piece of a module does to the module's names: binds them, changes what they stand for.
+"""What executing a piece of a module does to the module's names: binds them, changes what they
+stand for.
 
-Read off the statements at once, for every piece, so it must not look into function bodies. Nothing here follows a name to
-another piece.
+Read off the statements at once, for every piece, so it must not look into function bodies. Nothing
+here follows a name to another piece.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ _OTHER = Shape("other")
 class Surface:
     """What executing a piece does to the module's names.
 
-    `binds` are bound for certain and lose their former value; `may_bind` perhaps, or in addition to it (`import a.b` adds
-    to `a`).
+    `binds` are bound for certain and lose their former value; `may_bind` perhaps, or in addition to
+    it (`import a.b` adds to `a`).
     """
 
     binds: tuple[str, ...] = ()
@@ -65,7 +66,9 @@ class Surface:
     imports: tuple[tuple[str, str], ...] = ()
     """Those of the bound names that an import binds, with the full name of what they stand for."""
     packages: tuple[str, ...] = ()
-    """The packages that are imported, by the first part of their names; `.` for those around the module."""
+    """The packages that are imported, by the first part of their names; `.` for those around the
+    module.
+    """
     rules: tuple[str, ...] = ()
     """Functions that are given rules: `f.defjvp(…)`, `@f.defjvp`."""
     mentions: tuple[str, ...] = ()
@@ -73,7 +76,8 @@ class Surface:
     static: tuple[tuple[str, Static], ...] = ()
     """`f = jax.jit(f, static_argnums=…)`."""
     effects: Effects = _NO_EFFECTS
-    """What executing it does besides; nothing of what the functions in it do when they are called."""
+    """What executing it does besides; nothing of what the functions in it do when they are called.
+    """
     shape: Shape = _OTHER
     future_flags: int = 0
     star: bool = False
@@ -93,7 +97,9 @@ class Surface:
 
 
 def mark_in(line: str) -> str:
-    """What a line's comment asks for the statement on it or below it: `always` or `never` to run it, or nothing."""
+    """What a line's comment asks for the statement on it or below it: `always` or `never` to run
+    it, or nothing.
+    """
     if "jaxsight:" not in line:
         return ""
     match = _MARK.search(line)
@@ -293,7 +299,9 @@ class _Reader:
             self.mentions[name] = None
 
     def walruses(self, statement: ast.stmt, *, sure: bool) -> None:
-        """Names bound by `:=` in a statement's own expressions (also inside comprehensions, as Python has it)."""
+        """Names bound by `:=` in a statement's own expressions (also inside comprehensions, as
+        Python has it).
+        """
         if isinstance(statement, _DEFINITIONS):
             return
         for node in own_nodes(statement):

@@ -26,7 +26,9 @@ def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def dotted_name(node: ast.expr) -> str:
-    """`a.b.c` for an attribute chain; subscripts at its end are left out, other chains give the empty string."""
+    """`a.b.c` for an attribute chain; subscripts at its end are left out, other chains give the
+    empty string.
+    """
     parts: list[str] = []
     while True:
         match node:

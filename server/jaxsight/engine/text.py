@@ -1,4 +1,6 @@
-"""Positions in text, as the engine counts them: lines from 0, columns in code points, ends exclusive."""
+"""Positions in text, as the engine counts them: lines from 0, columns in code points, ends
+exclusive.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class Position:
         return Position(self.line + lines, self.column)
 
     def up(self, lines: int) -> Position:
-        """The position `lines` lines further up: an absolute one, seen from the chunk that begins at line `lines`."""
+        """The position `lines` lines further up: an absolute one, seen from the chunk that begins
+        at line `lines`.
+        """
         return Position(self.line - lines, self.column)
 
 
@@ -28,7 +32,9 @@ class Range:
         return self.start <= position <= self.end
 
     def shifted(self, lines: int) -> Range:
-        """The range `lines` lines further down: a chunk's range made absolute by the chunk's first line."""
+        """The range `lines` lines further down: a chunk's range made absolute by the chunk's first
+        line.
+        """
         return Range(self.start.down(lines), self.end.down(lines)) if lines else self
 
     def touches(self, other: Range) -> bool:
@@ -49,10 +55,12 @@ class Edit:
 
 
 def normalized(text: str) -> str:
-    """The text with every line end as `\\n`, as Python reads it; columns and line numbers stay what they were.
+    """The text with every line end as `\\n`, as Python reads it; columns and line numbers stay what
+    they were.
 
-    Lines end at `\\n`, `\\r\\n` and `\\r` and nowhere else (not at a form feed, not at U+2028). A byte order mark becomes
-    a form feed, which Python ignores at the start of a line, so that the first line keeps its columns.
+    Lines end at `\\n`, `\\r\\n` and `\\r` and nowhere else (not at a form feed, not at U+2028). A
+    byte order mark becomes a form feed, which Python ignores at the start of a line, so that the
+    first line keeps its columns.
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -60,19 +68,25 @@ def normalized(text: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text without their ends; a text that ends with a line end has an empty last line."""
+    """The lines of a text without their ends; a text that ends with a line end has an empty last
+    line.
+    """
     return normalized(text).split("\n")
 
 
 def byte_column(line: str, column: int) -> int:
-    """The UTF-8 byte column of a code point column; columns past the end of the line stay past it."""
+    """The UTF-8 byte column of a code point column; columns past the end of the line stay past
+    it.
+    """
     if line.isascii():
         return column
     return len(line[:column].encode("utf-8", "surrogatepass")) + max(0, column - len(line))
 
 
 def code_point_column(line: str, byte: int) -> int:
-    """The code point column of a UTF-8 byte column; a byte inside a character gives that character's column."""
+    """The code point column of a UTF-8 byte column; a byte inside a character gives that
+    character's column.
+    """
     if line.isascii():
         return byte
     encoded = line.encode("utf-8", "surrogatepass")

@@ -1,7 +1,8 @@
 """Displays of pytrees made to fit: folded into one short line, or wrapped over several.
 
-The tracer describes a value on one line (`{'w': f32[8,16], 'layers': (Linear(weight=f32[3,4]),)}`); a hint has room for less, a hover
-for more lines. Only text is looked at: what is no display of a tree comes out as it went in, cut where it is too long.
+The tracer describes a value on one line (`{'w': f32[8,16], 'layers': (Linear(weight=f32[3,4]),)}`);
+a hint has room for less, a hover for more lines. Only text is looked at: what is no display of a
+tree comes out as it went in, cut where it is too long.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def has_array(text: str) -> bool:
 def folded(text: str, width: int) -> str:
     """The display in at most `width` characters.
 
-    Inner containers become `(…)`, the deepest first; then fields without arrays go, then the last items, then characters.
+    Inner containers become `(…)`, the deepest first; then fields without arrays go, then the last
+    items, then characters.
     """
     if len(text) <= width:
         return text
@@ -114,7 +116,9 @@ def _shortened(tree: _Tree, width: int) -> str:
 
 
 def _arrays_only(tree: _Tree, dropped: tuple[_Tree, ...] = ()) -> _Tree:
-    """Without the fields (`name=…`) that hold no array, where others do; `dropped` stands for them."""
+    """Without the fields (`name=…`) that hold no array, where others do; `dropped` stands for
+    them.
+    """
     if isinstance(tree, str):
         return tree
     items = tuple(item for item in tree.items if _holds_array(item) or not _is_field(item))
@@ -147,7 +151,9 @@ def _read(text: str) -> _Tree:
 
 
 def _items(text: str, at: int, closing: str) -> tuple[tuple[_Tree, ...], int]:
-    """The items from `at` up to the closing bracket, and where that stands (-1 where it is missing)."""
+    """The items from `at` up to the closing bracket, and where that stands (-1 where it is
+    missing).
+    """
     items: list[_Tree] = []
     begin = at
     inner: _Node | None = None

@@ -1,9 +1,9 @@
-"""`check --verify-import`: whether each function's program is that of the imported module, and which statement it is due to.
+"""Verify programs for `check --verify-import`: compare them with those of the imported module.
 
-The file is imported whole in a process of its own, and its functions are traced there with the same example inputs. Where
-a program differs from the slice's, more and more of the statements that the slice left out are run beside it, until the
-program is that of the import: the statement that made it so is the cause. User code may be random: what differs from one
-import to the next is not compared.
+The file is imported whole in a process of its own, and its functions are traced there with the same
+example inputs. If a program differs from the slice's, a bisection over the statements outside the
+slice finds the one that changes it. User code may be random: functions whose programs differ from
+one import to the next are not compared.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight import units
+from jaxsight.engine.answers import Finding, Severity, finding_of
+from jaxsight.engine.examples.problems import quoted
 from jaxsight.engine.inert import clause
 from jaxsight.engine.module import Module, ModuleChunk
 from jaxsight.engine.questions import Question
 from jaxsight.engine.shift import common_prefix
 from jaxsight.engine.text import Position, Range
 from jaxsight.engine.views import View
-from jaxsight.findings.catalogue import CODES
 from jaxsight.tracer.protocol import CONSTANT, Failed, Failure, Import, Imported, Made
 from jaxsight.workers.importing import line_of
-from jaxsight.workers.outcomes import Death, Died, Reason, signal_name, size
+from jaxsight.workers.outcomes import Death, Died, Reason, signal_name
 
 DIFFERS = "JX912"
 UNVERIFIED = "JX913"
@@ -30,11 +31,11 @@ UNVERIFIED = "JX913"
 _IMPORTS = 3
 """Imports that must agree before a difference counts."""
 _RUNS = 64
-"""Processes that look for the causes of one file's differences, at most."""
+"""Maximum number of processes that look for the causes of one file's differences."""
 _LONGEST = 60
-"""Characters of a message or of a part of a jaxpr in a finding."""
+"""Characters of a quoted message or jaxpr in a finding."""
 _BEFORE = 24
-"""Characters of them that are shown before the first difference."""
+"""Characters of a quoted jaxpr before the first difference."""
 
 Lines = tuple[tuple[int, int], ...]
 Run = Callable[[Import], Awaitable[Imported | Failed | Died]]
@@ -43,7 +44,7 @@ Run = Callable[[Import], Awaitable[Imported | Failed | Died]]
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """A function's answer, its question as the text stands, and the program that it is (`protocol.PROGRAM`).
+    """A function's answer, its question, and its program (`protocol.PROGRAM`).
 
     `program` is `None` where the function cannot be traced.
     """
@@ -55,19 +56,26 @@ class Sliced:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What came of one file. `functions` counts those whose program is that of the import."""
+    """The result for one file. `functions` counts those with the same program as the import."""
 
     findings: tuple[Finding, ...] = ()
     functions: int = 0
 
 
 class Verification:
-    """One file, imported as often as it takes."""
+    """The verification of one file, by as many imports as it takes."""
 
     def __init__(
         self, module: Module, functions: Sequence[Sliced], run: Run, deadline: float
     ) -> None:
-        """`functions` are those to compare, one at least; `deadline` is in seconds, for each import."""
+        """Prepare a verification.
+
+        Args:
+            module: the file's text.
+            functions: the functions to compare, at least one.
+            run: runs an import.
+            deadline: seconds for each import.
+        """
         self._module = module
         self._functions = functions
         self._run = run
@@ -81,7 +89,7 @@ class Verification:
             deadline=deadline,
         )
         self._causes: list[int] = []
-        """Chunks that were found to make a difference, by number."""
+        """Numbers of the chunks that were found to change a program."""
         self._runs = _RUNS
 
     async def verified(self) -> Verified:
@@ -107,27 +115,31 @@ class Verification:
         return Verified(tuple(findings), len(self._functions) - len(different))
 
     async def _difference(self, number: int, there: Made) -> Finding:
-        """The finding about a function whose program is another one, at the statement that makes it so."""
+        """Return the finding for a function with another program, at the cause if it is found."""
         here = self._functions[number]
         cause = await self._cause(number, _program(there))
-        name = f"`{here.view.subject.name}`"
+        name = quoted(here.view.subject.name)
         caveats = here.view.caveats
         if cause is None:
             range = here.view.name_range
-            lines = [f"{name} traces to a different program when the module is imported"]
+            message = f"program of {name} differs when the module is imported"
+            help = ""
         else:
             range = self._line_range(cause.first_line)
             cut_short = self._module.number_of(cause) in self._kept(here)
             how = "running this statement in full" if cut_short else "this statement"
             help = await self._remedy(number, cause, _program(there))
-            lines = [f"{name} was traced without {how}, which changes it", f"help: {help}"]
-        lines.append(f"note: {_contrast(here.program, there)}")
-        # What the answer names is no silent error.
+            message = f"{name} was traced without {how}, which changes its program"
+        notes = (_contrast(here.program, there),)
+        # A difference that the answer's own notes announce is only a warning.
         severity = Severity.WARNING if caveats else Severity.ERROR
-        return _finding(DIFFERS, severity, range, "\n".join(lines))
+        return finding_of(DIFFERS, range, message, severity=severity, help=help, notes=notes)
 
     async def _cause(self, number: int, wanted: str | None) -> ModuleChunk | None:
-        """The statement that gives the wanted program when it is added to the slice and to what was left out above it."""
+        """Return the statement that changes the program to the wanted one, if there is one.
+
+        It is the first that does so when added to the slice, with those above it.
+        """
         here = self._functions[number]
         chunks = self._module.chunks
         kept = self._kept(here)
@@ -141,7 +153,7 @@ class Verification:
             return known[count]
 
         if await gives(0):
-            # The slice's statements give it: the tracer did not run them to their ends, and says which.
+            # The tracer interrupted a statement of the slice; the caveats name it.
             named = self._named(here)
             return named[0] if len(named) == 1 else None
         for cause in self._causes:
@@ -161,7 +173,7 @@ class Verification:
         return chunks[left[high - 1]]
 
     async def _remedy(self, number: int, cause: ModuleChunk, wanted: str | None) -> str:
-        """What has the cause of a difference run: definitions that it needs come with it, other work does not."""
+        """Return the help: which statements to mark so that the cause of a difference runs."""
         here = self._functions[number]
         own = self._module.number_of(cause)
         work = {self._module.number_of(chunk) for chunk in self._named(here)} - {own}
@@ -170,21 +182,21 @@ class Verification:
             not work & above
             or await self._program_of(number, self._kept(here) | (above - work)) == wanted
         ):
-            return "mark it `# jaxsight: always` to run it"
-        return "mark it, and the statements above that it needs, `# jaxsight: always`"
+            return "add `# jaxsight: always` to this statement"
+        return "add `# jaxsight: always` to this statement and those above that it needs"
 
     def _named(self, function: Sliced) -> list[ModuleChunk]:
-        """The chunks that a function's caveats name, in order."""
+        """Return the chunks that a function's caveats name, in order."""
         places = (each.range.start for each in function.view.caveats)
         found = (self._module.chunk_at(place) for place in places)
         return list(dict.fromkeys(chunk for chunk in found if chunk is not None))
 
     def _kept(self, function: Sliced) -> set[int]:
-        """The chunks of a function's slice, by number."""
+        """Return the numbers of the chunks of a function's slice."""
         return {self._module.number_of(member) for member in function.question.slice.members}
 
     async def _program_of(self, number: int, running: set[int]) -> str | None:
-        """A function's program when only some chunks run; `""`, which no program is, where they fail."""
+        """Return a function's program when only some chunks run; `""` if they fail."""
         if self._runs <= 0:
             return ""
         self._runs -= 1
@@ -199,11 +211,12 @@ class Verification:
 
     def _random(self, number: int) -> Finding:
         view = self._functions[number].view
-        message = f"`{view.subject.name}` differs from one import of the module to the next"
-        return _finding(UNVERIFIED, Severity.INFORMATION, view.name_range, message)
+        message = f"program of {quoted(view.subject.name)} differs between imports of the module"
+        notes = (f"imported {_IMPORTS} times; the module may be random or depend on the time",)
+        return finding_of(UNVERIFIED, view.name_range, message, notes=notes)
 
     def _not_imported(self, reply: Failed | Died) -> Finding:
-        """The finding about an import that gave no module, at the line that it was at."""
+        """Return the finding for a failed import, at the line where it failed."""
         line: int | None
         if isinstance(reply, Failed):
             line = next(
@@ -215,7 +228,8 @@ class Verification:
             what = _ended(reply.death)
         own = self._functions[0].view.name_range
         range = own if line is None else self._line_range(line - 1)
-        return _finding(UNVERIFIED, Severity.INFORMATION, range, f"importing the module {what}")
+        notes = ("none of the functions in this file were verified",)
+        return finding_of(UNVERIFIED, range, f"importing the module {what}", notes=notes)
 
     def _is_own(self, file: str) -> bool:
         return os.path.realpath(file) == os.path.realpath(self._request.file)
@@ -224,10 +238,6 @@ class Verification:
         text = self._module.line(line)
         indent = len(text) - len(text.lstrip())
         return Range(Position(line, indent), Position(line, max(len(text.rstrip()), indent)))
-
-
-def _finding(code: str, severity: Severity, range: Range, message: str) -> Finding:
-    return Finding(code, severity, range, message, CODES[code].url)
 
 
 def _made(reply: Imported | Failed | Died, number: int) -> Made | None:
@@ -248,32 +258,32 @@ def _ended(death: Death) -> str:
         case Reason.TIMEOUT:
             return f"took longer than {death.limit:g} s"
         case Reason.MEMORY:
-            return f"used {size(death.used)} of memory, limit {size(death.limit)}"
+            return f"used {units.size(death.used)} of memory, limit {units.size(death.limit)}"
         case Reason.PROCESSES:
             return f"started {death.used:g} processes, limit {death.limit:g}"
         case Reason.CRASHED:
             return f"crashed the process ({signal_name(death.signal)})"
         case _:
-            return f"ended the process with exit status {death.code}"
+            return f"exited the process with status {death.code}"
 
 
 def _contrast(here: str | None, there: Made) -> str:
-    """Both programs where they first differ, in a line."""
+    """Return a note with both programs around their first difference."""
     if there.failure is not None:
-        return f"when imported, it raises {_raised(there.failure)}"
+        return f"tracing raises {_raised(there.failure)} when the module is imported"
     if here is None:
-        return "its trace fails, but not when the module is imported"
+        return "tracing fails unless the module is imported"
     traced, imported = here.split("\n"), there.program.split("\n")
     differing = (pair for pair in zip(traced, imported, strict=False) if pair[0] != pair[1])
     pair = next(differing, ("", ""))
     if any(each.startswith(CONSTANT) for each in pair):
-        return "an array that it captures has other values"
+        return "a captured array has different values"
     start = common_prefix(*pair)
     before, after = (_excerpt(each, start) for each in pair)
     return f"`{after}` when imported, `{before}` when traced"
 
 
 def _excerpt(line: str, start: int) -> str:
-    """A part of a line of a jaxpr around its column `start`."""
+    """Return a part of a line of a jaxpr around its column `start`."""
     begin = max(0, start - _BEFORE)
     return ("…" if begin else "") + clause(line[begin:], _LONGEST)

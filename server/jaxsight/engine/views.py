@@ -1,7 +1,9 @@
-"""An answer seen in the text as it stands now: the spans that a tracer speaks in become ranges of the module.
+"""An answer seen in the text as it stands now: the spans that a tracer speaks in become ranges of
+the module.
 
-An answer to the same question is moved exactly, chunk by chunk. An answer to an earlier question (the function was
-edited since) is shifted through the edit and called stale; what stood inside the edit is dropped, never guessed.
+An answer to the same question is moved exactly, chunk by chunk. An answer to an earlier question
+(the function was edited since) is shifted through the edit and called stale; what stood inside the
+edit is dropped, never guessed.
 """
 
 from __future__ import annotations
@@ -30,12 +32,17 @@ from jaxsight.workers.outcomes import Died
 _MANY = 300
 """Observations whose places are not found in a moment."""
 _PLACE = re.compile(rf"{protocol.CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
-"""Where a message or a jaxpr names a chunk's file, as in `function at FILE:LINE`; what stands before is in `path` too."""
+"""Where a message or a jaxpr names a chunk's file, as in `function at FILE:LINE`; what stands
+before is in `path` too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for a question. `versions` are the project files that it stands and falls with."""
+    """What came back for a question.
+
+    `versions` are the project files that it stands and falls with.
+    """
 
     question: Question
     reply: Traced | Failed | Died
@@ -43,7 +50,9 @@ class Answer:
 
     @property
     def wants_whole(self) -> bool:
-        """Whether it only says that other modules take names from the file: then it must be asked for as a whole."""
+        """Whether it only says that other modules take names from the file: then it must be asked
+        for as a whole.
+        """
         return isinstance(self.reply, Failed) and self.reply.failure.stage == "whole"
 
     @property
@@ -52,7 +61,9 @@ class Answer:
 
     @property
     def texts(self) -> Mapping[str, tuple[str, str]]:
-        """By the chunk ids that spans name: the id that was asked for, and the text that was executed."""
+        """By the chunk ids that spans name: the id that was asked for, and the text that was
+        executed.
+        """
         chunks = {chunk.id: (chunk.id, chunk.text) for chunk in self.question.slice.chunks}
         if isinstance(self.reply, Traced | Failed):
             chunks |= {each.executed: (each.asked, each.text) for each in self.reply.reused}
@@ -66,8 +77,8 @@ class Answer:
 class View:
     """One answer in one module. `stale` when the module now asks another question.
 
-    `failed` is the newest answer about the function when it is an error and this one is the last trace before it: then
-    only what that error leaves standing is seen.
+    `failed` is the newest answer about the function when it is an error and this one is the last
+    trace before it: then only what that error leaves standing is seen.
     """
 
     def __init__(
@@ -95,7 +106,8 @@ class View:
             before = itertools.compress(traced.slice.chunks, traced.slice.keyed)
             keyed = itertools.compress(now.slice.members, now.slice.keyed)
             for old, member in zip(before, keyed, strict=True):
-                # Of chunks with the same text the first is meant: it is the one whose execution fails.
+                # Of chunks with the same text the first is meant: it is the one whose execution
+                # fails.
                 self._now.setdefault(old.id, member)
             for member in now.slice.members:
                 self._now.setdefault(member.id, member)
@@ -117,7 +129,9 @@ class View:
         return same and self.stale == stale
 
     def supports(self, place: Range) -> bool:
-        """Whether the newest trace, where it failed, says nothing against what this one saw at a place."""
+        """Whether the newest trace, where it failed, says nothing against what this one saw at a
+        place.
+        """
         return self.failed is None or place.start.line not in self._lost
 
     def supports_any(self) -> bool:
@@ -129,7 +143,9 @@ class View:
 
     @functools.cached_property
     def _lost(self) -> frozenset[int]:
-        """The lines on which the newest trace fails, or that depend on what fails or was changed."""
+        """The lines on which the newest trace fails, or that depend on what fails or was
+        changed.
+        """
         failed, shift = self.failed, self._shift
         if failed is None or shift is None:
             return frozenset()
@@ -256,7 +272,9 @@ class View:
         return self._observed
 
     def around(self, position: Position) -> list[Range]:
-        """The places of observations that hold a position, the innermost first: for a text that does not parse."""
+        """The places of observations that hold a position, the innermost first: for a text that
+        does not parse.
+        """
         holding = [place for place in self.observed if position in place]
         return sorted(
             holding, key=lambda r: (r.end.line - r.start.line, r.end.column - r.start.column)

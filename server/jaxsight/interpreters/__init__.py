@@ -1,9 +1,11 @@
 """Interpreters of jaxprs: programs that walk a jaxpr with a rule for each primitive.
 
-Runs in the user's interpreter: the standard library, NumPy and JAX only. `base` has what all of them share, rules by primitive and
-environments. On it stand the sourcerizer, whose values are expressions; `forward.Interpreter`, for interpreters whose values are
-pytrees of arrays; and `inversion`, which goes through a jaxpr in both directions. `views` finds those that other packages register.
-`same` says whether two jaxprs are one program. `compat` is the private API of JAX's that all of this and the sourcerizer need.
+Runs in the user's interpreter: the standard library, NumPy and JAX only. `base` has what all of
+them share, rules by primitive and environments. On it stand the sourcerizer, whose values are
+expressions; `forward.Interpreter`, for interpreters whose values are pytrees of arrays; and
+`inversion`, which goes through a jaxpr in both directions. `views` finds those that other packages
+register. `same` says whether two jaxprs are one program. `compat` is the private API of JAX's that
+all of this and the sourcerizer need.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""What interpreters of jaxprs share: rules by primitive, and the environment that variables are read from.
+"""What interpreters of jaxprs share: rules by primitive, and the environment that variables are
+read from.
 
-Knows no primitive and computes nothing. Variables are known by identity, since classes of JAX's differ in how they compare.
+Knows no primitive and computes nothing. Variables are known by identity, since classes of JAX's
+differ in how they compare.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What an object consists of, for comparing two that are equal by identity alone: closures, methods, partial functions, structures of pytrees,
-objects of classes written in Python.
+"""What an object consists of, for comparing two that are equal by identity alone: closures,
+methods, partial functions, structures of pytrees, objects of classes written in Python.
 
 It must hold all that may make the object behave in another way, or be refused.
 """
@@ -25,7 +25,9 @@ _KNOWN_BY_IDENTITY = (type, jax.core.Tracer, jax.extend.core.Primitive)
 
 
 def contents(value: Any) -> tuple[Any, ...] | None:
-    """The parts of an object; None for one that may have more than can be seen, or nothing but its identity."""
+    """The parts of an object; None for one that may have more than can be seen, or nothing but its
+    identity.
+    """
     match value:
         case types.FunctionType():
             return _function(value)
@@ -91,7 +93,9 @@ def _attributes(value: Any) -> tuple[Any, ...] | None:
 
 
 def _is_transparent(base: type) -> bool:
-    """Whether a class adds no state but attributes: it is written in Python, and finds them as usual."""
+    """Whether a class adds no state but attributes: it is written in Python, and finds them as
+    usual.
+    """
     if base is object:
         return True
     bookkeeping = sum(name in vars(base) for name in ("__dict__", "__weakref__"))
@@ -104,7 +108,9 @@ def _is_transparent(base: type) -> bool:
 
 
 def _is_equinox_module(base: type) -> bool:
-    """Whether it is `equinox.Module`: its `__getattribute__` only wraps bound methods (equinox 0.13)."""
+    """Whether it is `equinox.Module`: its `__getattribute__` only wraps bound methods (equinox
+    0.13).
+    """
     return base is getattr(sys.modules.get("equinox"), "Module", None)
 
 

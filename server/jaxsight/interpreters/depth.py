@@ -7,12 +7,16 @@ import sys
 from collections.abc import Iterator
 
 _DEEP = 30_000
-"""Frames: a hundred nested loops take a few thousand, most of them JAX's own when it traces them."""
+"""Frames: a hundred nested loops take a few thousand, most of them JAX's own when it traces them.
+"""
 
 
 @contextlib.contextmanager
 def room_for_nesting() -> Iterator[None]:
-    """Raises the recursion limit while the context lasts. The walks are recursive per level of nesting, never per equation."""
+    """Raises the recursion limit while the context lasts.
+
+    The walks are recursive per level of nesting, never per equation.
+    """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _DEEP))
     try:

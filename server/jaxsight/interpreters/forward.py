@@ -1,7 +1,9 @@
-"""A jaxpr run forwards with something else in the place of each array: a pair of bounds, a value with its error, a pair of derivatives.
+"""A jaxpr run forwards with something else in the place of each array: a pair of bounds, a value
+with its error, a pair of derivatives.
 
-What stands for an array is a pytree of arrays. Calls are run in place; loops and branches stay loops and branches, with such pytrees
-as their carries and operands, so each leaf's leading axis must be that of the array which it stands for.
+What stands for an array is a pytree of arrays. Calls are run in place; loops and branches stay
+loops and branches, with such pytrees as their carries and operands, so each leaf's leading axis
+must be that of the array which it stands for.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from jaxsight.interpreters.compat.equations import called, made_by
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 
 Rule = Callable[..., Any]
-"""`rule(equation, *values)`: what stands for the result, or a list of that when the primitive has several results."""
+"""`rule(equation, *values)`: what stands for the result, or a list of that when the primitive has
+several results.
+"""
 
 
 class Interpreter:
@@ -37,7 +41,8 @@ class Interpreter:
 
     Args:
         lift: what stands for a constant of the program.
-        decide: from what stands for a number to the number, for branches and loops that depend on it.
+        decide: from what stands for a number to the number, for branches and loops that depend on
+            it.
 
     A rule for `scan`, `while`, `cond` or a call takes the place of what is done with it here.
     """
@@ -48,7 +53,8 @@ class Interpreter:
         self._decide = decide
 
     def run(self, jaxpr: Any, values: Sequence[Any]) -> list[Any]:
-        """What stands for the results of a jaxpr (as `jax.make_jaxpr` gives it), from what stands for its inputs.
+        """What stands for the results of a jaxpr (as `jax.make_jaxpr` gives it), from what stands
+        for its inputs.
 
         Raises `NotImplementedError` for a primitive without a rule.
         """

@@ -75,7 +75,9 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two programs part: the path of the equation (`3/body/1`), what of it, and both sides as text."""
+    """Where two programs part: the path of the equation (`3/body/1`), what of it, and both sides as
+    text.
+    """
 
     path: str
     what: str
@@ -150,8 +152,9 @@ def _live(
 
 
 def _read_by(equation: Any) -> Sequence[Any]:
-    """The operands of an equation, without what a loop or a function with a rule of its own captures
-    and does nothing with."""
+    """The operands of an equation, without what a loop or a function with a rule of its own
+    captures and does nothing with.
+    """
     params, invars = equation.params, equation.invars
     match equation.primitive.name:
         case "scan":
@@ -188,7 +191,9 @@ def _used(program: Program, captured: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Equations with what goes in and comes out; `inputs` are variables and the tokens that they stand for."""
+    """Equations with what goes in and comes out; `inputs` are variables and the tokens that they
+    stand for.
+    """
 
     inputs: Sequence[tuple[Any, Token]]
     equations: Sequence[Any]
@@ -249,7 +254,10 @@ class Parted(Exception):
 
 
 def value_token(value: Any) -> Token:
-    """Equal for equal bits, shape and type; scalars alike whether literal, NumPy's or JAX's. Weak types do not count."""
+    """Equal for equal bits, shape and type; scalars alike whether literal, NumPy's or JAX's.
+
+    Weak types do not count.
+    """
     if read.is_subtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
         return (str(value.dtype), value_token(jax.random.key_data(value)))
     if is_ref(value):
@@ -278,10 +286,14 @@ class Comparison:
         self._through_jits = through_jits
         self._orders = orders
         self._read_by = all_operands if through_jits else _read_by
-        """Calls read all that they are given, and what they compute does not: through them, loops count for as much as calls."""
+        """Calls read all that they are given, and what they compute does not: through them, loops
+        count for as much as calls.
+        """
         self._next = 0
         self._order = 0
-        """How many rules of derivatives are around: what was found the same among many was not looked into as far."""
+        """How many rules of derivatives are around: what was found the same among many was not
+        looked into as far.
+        """
         self._known: dict[tuple[int, int], tuple[Program, Program, int]] = {}
         self._assumed: dict[tuple[Token, Token, tuple[Any, ...]], int] = {}
         self._opening: set[tuple[int, int]] = set()
@@ -423,7 +435,9 @@ class Comparison:
         ours: Sequence[Token],
         theirs: Sequence[Token],
     ) -> None:
-        """Two bodies whose first inputs are captured values: these must be the same ones, in any order."""
+        """Two bodies whose first inputs are captured values: these must be the same ones, in any
+        order.
+        """
         tokens = self._binders(left.jaxpr.invars[len(ours) :], right.jaxpr.invars[len(theirs) :])
         try:
             self._blocks(_block(left, [*ours, *tokens]), _block(right, [*theirs, *tokens]))
@@ -700,7 +714,10 @@ class Comparison:
         self._contents(what, left, right)
 
     def _contents(self, what: str, left: Any, right: Any) -> None:
-        """Objects that are equal by identity alone, by what is in them. Those that hold each other are the same if nothing else differs."""
+        """Objects that are equal by identity alone, by what is in them.
+
+        Those that hold each other are the same if nothing else differs.
+        """
         pair = id(left), id(right)
         if pair in self._opening:
             return
@@ -798,7 +815,9 @@ def _asked(rule: Callable[..., Answer], *asked: Any) -> Answer | str:
 
 
 def _said(value: Any) -> Any:
-    """A parameter; none for a sharding over a mesh without axes, which derivatives leave behind: it places nothing, and is compiled to nothing."""
+    """A parameter; none for a sharding over a mesh without axes, which derivatives leave behind: it
+    places nothing, and is compiled to nothing.
+    """
     vacuous = isinstance(value, jax.sharding.NamedSharding) and not value.mesh.axis_names
     return None if vacuous and value.memory_kind in (None, "device") else value
 
@@ -840,7 +859,9 @@ def _is_trusted(value: Any) -> bool:
 
 
 def _equal_of_jax(left: Any, right: Any) -> bool:
-    """Whether objects of two types of JAX's or NumPy's are the same, as dtypes and layouts may be."""
+    """Whether objects of two types of JAX's or NumPy's are the same, as dtypes and layouts may
+    be.
+    """
     kinds = (*_NUMBERS, str, tuple, list, dict, set, frozenset)
     if isinstance(left, kinds) and isinstance(right, kinds):
         return False
@@ -853,7 +874,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def _key(value: Any) -> Hashable:
-    """Equal for keys and members of sets that are the same: `0.0` and `-0.0`, `1` and `True` are not."""
+    """Equal for keys and members of sets that are the same: `0.0` and `-0.0`, `1` and `True` are
+    not.
+    """
     if isinstance(value, _NUMBERS):
         return (type(value), np.asarray(value).dtype.str, np.asarray(value).tobytes())
     if isinstance(value, tuple):
@@ -905,14 +928,18 @@ def _block(program: Program, tokens: Sequence[Token]) -> Block:
 
 
 def _free(program: Program) -> list[Any]:
-    """Constants of a jaxpr that came without their values, as primitives of other packages keep them: these give the values as operands. From
-    JAX 0.12 on what stood for them in a trace that is over is still there."""
+    """Constants of a jaxpr that came without their values, as primitives of other packages keep
+    them: these give the values as operands. From JAX 0.12 on what stood for them in a trace that is
+    over is still there.
+    """
     held = itertools.chain(map(is_tracer, program.consts), itertools.repeat(True))
     return [var for var, free in zip(program.jaxpr.constvars, held, strict=False) if free]
 
 
 def _read(atom: Any, tokens: dict[int, Token]) -> Token:
-    """Also for values that nothing made, since nothing is done with them: these are equal to no others."""
+    """Also for values that nothing made, since nothing is done with them: these are equal to no
+    others.
+    """
     if is_literal(atom):
         return _literal_token(atom)
     return tokens.get(id(atom), ("unused", id(atom)))

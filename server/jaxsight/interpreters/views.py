@@ -1,7 +1,8 @@
-"""Interpreters of other packages, as views of a function: found by entry point in the environment that runs the user's code.
+"""Interpreters of other packages, as views of a function: found by entry point in the environment
+that runs the user's code.
 
-A view is a callable that takes a jaxpr as `jax.make_jaxpr` gives it, and returns text or another jaxpr. It is registered in its
-package's metadata, under the name that it is asked for by:
+A view is a callable that takes a jaxpr as `jax.make_jaxpr` gives it, and returns text or another
+jaxpr. It is registered in its package's metadata, under the name that it is asked for by:
 
     [project.entry-points."jaxsight.interpreters"]
     flops = "my_package.views:flops"
@@ -28,7 +29,10 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> View:
-    """A registered view. Raises `KeyError` when there is none of that name, and whatever importing its package raises."""
+    """A registered view.
+
+    Raises `KeyError` when there is none of that name, and whatever importing its package raises.
+    """
     found = importlib.metadata.entry_points(group=GROUP)
     view: View = {each.name: each for each in found}[name].load()
     return view

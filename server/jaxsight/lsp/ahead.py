@@ -1,6 +1,8 @@
-"""The engine, begun before the client is answered: tracers start while the server still reads its own modules.
+"""The engine, begun before the client is answered: tracers start while the server still reads its
+own modules.
 
-Of the engine only `projects` is imported here; the rest, which takes as long again, waits until `initialize` is answered.
+Of the engine only `projects` is imported here; the rest, which takes as long again, waits until
+`initialize` is answered.
 """
 
 from __future__ import annotations

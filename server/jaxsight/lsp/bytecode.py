@@ -1,12 +1,14 @@
 """Keeps what attrs and dataclasses compile, as Python keeps the bytecode of modules.
 
-For every class that they decorate they write scripts and compile them, again in every process: half of the import of `lsprotocol.types`,
-which has some 550 classes, and half of the import of our own modules; 150 ms of an editor's start in all. The compiled scripts lie where
-this module's own bytecode lies, and are found by a digest of their text: what is kept can be missing, never wrong. Where the libraries
-work otherwise one day, nothing is kept.
+For every class that they decorate they write scripts and compile them, again in every process: half
+of the import of `lsprotocol.types`, which has some 550 classes, and half of the import of our own
+modules; 150 ms of an editor's start in all. The compiled scripts lie where this module's own
+bytecode lies, and are found by a digest of their text: what is kept can be missing, never wrong.
+Where the libraries work otherwise one day, nothing is kept.
 
-Bytecode runs, so more is asked of the file than Python asks of its own (`jaxsight.private`): it begins with a digest of what it
-holds, and nobody but the user and root could have written it. Wherever that does not hold, the scripts are compiled.
+Bytecode runs, so more is asked of the file than Python asks of its own (`jaxsight.private`): it
+begins with a digest of what it holds, and nobody but the user and root could have written it.
+Wherever that does not hold, the scripts are compiled.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ _LIMIT = 64 * 1024 * 1024
 
 @contextlib.contextmanager
 def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
-    """Classes that `makers` make within are made of kept bytecode; what had to be compiled is kept at the end.
+    """Classes that `makers` make within are made of kept bytecode; what had to be compiled is kept
+    at the end.
 
-    A maker is a module that calls `compile` or `exec`: its own global of that name stands before the builtin.
+    A maker is a module that calls `compile` or `exec`: its own global of that name stands before
+    the builtin.
     """
     known = _load(file)
     used: dict[bytes, CodeType] = {}
@@ -63,7 +67,9 @@ def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
 
 
 def file_for(imported: str) -> Path:
-    """Where to keep what an import compiles: beside this module's bytecode, which is another one for each version of Python."""
+    """Where to keep what an import compiles: beside this module's bytecode, which is another one
+    for each version of Python.
+    """
     return Path(importlib.util.cache_from_source(__file__, optimization=imported))
 
 

@@ -1,4 +1,6 @@
-"""What the client at the other end can do: read once from its capabilities, asked for by name everywhere else."""
+"""What the client at the other end can do: read once from its capabilities, asked for by name
+everywhere else.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ class Client:
 
     name: str = ""
     pulls_diagnostics: bool = False
-    """It asks for diagnostics *and* can be told to ask again. One without the other would show old ones for ever, as
-    a trace may end, or another file change, while nobody types; such a client gets them pushed."""
+    """It asks for diagnostics *and* can be told to ask again.
+
+    One without the other would show old ones for ever, as a trace may end, or another file change,
+    while nobody types; such a client gets them pushed.
+    """
     refreshes_hints: bool = False
     refreshes_lenses: bool = False
     hover_markdown: bool = False

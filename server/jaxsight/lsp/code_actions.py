@@ -1,7 +1,8 @@
-"""`textDocument/codeAction` and `codeAction/resolve`: the engine's actions, of the kinds that the client asked for.
+"""`textDocument/codeAction` and `codeAction/resolve`: the engine's actions, of the kinds that the
+client asked for.
 
-Edits that take long to make follow when the action is chosen, for clients that ask for them then. What a client could not do
-is not offered to it.
+Edits that take long to make follow when the action is chosen, for clients that ask for them then.
+What a client could not do is not offered to it.
 """
 
 from __future__ import annotations
@@ -46,14 +47,19 @@ async def actions(
 
 
 def _can_be_done(server: JaxsightServer, action: Action) -> bool:
-    """Whether the client has what the action needs: to ask for edits later, or to open a document."""
+    """Whether the client has what the action needs: to ask for edits later, or to open a
+    document.
+    """
     if action.pending:
         return server.client.resolves_edits
     return server.client.shows_documents or not action.command
 
 
 async def resolve(server: JaxsightServer, action: types.CodeAction) -> types.CodeAction:
-    """The action with its edits. Where there can be none, a person is told why and nothing is edited."""
+    """The action with its edits.
+
+    Where there can be none, a person is told why and nothing is edited.
+    """
     match action.data:
         case {"uri": str(uri), "pending": str(pending)}:
             view = server.documents.view(uri)
@@ -102,7 +108,9 @@ def _action(server: JaxsightServer, view: View, action: Action) -> types.CodeAct
 def _workspace_edit(
     server: JaxsightServer, view: View, edits: list[types.TextEdit]
 ) -> types.WorkspaceEdit:
-    """Edits of one document; with its version where the client takes one, so that an old edit is refused."""
+    """Edits of one document; with its version where the client takes one, so that an old edit is
+    refused.
+    """
     if not server.client.document_changes:
         return types.WorkspaceEdit(changes={view.uri: edits})
     document = types.OptionalVersionedTextDocumentIdentifier(

@@ -1,6 +1,7 @@
 """`workspace/executeCommand`: what lenses run, and what people run by name.
 
-A file is given as its path or its URI. A command that cannot do what it should says so in a message; it is no error.
+A file is given as its path or its URI. A command that cannot do what it should says so in a
+message; it is no error.
 """
 
 from __future__ import annotations
@@ -46,18 +47,22 @@ async def restart(server: JaxsightServer, arguments: tuple[object, ...]) -> None
         case (str(root),):
             await server.session.restart(_path(server, root))
         case _:
-            raise JsonRpcInvalidParams(f"{RESTART} takes a root folder or nothing")
+            raise JsonRpcInvalidParams(f"{RESTART} takes at most a root folder")
 
 
 async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
-    """`jaxsight.chooseSet FILE FUNCTION [SET]`: trace with other example inputs; without a set, a person is asked."""
+    """`jaxsight.chooseSet FILE FUNCTION [SET]`: trace with other example inputs; without a set, a
+    person is asked.
+    """
     match arguments:
         case (str(file), str(function)):
             chosen = None
         case (str(file), str(function), str(chosen)):
             pass
         case _:
-            raise JsonRpcInvalidParams(f"{CHOOSE_SET} takes a file, a function and maybe a set")
+            raise JsonRpcInvalidParams(
+                f"{CHOOSE_SET} takes a file, a function and optionally a set"
+            )
     path = _path(server, file)
     if chosen is None:
         chosen = await _asked(server, function, server.session.sets(path, function))
@@ -66,14 +71,16 @@ async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> N
 
 
 async def choose_target(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
-    """`jaxsight.chooseTarget [TARGET]`: show kernels for another target; without one, a person is asked."""
+    """`jaxsight.chooseTarget [TARGET]`: show kernels for another target; without one, a person is
+    asked.
+    """
     match arguments:
         case ():
             chosen = await _asked_target(server)
         case (str(chosen),):
             pass
         case _:
-            raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes a target or nothing")
+            raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes at most a target")
     if chosen is not None:
         server.session.choose_target(chosen)
 
@@ -107,7 +114,8 @@ async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str 
 
 
 async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
-    """`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`: a made document; the result is its URI and text.
+    """`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`: a made document; the result
+    is its URI and text.
 
     Clients that open documents are asked to: this one where they can, else a file with its text.
     """
@@ -135,14 +143,15 @@ async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[st
         try:
             await server.window_show_document_async(params)
         except JsonRpcException as error:
-            log.warning("the client did not show %s: %s", place, error)
+            log.warning("client failed to show %s: %s", place, error)
     return {"uri": uri, "text": shown.text}
 
 
 async def trust(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
     """`jaxsight.trust [FOLDER]`: ask again for what waits for a decision, of one folder or of all.
 
-    The command itself decides nothing: a link in a text may run it. It does not wait for the answer.
+    The command itself decides nothing: a link in a text may run it. It does not wait for the
+    answer.
     """
     match arguments:
         case ():
@@ -150,9 +159,9 @@ async def trust(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
         case (str(folder),):
             waits = server.session.ask_again(_path(server, folder))
         case _:
-            raise JsonRpcInvalidParams(f"{TRUST} takes a folder or nothing")
+            raise JsonRpcInvalidParams(f"{TRUST} takes at most a folder")
     if not waits:
-        server.tell_person(types.MessageType.Info, "nothing waits for your decision")
+        server.tell_person(types.MessageType.Info, "No pending decisions.")
 
 
 async def info(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:

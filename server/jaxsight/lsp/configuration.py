@@ -1,8 +1,10 @@
-"""Which folders, settings and interpreters the client gives, from all the ways in which clients give them.
+"""Which folders, settings and interpreters the client gives, from all the ways in which clients
+give them.
 
-Settings come with `initialize` (`initializationOptions`, alone or under `jaxsight`), by `workspace/didChangeConfiguration`
-and by our asking `workspace/configuration`, once for the whole and once for each folder. Later ones win over earlier ones, key
-by key, because clients also send empty ones. Nothing is checked here: the engine knows the schema.
+Settings come with `initialize` (`initializationOptions`, alone or under `jaxsight`), by
+`workspace/didChangeConfiguration` and by our asking `workspace/configuration`, once for the whole
+and once for each folder. Later ones win over earlier ones, key by key, because clients also send
+empty ones. Nothing is checked here: the engine knows the schema.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 SECTION = "jaxsight"
 PYTHON_SECTION = "python"
-"""The settings of the Python extensions of VS Code and its kin; read for the interpreter that they name."""
+"""The settings of the Python extensions of VS Code and its kin; read for the interpreter that they
+name.
+"""
 
 _NOT_SETTINGS = frozenset({"trusted", "interpreters"})
 """Options that are the client's state, not a person's wish."""
@@ -67,11 +71,15 @@ class Configuration:
 
     @property
     def pythons(self) -> dict[str, str]:
-        """The editor's interpreter by folder: the one chosen there, else the one in its Python settings."""
+        """The editor's interpreter by folder: the one chosen there, else the one in its Python
+        settings.
+        """
         return {**self._pythons, **self.interpreters}
 
     def apply(self, engine: Configurable) -> None:
-        """Tell the engine, if there is anything new: it complains about wrong values each time that it is told."""
+        """Tell the engine, if there is anything new: it complains about wrong values each time that
+        it is told.
+        """
         told = (
             list(self.roots),
             self.settings,

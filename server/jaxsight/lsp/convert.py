@@ -1,4 +1,7 @@
-"""The engine's answers as LSP has them. Pure: a view and an answer go in, an lsprotocol value comes out."""
+"""The engine's answers as LSP has them.
+
+Pure: a view and an answer go in, an lsprotocol value comes out.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,8 @@ def markup(text: str, *, markdown: bool) -> types.MarkupContent:
 def notice(text: str) -> str:
     """Words for a message, a lens, a progress bar or a log: on one line.
 
-    VS Code runs the commands of links in its messages and draws `$(icon)` in lenses, so neither is left.
+    VS Code runs the commands of links in its messages and draws `$(icon)` in lenses, so neither is
+    left.
     """
     return _ICON.sub("$ (", _LINK.sub("] ", one_line(text)))
 

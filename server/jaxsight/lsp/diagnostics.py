@@ -1,6 +1,7 @@
 """Findings as diagnostics: pulled by clients that can, pushed to the others, the same either way.
 
-Pulled ones carry the digest of what was answered, so that nothing is sent twice; pushed ones the version that they speak of.
+Pulled ones carry the digest of what was answered, so that nothing is sent twice; pushed ones the
+version that they speak of.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ async def pull(
 
 
 class Publisher:
-    """Pushes diagnostics of a file whenever they may have changed; one push per file at a time, the newest wins."""
+    """Pushes diagnostics of a file whenever they may have changed; one push per file at a time, the
+    newest wins.
+    """
 
     def __init__(self, server: JaxsightServer) -> None:
         self._server = server
@@ -116,7 +119,7 @@ def _read(path: str) -> str:
     try:
         return reading.text(path, strict=False)
     except reading.UnreadableError as error:
-        log.info("of a finding: %s", error)
+        log.info("related place of a finding: %s", error)
         return ""
 
 
@@ -130,7 +133,7 @@ def diagnostic(
         related = [_related(server, place, elsewhere) for place in finding.related]
     return types.Diagnostic(
         range=view.to_range(finding.range),
-        message=visible(finding.message) + (_STALE if finding.stale else ""),
+        message=_words(finding),
         severity=SEVERITIES[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(href=finding.url)
@@ -139,6 +142,13 @@ def diagnostic(
         source=SOURCE,
         related_information=related,
     )
+
+
+def _words(finding: Finding) -> str:
+    """Return the message, then help and notes, a paragraph each."""
+    message, *details = finding.lines
+    stale = _STALE if finding.stale else ""
+    return visible("\n".join((message + stale, *details)))
 
 
 def _related(
@@ -153,7 +163,10 @@ def _related(
 
 
 def register(server: JaxsightServer) -> None:
-    """Serve pulls. A fault must not look like a file without findings: it is answered as cancelled."""
+    """Serve pulls.
+
+    A fault must not look like a file without findings: it is answered as cancelled.
+    """
 
     async def answer(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
         try:
@@ -162,7 +175,7 @@ def register(server: JaxsightServer) -> None:
             log.exception("diagnostics of %s", params.text_document.uri)
             raise JsonRpcException(
                 code=types.LSPErrorCodes.ServerCancelled,
-                message="the diagnostics could not be computed; the log has the details",
+                message="failed to compute diagnostics; see the log for details",
                 data={"retriggerRequest": False},
             ) from error
 

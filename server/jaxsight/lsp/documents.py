@@ -1,8 +1,10 @@
-"""The documents that the client has open, as the client sees them, and where each stands in the engine's texts.
+"""The documents that the client has open, as the client sees them, and where each stands in the
+engine's texts.
 
-A text document is the whole of an engine document; a notebook's cell is some lines of one. Features know neither: they ask
-for the `View` of a URI and convert through it. Lines end at LF, CRLF and CR and nowhere else (Python's `splitlines`, which
-pygls uses, also splits at form feeds and U+2028, so its edits land on wrong lines).
+A text document is the whole of an engine document; a notebook's cell is some lines of one. Features
+know neither: they ask for the `View` of a URI and convert through it. Lines end at LF, CRLF and CR
+and nowhere else (Python's `splitlines`, which pygls uses, also splits at form feeds and U+2028, so
+its edits land on wrong lines).
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from jaxsight.lsp.units import Units
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text with their ends; a text that ends with a line end has no empty line after it."""
+    """The lines of a text with their ends; a text that ends with a line end has no empty line after
+    it.
+    """
     return io.StringIO(text, newline="").readlines()
 
 
@@ -48,7 +52,9 @@ class Document:
 
     @property
     def last_line(self) -> int:
-        """The number of the line that an editor shows last: after a final line end there is an empty one."""
+        """The number of the line that an editor shows last: after a final line end there is an
+        empty one.
+        """
         if not self.lines:
             return 0
         return len(self.lines) - (not self.lines[-1].endswith(("\n", "\r")))
@@ -59,7 +65,9 @@ class Document:
         version: int,
         units: Units,
     ) -> None:
-        """Take in the client's edits, in order; positions beyond a line or the text mean its end."""
+        """Take in the client's edits, in order; positions beyond a line or the text mean its
+        end.
+        """
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
                 self._splice(change.range, change.text, units)
@@ -136,7 +144,9 @@ class View:
         )
 
     def to_position(self, position: Position) -> types.Position:
-        """An engine's position for the client; what lies outside the window is moved to its edge."""
+        """An engine's position for the client; what lies outside the window is moved to its
+        edge.
+        """
         line = position.line - self.first
         if line < 0:
             return types.Position(line=0, character=0)

@@ -1,8 +1,11 @@
-"""What the engine tells unasked, passed on: refreshes, statuses, output of user code, messages, progress.
+"""What the engine tells unasked, passed on: refreshes, statuses, output of user code, messages,
+progress.
 
-Besides the standard's own means there are notifications of ours, for clients that know them: `jaxsight/status` (sent to all:
-unknown ones are ignored), where `capabilities.experimental.jaxsight` is set `jaxsight/output` and
-`jaxsight/textDocumentContentRefresh`, and `jaxsight/panelRefresh` to those that asked for a panel. To the others output is a line of the log.
+Besides the standard's own means there are notifications of ours, for clients that know them:
+`jaxsight/status` (sent to all: unknown ones are ignored), where
+`capabilities.experimental.jaxsight` is set `jaxsight/output` and
+`jaxsight/textDocumentContentRefresh`, and `jaxsight/panelRefresh` to those that asked for a panel.
+To the others output is a line of the log.
 """
 
 from __future__ import annotations
@@ -57,7 +60,10 @@ async def pump(server: JaxsightServer) -> None:
 
 
 async def _ask(server: JaxsightServer, consent: Consent) -> None:
-    """Ask the user. Whatever is no clear answer counts as none, and a client may leave the question open for ever."""
+    """Ask the user.
+
+    Whatever is no clear answer counts as none, and a client may leave the question open for ever.
+    """
     params = types.ShowMessageRequestParams(
         type=types.MessageType.Warning,
         message=notice(consent.text),
@@ -66,10 +72,10 @@ async def _ask(server: JaxsightServer, consent: Consent) -> None:
     try:
         answer = await server.window_show_message_request_async(params)
     except JsonRpcException as error:
-        log.warning("the client would not ask its user: %s", error)
+        log.warning("client rejected a question to the user: %s", error)
         # Some clients show no questions (Helix), and their users must hear of the other way.
         command = in_terminal(consent.folder, consent.what)
-        message = f"this editor shows no questions: run `{command}` in a terminal to allow it"
+        message = f"This editor cannot ask questions; to allow it, run `{command}` in a terminal."
         server.tell_person(types.MessageType.Warning, f"{consent.text} {message}")
         return
     await server.session.decide(consent, answer.title if answer is not None else None)

@@ -1,4 +1,6 @@
-"""`textDocument/inlayHint` and `inlayHint/resolve`: shapes after names; the tooltip follows when a person looks."""
+"""`textDocument/inlayHint` and `inlayHint/resolve`: shapes after names; the tooltip follows when a
+person looks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The language server: what it holds, how documents reach the engine, and which module serves which request."""
+"""The language server: what it holds, how documents reach the engine, and which module serves which
+request.
+"""
 
 from __future__ import annotations
 
@@ -107,8 +109,8 @@ class JaxsightServer(LanguageServer):
     ) -> None:
         """Serve a request or a notification.
 
-        A fault of ours is logged and answered with nothing: clients show errors of requests, and these come with each
-        movement of the mouse.
+        A fault of ours is logged and answered with nothing: clients show errors of requests, and
+        these come with each movement of the mouse.
         """
 
         async def answer(params: P) -> R | None:
@@ -118,7 +120,7 @@ class JaxsightServer(LanguageServer):
                 raise  # meant as an answer
             except Exception:
                 log.exception("%s failed", method)
-                self.tell_log(types.MessageType.Error, f"{method} failed; the log has the details")
+                self.tell_log(types.MessageType.Error, f"{method} failed; see the log for details")
                 return None
 
         self.feature(method, options)(answer)
@@ -153,7 +155,10 @@ class JaxsightServer(LanguageServer):
         self.client = Client.of(params.capabilities, params.client_info)
 
     def begin(self, encoding: str) -> None:
-        """Both sides know each other: positions have their units. The engine follows when the answer is out."""
+        """Both sides know each other: positions have their units.
+
+        The engine follows when the answer is out.
+        """
         self.documents.units = Units(encoding)
         self.documents.home = (self.configuration.roots or [""])[0]
         asyncio.get_running_loop().call_soon(self._begin_engine)
@@ -163,8 +168,8 @@ class JaxsightServer(LanguageServer):
             self.session = self._engine.session()
             self.configuration.apply(self.session)
         except Exception:
-            log.exception("the engine does not start")
-            message = "jaxsight cannot start: its log says why"
+            log.exception("failed to start the engine")
+            message = "jaxsight failed to start; see the log for details"
             self.tell_person(types.MessageType.Error, message)
             self.stop(1)
             return

@@ -1,7 +1,8 @@
 """IPython's extensions to Python, taken out of a notebook's cell so that the rest keeps its place.
 
-`%line` magics, `!commands` and `help?` become blank lines (or `pass`, where a block would be left empty), `x = !ls` becomes
-`x = None`, and a cell that starts with `%%` is Python only for the magics that run Python. Nothing moves: lines stay lines.
+`%line` magics, `!commands` and `help?` become blank lines (or `pass`, where a block would be left
+empty), `x = !ls` becomes `x = None`, and a cell that starts with `%%` is Python only for the magics
+that run Python. Nothing moves: lines stay lines.
 """
 
 from __future__ import annotations

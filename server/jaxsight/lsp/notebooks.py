@@ -1,7 +1,8 @@
-"""A notebook as one text for the engine: its Python cells, one after the other, each a window on some lines.
+"""A notebook as one text for the engine: its Python cells, one after the other, each a window on
+some lines.
 
-The engine never learns that there were cells. A cell's text takes exactly the lines that the editor shows of it, so places
-map by adding the number of lines above.
+The engine never learns that there were cells. A cell's text takes exactly the lines that the editor
+shows of it, so places map by adding the number of lines above.
 """
 
 from __future__ import annotations

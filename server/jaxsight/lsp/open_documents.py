@@ -1,7 +1,9 @@
-"""Everything that is open in the client: which documents are served, and which engine documents they make up.
+"""Everything that is open in the client: which documents are served, and which engine documents
+they make up.
 
-Served are Python texts that are files, unsaved new ones (`untitled:`, taken to lie in the first root), and Jupyter
-notebooks. The rest (a diff's old side, a stub, another language) is not kept: whoever asks about it gets no view.
+Served are Python texts that are files, unsaved new ones (`untitled:`, taken to lie in the first
+root), and Jupyter notebooks. The rest (a diff's old side, a stub, another language) is not kept:
+whoever asks about it gets no view.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ class OpenDocuments:
         """The key of a cell's notebook by the cell's."""
 
     def served(self, uri: str) -> str | None:
-        """The path under which a Python document is known to the engine; `None` when it is not served."""
+        """The path under which a Python document is known to the engine; `None` when it is not
+        served.
+        """
         if (path := path_of(uri)) is not None:
             return path
         scheme, _, rest = uri.partition(":")

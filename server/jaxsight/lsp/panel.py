@@ -1,8 +1,10 @@
-"""`jaxsight/panel`: what a panel shows of the function at the cursor, in one answer; and the notification that there is more to show.
+"""`jaxsight/panel`: what a panel shows of the function at the cursor, in one answer; and the
+notification that there is more to show.
 
-`{"uri", "position"}` or `{"uri", "function"}` is answered by nothing where there is no function with example inputs, else by the function,
-its example sets and the targets to choose from, the URIs of its documents, and `drawn`: the kernel graph with the place of each
-equation. docs/protocol.md has the fields.
+`{"uri", "position"}` or `{"uri", "function"}` is answered by nothing where there is no function
+with example inputs, else by the function, its example sets and the targets to choose from, the URIs
+of its documents, and `drawn`: the kernel graph with the place of each equation. docs/protocol.md
+has the fields.
 """
 
 from __future__ import annotations
@@ -151,7 +153,9 @@ def _value(value: Value) -> Json:
 
 
 def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
-    """A kernel of a graph as a panel takes it; `above` counts the comment lines on top of the HLO's document."""
+    """A kernel of a graph as a panel takes it; `above` counts the comment lines on top of the HLO's
+    document.
+    """
     return {
         "name": kernel.name,
         "kind": kernel.kind,

@@ -1,4 +1,6 @@
-"""`$/progress`: the engine's long work as bars in the client, one per key, from its first event to its last."""
+"""`$/progress`: the engine's long work as bars in the client, one per key, from its first event to
+its last.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ class ProgressBars:
         try:
             await bar.create_async(token)
         except JsonRpcException as error:
-            log.info("the client would not show progress: %s", error)
+            log.info("client rejected progress reports: %s", error)
             return
         step = await steps.get()
         begin = types.WorkDoneProgressBegin(

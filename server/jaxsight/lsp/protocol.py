@@ -1,6 +1,7 @@
 """pygls' protocol with our own documents, answers to malformed requests, and an orderly end.
 
-What pygls keeps of documents is not used: edits go to `OpenDocuments`, at once and in order, before any handler runs.
+What pygls keeps of documents is not used: edits go to `OpenDocuments`, at once and in order, before
+any handler runs.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class JaxsightProtocol(LanguageServerProtocol):
         except Malformed as error:
             self._send_data(error.response)
         except Exception:  # whatever a message brings about, the next one is read
-            log.exception("a message is passed over")
+            log.exception("ignoring a message")
 
     def _handle_cancel_notification(self, msg_id: object) -> None:
         if isinstance(msg_id, int | str):  # the converter lets everything through
@@ -76,12 +77,12 @@ class JaxsightProtocol(LanguageServerProtocol):
             try:
                 self.handle_message(self._structured(message))
             except Malformed as error:
-                log.warning("a notification %s is passed over: %s", method, error)
+                log.warning("ignoring notification %s: %s", method, error)
 
     def _answered(self, id: object, message: dict[str, Any]) -> None:
         """The client answered a request of ours, if it is one."""
         if not isinstance(id, int | str) or id not in self._result_types:
-            log.warning("the client answered %.100r, which was not asked", id)
+            log.warning("ignoring a response to unknown request %.100r", id)
             return
         try:
             structured = self._structured(message)
@@ -116,12 +117,14 @@ class JaxsightProtocol(LanguageServerProtocol):
         if self._shutdown:
             raise Malformed(INVALID_REQUEST, "the server is shut down", id)
         if method == types.INITIALIZE and self._workspace is not None:
-            raise Malformed(INVALID_REQUEST, "the server is initialized already", id)
+            raise Malformed(INVALID_REQUEST, "the server is already initialized", id)
         if id in self._request_futures:
-            raise Malformed(INVALID_REQUEST, f"the request {id!r} is still under way", id)
+            raise Malformed(INVALID_REQUEST, f"request {id!r} is still in progress", id)
         known = types.METHOD_TO_TYPES.get(method)
         if known is not None and known[1] is None:
-            raise Malformed(INVALID_REQUEST, f"`{method}` is a notification: it has no `id`", id)
+            raise Malformed(
+                INVALID_REQUEST, f"`{method}` is a notification and must not have an `id`", id
+            )
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(

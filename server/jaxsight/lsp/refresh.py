@@ -1,7 +1,8 @@
-"""Asking the client to ask again: hints, lenses and diagnostics, after a trace brought something new.
+"""Asking the client to ask again: hints, lenses and diagnostics, after a trace brought something
+new.
 
-These requests speak of all open documents, and traces end in bursts: while the client has not answered one, further ones
-of its kind are held and become one.
+These requests speak of all open documents, and traces end in bursts: while the client has not
+answered one, further ones of its kind are held and become one.
 """
 
 from __future__ import annotations
@@ -50,6 +51,6 @@ class Refresher:
                 self._again.discard(what)
                 await request()
         except JsonRpcException as error:
-            log.info("the client would not refresh its %s: %s", what, error)
+            log.info("client rejected the refresh of %s: %s", what, error)
         finally:
             self._asking.discard(what)

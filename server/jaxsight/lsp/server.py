@@ -1,8 +1,9 @@
 """The process `jaxsight server`: its streams, its start and its end.
 
-The first message says which folders and interpreters there are. It is read before pygls and lsprotocol are imported, which take
-most of the start: the tracer starts meanwhile. The process ends when the client says so, when its stream ends or when its
-process is gone, and never leaves a tracer behind.
+The first message says which folders and interpreters there are. It is read before pygls and
+lsprotocol are imported, which take most of the start: the tracer starts meanwhile. The process ends
+when the client says so, when its stream ends or when its process is gone, and never leaves a tracer
+behind.
 """
 
 from __future__ import annotations
@@ -46,11 +47,16 @@ EngineFactory = Callable[["Configuration"], "Engine"]
 _FROM_VSCODE = ("--trust", "editor")
 
 _WATCH_INTERVAL = 2.0
-"""Seconds between looks at whether the client's process is alive. Most clients close our stream when they end; this is for
-those that were killed while another process holds the stream open."""
+"""Seconds between looks at whether the client's process is alive.
+
+Most clients close our stream when they end; this is for those that were killed while another
+process holds the stream open.
+"""
 
 _COLLECT = (5000, 5, 10)
-"""Collections are rarer than Python's own: nearly all of what a start makes is here to stay, and looking at it takes time."""
+"""Collections are rarer than Python's own: nearly all of what a start makes is here to stay, and
+looking at it takes time.
+"""
 
 _LAST_WORK = 5.0
 """Seconds for the engine to end; tracers end by themselves when this process is gone."""
@@ -83,7 +89,8 @@ def main(
     incoming, outgoing = claim_stdio()
     with asyncio.Runner(loop_factory=watched) as runner:
         status = runner.run(_serve_stdio(incoming, outgoing, factory))
-    # The thread that reads may wait for input for ever; the interpreter would not wait for it, but C libraries might.
+    # The thread that reads may wait for input for ever; the interpreter would not wait for it, but
+    # C libraries might.
     sys.stderr.flush()
     os._exit(status)
 
@@ -92,17 +99,20 @@ def _parser() -> argparse.ArgumentParser:
     import argparse
 
     parser = argparse.ArgumentParser(
-        prog="jaxsight server", description="The language server, on standard input and output."
+        prog="jaxsight server", description="Start the language server on stdio."
     )
-    parser.add_argument("--stdio", action="store_true", help="the default; some editors add it")
+    parser.add_argument("--stdio", action="store_true", help="use stdio (the default)")
     parser.add_argument(
-        "--tcp", metavar="HOST:PORT", type=_address, help="wait for one client at this address"
+        "--tcp",
+        metavar="HOST:PORT",
+        type=_address,
+        help="listen for one client on a TCP port instead",
     )
     parser.add_argument(
         "--trust",
         choices=("ask", "always", "never", "editor"),
         default="",
-        help="whether code of folders runs that nobody has decided about; editor: the client says",
+        help="whether to run code in folders without a decision; editor: the client decides",
     )
     return parser
 
@@ -112,7 +122,7 @@ def _address(text: str) -> tuple[str, int]:
 
     host, _, port = text.rpartition(":")
     if not port.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no address: expected HOST:PORT")
+        raise argparse.ArgumentTypeError(f"invalid address {text!r}: expected HOST:PORT")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -128,7 +138,9 @@ async def serve(
     outbox: ByteSink,
     engine_factory: EngineFactory,
 ) -> int:
-    """Serve one client over a pair of streams; returns the exit status that the protocol asks for."""
+    """Serve one client over a pair of streams; returns the exit status that the protocol asks
+    for.
+    """
     inbox = Inbox(source)
     first = await introduction(inbox, outbox)
     if first is None:
@@ -143,7 +155,7 @@ async def serve(
         try:
             await asyncio.wait_for(engine.aclose(), _LAST_WORK)
         except TimeoutError:
-            log.error("the engine did not end within %g s", _LAST_WORK)
+            log.error("the engine did not stop within %g s", _LAST_WORK)
 
 
 def _import_server() -> None:
@@ -179,20 +191,24 @@ async def _converse(
 
 
 async def _read(first: dict[str, Any], inbox: Inbox, server: JaxsightServer) -> None:
-    """Take in messages, of which `first` has come already, until the server stops or the stream ends."""
+    """Take in messages, of which `first` has come already, until the server stops or the stream
+    ends.
+    """
     server.protocol.take(first)
     while not server.stopped.is_set() and (body := await inbox.receive()) is not None:
         server.protocol.receive(body)
 
 
 async def _client_gone(process: int | None) -> None:
-    """Return when the client's process has ended; never, when there is none to be seen from here."""
+    """Return when the client's process has ended; never, when there is none to be seen from
+    here.
+    """
     if process is None or os.name == "nt" or not _alive(process):
         await asyncio.Event().wait()
         return
     while _alive(process):  # noqa: ASYNC110  # only asking tells: the process is no child of ours
         await asyncio.sleep(_WATCH_INTERVAL)
-    log.warning("the client's process %d is gone", process)
+    log.warning("the client process %d has exited", process)
 
 
 def _alive(process: int) -> bool:

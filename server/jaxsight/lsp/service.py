@@ -1,4 +1,5 @@
-"""What the protocol asks of the engine: `jaxsight.engine.session.Session` is one, tests bring their own.
+"""What the protocol asks of the engine: `jaxsight.engine.session.Session` is one, tests bring their
+own.
 
 Ranges and positions in answers are those of the text as it stands when the answer is given.
 """
@@ -31,7 +32,9 @@ class Configurable(Protocol):
 
 
 class Engine(Protocol):
-    """The engine in two steps: made, it may start what takes long; the rest is read when `session` is called, once."""
+    """The engine in two steps: made, it may start what takes long; the rest is read when `session`
+    is called, once.
+    """
 
     def session(self) -> Service: ...
 
@@ -39,7 +42,9 @@ class Engine(Protocol):
 
 
 class Service(Configurable, Protocol):
-    """The engine, as seen from the protocol: told of texts and settings, asked for answers, heard for events."""
+    """The engine, as seen from the protocol: told of texts and settings, asked for answers, heard
+    for events.
+    """
 
     events: asyncio.Queue[Event]
 

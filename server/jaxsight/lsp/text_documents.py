@@ -1,9 +1,11 @@
-"""Documents that the server makes: the whole jaxpr of a function, or its source in pure JAX, as text that an editor can open.
+"""Documents that the server makes: the whole jaxpr of a function, or its source in pure JAX, as
+text that an editor can open.
 
-Clients of LSP 3.18 open their URIs by themselves (`workspace/textDocumentContent`). For the others there is the request
-`jaxsight/textDocumentContent` with `{"uri"}`, answered by `{"text", "title", "stale", "links": [{"line", "path", "uri", "range"}]}`:
-a link leads from a line of the text, which stands for the equation `path`, to a range of a source document. A line may
-have several links, and a range too.
+Clients of LSP 3.18 open their URIs by themselves (`workspace/textDocumentContent`). For the others
+there is the request `jaxsight/textDocumentContent` with `{"uri"}`, answered by `{"text", "title",
+"stale", "links": [{"line", "path", "uri", "range"}]}`: a link leads from a line of the text, which
+stands for the equation `path`, to a range of a source document. A line may have several links, and
+a range too.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ async def _shown(server: JaxsightServer, uri: str) -> Shown:
         shown = await server.session.show(made.path, made.function, made.what)
         return readable(shown, made.kind)
     except LookupError as error:
-        # A document that says why is better than an editor's "could not be opened".
+        # Show the reason in the document: an editor would only say "could not be opened".
         return Shown(
             title=made.title,
             text="".join(f"# {line}\n" for line in lines(str(error))),
@@ -85,12 +87,14 @@ def readable(shown: Shown, kind: str) -> Shown:
 def _made(uri: str) -> Made:
     made = Made.parse(uri)
     if made is None:
-        raise JsonRpcInvalidParams(f"{uri} is no document of jaxsight's")
+        raise JsonRpcInvalidParams(f"{uri} is not a jaxsight document")
     return made
 
 
 class Contents:
-    """The made documents that the client has asked for, to tell it when they changed; as files, where it opens only those."""
+    """The made documents that the client has asked for, to tell it when they changed; as files,
+    where it opens only those.
+    """
 
     def __init__(self, server: JaxsightServer) -> None:
         self._server = server
@@ -113,7 +117,9 @@ class Contents:
                 self._server.protocol.notify(REFRESH, {"uri": made.uri()})
 
     async def put_in_file(self, made: Made, text: str) -> str:
-        """The URI of a file with the text, for an editor that can show a file but no made document."""
+        """The URI of a file with the text, for an editor that can show a file but no made
+        document.
+        """
         return uri_of(str(await asyncio.to_thread(self._write, made, text)))
 
     def _write(self, made: Made, text: str) -> Path:

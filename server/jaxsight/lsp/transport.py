@@ -1,7 +1,9 @@
-"""Bytes in and out: standard streams that nothing else can disturb, read and written off the event loop.
+"""Bytes in and out: standard streams that nothing else can disturb, read and written off the event
+loop.
 
-`print` anywhere in this process must not enter the protocol, a client that reads slowly must not stop the loop, and the end of
-either stream must end the server, also while a read is under way: so the threads here are daemons.
+`print` anywhere in this process must not enter the protocol, a client that reads slowly must not
+stop the loop, and the end of either stream must end the server, also while a read is under way: so
+the threads here are daemons.
 """
 
 from __future__ import annotations
@@ -115,7 +117,7 @@ def decode(body: bytes) -> dict[str, Any]:
         raise Malformed(PARSE_ERROR, "invalid JSON: nested too deeply") from error
     if not isinstance(message, dict):
         kind = "a batch" if isinstance(message, list) else "no object"
-        raise Malformed(INVALID_REQUEST, f"a message is a JSON object, and this is {kind}")
+        raise Malformed(INVALID_REQUEST, f"expected a JSON object, got {kind}")
     if "method" not in message and ("result" in message or "error" in message):
         return message
     id = message.get("id")
@@ -150,14 +152,16 @@ async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
                 case {"method": "initialize", "id": _}:
                     return message
                 case {"method": _, "id": id}:
-                    raise Malformed(SERVER_NOT_INITIALIZED, "`initialize` comes first", id)
+                    raise Malformed(SERVER_NOT_INITIALIZED, "expected `initialize` first", id)
         except Malformed as error:
             outbox.write(frame(error.response))
     return None
 
 
 class Outbox:
-    """Writes to a file descriptor, in order: at once what surely fits, the rest from a thread of its own."""
+    """Writes to a file descriptor, in order: at once what surely fits, the rest from a thread of
+    its own.
+    """
 
     def __init__(self, descriptor: int, failed: Callable[[], None]) -> None:
         """`failed` is called, maybe from the thread, when the other side is gone."""
@@ -183,7 +187,9 @@ class Outbox:
         self._waiting.put(data)
 
     def _fits(self, data: bytes) -> bool:
-        """Whether writing would not block: a pipe that is ready takes so much (POSIX), and on Windows one cannot ask."""
+        """Whether writing would not block: a pipe that is ready takes so much (POSIX), and on
+        Windows one cannot ask.
+        """
         if sys.platform == "win32" or len(data) > select.PIPE_BUF:
             return False
         return bool(select.select((), (self._descriptor,), (), 0)[1])
@@ -207,7 +213,8 @@ class Outbox:
 def claim_stdio() -> tuple[int, int]:
     """Take the standard streams for the protocol: descriptors to read from and to write to.
 
-    What is left in their place: an empty standard input, and a standard output that goes where errors go.
+    What is left in their place: an empty standard input, and a standard output that goes where
+    errors go.
     """
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

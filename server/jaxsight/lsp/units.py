@@ -32,7 +32,9 @@ class Units:
     encoding: str = "utf-16"
 
     def column(self, line: str, units: int) -> int:
-        """The code point that the client's column points at; a column inside a character means its end."""
+        """The code point that the client's column points at; a column inside a character means its
+        end.
+        """
         if line.isascii():
             return min(units, len(line))
         width = _WIDTHS[self.encoding]

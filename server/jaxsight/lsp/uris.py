@@ -1,8 +1,8 @@
 """URIs as paths and back, and the URIs of documents that the server makes up.
 
 A made-up document is named by a path too, `jaxsight-jaxpr:/folder/model.py/attention.jaxpr` or
-`jaxsight-lax:/folder/model.py/grad(loss).lax.py`: clients encode and decode URIs as they please, and only a path survives
-that.
+`jaxsight-lax:/folder/model.py/grad(loss).lax.py`: clients encode and decode URIs as they please,
+and only a path survives that.
 """
 
 from __future__ import annotations
@@ -30,16 +30,20 @@ PLAIN = {JAXPR: ".jaxpr", "stablehlo": ".stablehlo", "hlo": ".hlo", "kernels": "
 _ENDINGS = {**PLAIN, VIEW: ".txt"} | {style: f".{style}.py" for style in STYLES}
 
 KINDS = tuple(_ENDINGS)
-"""What a made-up document can show of a function; each is a scheme of its own. A view is by an interpreter of the user's; the styles
-are of its source."""
+"""What a made-up document can show of a function; each is a scheme of its own.
+
+A view is by an interpreter of the user's; the styles are of its source.
+"""
 
 SCHEMES = tuple(_SCHEME_START + kind for kind in KINDS)
 
 
 def path_of(uri: str, *, windows: bool = WINDOWS) -> str | None:
-    """The file that a `file:` URI names, drive letters in lower case; `None` for every other scheme.
+    """The file that a `file:` URI names, drive letters in lower case; `None` for every other
+    scheme.
 
-    jupyterlab-lsp opens notebooks in a folder `.virtual_documents` that does not exist: the path is where they really are.
+    jupyterlab-lsp opens notebooks in a folder `.virtual_documents` that does not exist: the path is
+    where they really are.
     """
     try:
         parts = urlsplit(uri)
@@ -80,7 +84,8 @@ def same(uri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A document that the server makes: what `kind` of text of which function of which file, or of a `transform` of it.
+    """A document that the server makes: what `kind` of text of which function of which file, or of
+    a `transform` of it.
 
     The transform of a view is the interpreter's name.
     """

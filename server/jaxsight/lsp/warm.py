@@ -1,7 +1,8 @@
 """Making the converter's code before it is needed.
 
-cattrs writes the code that turns a class into JSON, and back, when it first meets the class: some 75 ms for the first answer with
-hints. After `initialized`, while the tracer starts anyway, each kind of message is converted once.
+cattrs writes the code that turns a class into JSON, and back, when it first meets the class: some
+75 ms for the first answer with hints. After `initialized`, while the tracer starts anyway, each
+kind of message is converted once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""A watchdog for the event loop: it measures the processor time of each turn, and says what ran when one is too long.
+"""A watchdog for the event loop: it measures the processor time of each turn, and says what ran
+when one is too long.
 
-A turn is what the loop does between two waits. Its processor time is that of the loop's thread alone, so a busy
-machine and other threads do not count. While nothing happens nothing is measured and nobody wakes up.
+A turn is what the loop does between two waits. Its processor time is that of the loop's thread
+alone, so a busy machine and other threads do not count. While nothing happens nothing is measured
+and nobody wakes up.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _FRAMES_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A long turn: its seconds of processor time, and what was seen running in it, the innermost function first."""
+    """A long turn: its seconds of processor time, and what was seen running in it, the innermost
+    function first.
+    """
 
     seconds: float
     where: tuple[str, ...] = ()
@@ -41,7 +45,9 @@ class Watch:
     """Measures the turns of one event loop, which `loop` makes, and passes on the long ones."""
 
     def __init__(self, slow: Callable[[Turn], None], limit: float = LIMIT) -> None:
-        """`slow` is called in the loop's thread, with each turn that took longer than `limit` seconds."""
+        """`slow` is called in the loop's thread, with each turn that took longer than `limit`
+        seconds.
+        """
         self._slow = slow
         self._limit = limit
         self._lookout = _Lookout(limit)

@@ -1,7 +1,8 @@
-"""Folders, settings, trust, interpreters and files on disk: what the client tells of them, and asking to be told.
+"""Folders, settings, trust, interpreters and files on disk: what the client tells of them, and
+asking to be told.
 
-Beyond the standard a client may send `jaxsight/trust` `{"trusted"}` and `jaxsight/interpreters` `{"interpreters": {folder URI: path}}`
-(also in `initializationOptions`).
+Beyond the standard a client may send `jaxsight/trust` `{"trusted"}` and `jaxsight/interpreters`
+`{"interpreters": {folder URI: path}}` (also in `initializationOptions`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ async def _register(server: JaxsightServer, registrations: list[types.Registrati
     try:
         await server.client_register_capability_async(params)
     except JsonRpcException as error:
-        log.warning("the client would not tell of changes: %s", error)
+        log.warning("client rejected registrations for changes: %s", error)
 
 
 async def ask_settings(server: JaxsightServer) -> None:
@@ -73,7 +74,7 @@ async def ask_settings(server: JaxsightServer) -> None:
     try:
         answers = await server.workspace_configuration_async(types.ConfigurationParams(items=items))
     except JsonRpcException as error:
-        log.warning("the client would not tell its settings: %s", error)
+        log.warning("client rejected the request for its settings: %s", error)
         return
     server.configuration.answered(questions, answers or ())
     server.configured()
@@ -103,7 +104,9 @@ async def folders_changed(
 
 
 async def trust_changed(server: JaxsightServer, params: object) -> None:
-    """`jaxsight/trust`: whether code of the workspace may run; `true` counts where the editor's trust does."""
+    """`jaxsight/trust`: whether code of the workspace may run; `true` counts where the editor's
+    trust does.
+    """
     server.configuration.trusted = isinstance(params, Mapping) and params.get("trusted") is True
     server.configured()
 

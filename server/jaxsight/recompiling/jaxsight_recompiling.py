@@ -1,9 +1,11 @@
 """A plugin for pytest that writes down each time JAX traces a function again, in JAX's own words.
 
-It runs in the interpreter of the user's tests, as `-p jaxsight_recompiling` with its folder on `PYTHONPATH`, and imports nothing of jaxsight. Where to write is
-in the variable `JAXSIGHT_RECOMPILING`: a list of `{"test": …, "message": …}` in JSON.
+It runs in the interpreter of the user's tests, as `-p jaxsight_recompiling` with its folder on
+`PYTHONPATH`, and imports nothing of jaxsight. Where to write is in the variable
+`JAXSIGHT_RECOMPILING`: a list of `{"test": …, "message": …}` in JSON.
 
-JAX logs what it says by loggers below `jax._src`; which one has changed between versions (0.8 to 0.12), so the message decides.
+JAX logs what it says by loggers below `jax._src`; which one has changed between versions (0.8 to
+0.12), so the message decides.
 """
 
 from __future__ import annotations
@@ -37,9 +39,9 @@ class Listener(logging.Handler):
 def is_for_jit() -> bool:
     """Return whether the trace that JAX logs about is `jit`'s own.
 
-    Bodies of `scan`, `while_loop`, `cond` and functions that `jvp` linearizes are traced by the same
-    machinery, with the same message, but nothing is compiled for them. Of JAX's frames below the
-    caller's, `jit`'s are in `jax._src.pjit` (JAX 0.8 to 0.12).
+    Bodies of `scan`, `while_loop`, `cond` and functions that `jvp` linearizes are traced by the
+    same machinery, with the same message, but nothing is compiled for them. Of JAX's frames below
+    the caller's, `jit`'s are in `jax._src.pjit` (JAX 0.8 to 0.12).
     """
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:

@@ -90,7 +90,8 @@ class Written:
     equations: int
     """Equations written, each shared function's once."""
     inlines: bool = False
-    """Whether jitted functions were written in place of their calls, which makes it another jaxpr."""
+    """Whether jitted functions were written in place of their calls, which makes it another jaxpr.
+    """
     constants: Constants = "inline"
     """Where what is stored goes."""
     derivatives: Derivatives = "exact"
@@ -136,24 +137,28 @@ def sourcerize(
     derivatives: Derivatives = "exact",
     run: bool = True,
 ) -> Callable[..., Source]:
-    """A function that takes `function`'s arguments (arrays or `jax.ShapeDtypeStruct`s) and gives the text of a Python module (a `Source`, which is a string).
+    """A function that takes `function`'s arguments (arrays or `jax.ShapeDtypeStruct`s) and gives
+    the text of a Python module (a `Source`, which is a string).
 
-    The module defines a function of the same name and signature, which traces to the same jaxpr; it imports `jax`, `numpy` and what the
-    user's own code needs, and uses no private API.
+    The module defines a function of the same name and signature, which traces to the same jaxpr; it
+    imports `jax`, `numpy` and what the user's own code needs, and uses no private API.
 
     Args:
         style: `"lax"` spells each equation through `jax.lax`, `"pretty"` as people write.
         name: the written function's name, if not the original's.
-        constants: where arrays go that are not regular: `"inline"` puts them into the text, compressed, and refuses more than a
-            mebibyte; `"npz"` reads them from a file beside the module, which `Source.save` writes; `"argument"` makes them arguments,
-            which `Source.passed` holds.
+        constants: where arrays go that are not regular: `"inline"` puts them into the text,
+            compressed, and refuses more than a mebibyte; `"npz"` reads them from a file beside the
+            module, which `Source.save` writes; `"argument"` makes them arguments, which
+            `Source.passed` holds.
         shapes: a comment with dtype and shape on each line.
         sources: the user's source as a comment wherever it changes.
-        inline: writes the inside of jitted functions in place of calls. That is another jaxpr; it is the same one but for these calls.
+        inline: writes the inside of jitted functions in place of calls. That is another jaxpr; it
+            is the same one but for these calls.
         scopes: `jax.named_scope` around what was computed under one, by transformations too.
-        derivatives: which rules of `custom_jvp` and `custom_vjp` functions are written: `"exact"` those of three orders, `"first"` those of
-            one, and `"primal"` none: what such functions compute stands in place of their calls, so that the written function gives the
-            same values but does not keep the original's derivatives.
+        derivatives: which rules of `custom_jvp` and `custom_vjp` functions are written: `"exact"`
+            those of three orders, `"first"` those of one, and `"primal"` none: what such functions
+            compute stands in place of their calls, so that the written function gives the same
+            values but does not keep the original's derivatives.
         run: runs the text beside the original too, where that is small and has no effects: eagerly,
             under `jit` and under `grad`. `Source.proofs` says what was done.
 
@@ -186,7 +191,8 @@ def write(
     """As `sourcerize`, with all that is known of the result.
 
     Args:
-        traced: which leaves of arguments may vary; the program is made for the values of the others.
+        traced: which leaves of arguments may vary; the program is made for the values of the
+            others.
         name_of: what the user called a variable of the program, for those who watch it being made.
         fits: and which types the values of expressions had.
     """
@@ -243,7 +249,9 @@ def write(
 
 
 def _attempts(options: Options) -> Iterator[Options]:
-    """The options, and after them others that are tried where these give no text that is the program."""
+    """The options, and after them others that are tried where these give no text that is the
+    program.
+    """
     yield options
     if options.folds:
         if options.share:
@@ -300,7 +308,9 @@ def _of_length(written: Written, equations: int) -> Written:
 
 @dataclass(frozen=True, slots=True)
 class _Traced:
-    """A call's program, how its results are nested (a `PyTreeDef`), and which of them are numbers of Python's."""
+    """A call's program, how its results are nested (a `PyTreeDef`), and which of them are numbers
+    of Python's.
+    """
 
     jaxpr: Any
     structure: Any
@@ -352,7 +362,10 @@ def _write(
     name: str,
     apart: bool = False,
 ) -> Written:
-    """Writes a program. Where the function is jitted it has its decorator, unless what is jitted is to stand `apart`."""
+    """Writes a program.
+
+    Where the function is jitted it has its decorator, unless what is jitted is to stand `apart`.
+    """
     writer = new_writer()
     options = writer.options
     writer.names.keep(name)
@@ -433,7 +446,9 @@ def _write(
 
 
 def _remember(writer: Writer, scope: Scope, var: Any, expr: Expr) -> None:
-    """Keeps how a part of an argument is read, and how many elements the lists have that it is in."""
+    """Keeps how a part of an argument is read, and how many elements the lists have that it is
+    in.
+    """
     path = path_of(expr)
     if path is None:
         return
@@ -445,7 +460,8 @@ def _remember(writer: Writer, scope: Scope, var: Any, expr: Expr) -> None:
 
 
 def _converted(call: signature.Call, body: list[Statement]) -> list[Statement]:
-    """Makes arrays of arguments that are none of JAX's: Python and NumPy would compute with them in their own way.
+    """Makes arrays of arguments that are none of JAX's: Python and NumPy would compute with them in
+    their own way.
 
     Those that are named in the body are changed there; what is given is for parameters.
     """
@@ -576,7 +592,10 @@ def _joined(imports: list[str]) -> list[str]:
 def check(
     written: Written, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Difference | None:
-    """Executes a written module and compares its function's jaxpr with the original's. None: they are the same."""
+    """Executes a written module and compares its function's jaxpr with the original's.
+
+    None: they are the same.
+    """
     made = load(written)
     call = signature.bind(function, args, kwargs)
     values = [argument.value for argument in call.arguments]
@@ -587,7 +606,9 @@ def check(
 
 
 def load(written: Written) -> Callable[..., Any]:
-    """The function that a written module defines, given what its caller passes in and the arrays that it reads."""
+    """The function that a written module defines, given what its caller passes in and the arrays
+    that it reads.
+    """
     namespace: dict[str, Any] = {"__name__": f"sourcerized_{written.name}"}
     path = f"<sourcerized {written.name}>"
     linecache.cache[path] = (len(written.text), None, written.text.splitlines(True), path)

@@ -1,7 +1,9 @@
-"""What the user called a value: read off the assignments that JAX says were running when equations were made.
+"""What the user called a value: read off the assignments that JAX says were running when equations
+were made.
 
-An equation is the value of `h = block(x)` when it is the last one that this expression made. Of a derivative that is not so: there the
-rules of primitives make more, so only an expression that made a single equation gives its name.
+An equation is the value of `h = block(x)` when it is the last one that this expression made. Of a
+derivative that is not so: there the rules of primitives make more, so only an expression that made
+a single equation gives its name.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ Fits = Callable[[str, Place, Any], bool]
 def user_names(
     equations: Sequence[Any], *, derivative: bool = False, fits: Fits | None = None
 ) -> dict[int, tuple[str, ...]]:
-    """The user's names for the results of equations, by position; those of a program that is a `derivative` with care.
+    """The user's names for the results of equations, by position; those of a program that is a
+    `derivative` with care.
 
     Args:
         equations: all of a program, dead ones too: what is left of an expression is not its value.
@@ -56,7 +59,9 @@ def user_names(
 
 
 def _certain(equations: Sequence[Any], run: _Run, fits: Fits | None) -> int | None:
-    """The equation of a run, in a derivative, that must be the value; `None` where several or none may be."""
+    """The equation of a run, in a derivative, that must be the value; `None` where several or none
+    may be.
+    """
     if fits is not None and len(run.targets) == 1:
         found = [
             index
@@ -74,7 +79,9 @@ def _certain(equations: Sequence[Any], run: _Run, fits: Fits | None) -> int | No
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Equations, one after another, that one evaluation of an expression made, and the names that its value was given."""
+    """Equations, one after another, that one evaluation of an expression made, and the names that
+    its value was given.
+    """
 
     place: tuple[str, Place]
     targets: tuple[str, ...]
@@ -112,7 +119,9 @@ def is_of_derivative(equations: Sequence[Any]) -> bool:
 
 
 def _frames(equation: Any) -> list[tuple[str, Place]]:
-    """The frames of the user's that made an equation, innermost first, up to the call of what writes it."""
+    """The frames of the user's that made an equation, innermost first, up to the call of what
+    writes it.
+    """
     found: list[tuple[str, Place]] = []
     for at in itertools.islice(places(equation), _FRAMES):
         if at[0].startswith(_OURS):
@@ -145,7 +154,10 @@ def _escaping(
 
 @functools.lru_cache(maxsize=256)
 def _targets(path: str, size: int) -> dict[Place, tuple[str, ...]]:
-    """The names that the assignments of a file bind, by where their values stand. `size` tells an edited file from the one before."""
+    """The names that the assignments of a file bind, by where their values stand.
+
+    `size` tells an edited file from the one before.
+    """
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
     except (SyntaxError, ValueError, RecursionError):

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 def nothing_collected() -> Iterator[None]:
     """No looking for garbage meanwhile.
 
-    For work that keeps nearly all that it makes: each look walks over all of it, and over the program that it is made of, which for a large one takes
-    longer than the work.
+    For work that keeps nearly all that it makes: each look walks over all of it, and over the
+    program that it is made of, which for a large one takes longer than the work.
     """
     was = gc.isenabled()
     gc.disable()

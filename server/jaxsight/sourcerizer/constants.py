@@ -1,5 +1,6 @@
-"""Arrays that a program holds, as text: what makes them where they are regular, their numbers where they are few, one compressed
-literal up to a mebibyte, and beyond that only what the caller chose. Every spelling is evaluated and compared bit for bit.
+"""Arrays that a program holds, as text: what makes them where they are regular, their numbers where
+they are few, one compressed literal up to a mebibyte, and beyond that only what the caller chose.
+Every spelling is evaluated and compared bit for bit.
 """
 
 from __future__ import annotations
@@ -156,7 +157,9 @@ def _makes(candidate: Expr, value: Any) -> bool:
 
 
 def about(value: Any) -> str:
-    """What an array is that the function holds, for the docstring of a function that it is passed to."""
+    """What an array is that the function holds, for the docstring of a function that it is passed
+    to.
+    """
     return f"is an array that the original holds, {value.dtype}{list(value.shape)}"
 
 
@@ -189,7 +192,10 @@ UNPACK = [
     "    raw = zlib.decompress(base64.b85decode(data))",
     "    return jnp.asarray(np.frombuffer(raw, np.dtype(dtype)).reshape(shape))",
 ]
-"""The helper that a module with compressed constants defines. `np.dtype` knows the small floats and integers through `jnp`'s names."""
+"""The helper that a module with compressed constants defines.
+
+`np.dtype` knows the small floats and integers through `jnp`'s names.
+"""
 
 
 def definition(name: str, given: Packed) -> list[str]:

@@ -1,5 +1,5 @@
-"""What an equation was made under, as `with` statements: a mesh, where it computes, metadata for the compiler, the generator of random
-bits.
+"""What an equation was made under, as `with` statements: a mesh, where it computes, metadata for
+the compiler, the generator of random bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from jaxsight.sourcerizer.module import Statement, With
 def contexts(context: Any) -> list[Expr]:
     """Managers that an equation's context asks for, beyond what holds anyway; none for most.
 
-    Raises `Unwritable` for a mesh of other devices than there are, and for metadata whose names are no names of Python.
+    Raises `Unwritable` for a mesh of other devices than there are, and for metadata whose names are
+    no names of Python.
     """
     found: list[Expr] = []
     config: Any = jax.config
@@ -53,7 +54,9 @@ def metadata(operands: list[Expr], given: dict[str, Any]) -> Expr:
 
 
 def place(body: list[Statement], start: int, managers: list[Expr]) -> None:
-    """Puts the statements from `start` on under `managers`, together with those before that stand there already."""
+    """Puts the statements from `start` on under `managers`, together with those before that stand
+    there already.
+    """
     if not managers or start == len(body):
         return
     inside = body[start:]

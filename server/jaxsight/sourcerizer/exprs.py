@@ -1,7 +1,9 @@
-"""Python expressions as small trees, so that rules can build text without thinking of brackets or of line breaks.
+"""Python expressions as small trees, so that rules can build text without thinking of brackets or
+of line breaks.
 
-An expression never names a variable of the program that is being written: it says `Slot(0)` for the equation's first operand, and
-whoever writes it down fills the slots. Layout is `layout`'s; what the names in it mean is the prover's.
+An expression never names a variable of the program that is being written: it says `Slot(0)` for the
+equation's first operand, and whoever writes it down fills the slots. Layout is `layout`'s; what the
+names in it mean is the prover's.
 """
 
 from __future__ import annotations
@@ -152,7 +154,9 @@ def dict_(items: Iterable[tuple[Expr, Expr]]) -> Sequence_:
 
 
 def keywords(given: Mapping[str, Expr]) -> tuple[Keyword, ...]:
-    """Keyword arguments, or none for names that Python keeps to itself (`Unwritable` is the caller's business)."""
+    """Keyword arguments, or none for names that Python keeps to itself (`Unwritable` is the
+    caller's business).
+    """
     return tuple(Keyword(name, value) for name, value in given.items())
 
 
@@ -178,7 +182,9 @@ def is_number(expr: Any) -> bool:
 
 
 def uses_python(expr: Any) -> bool:
-    """Whether there are operators, methods or indices in an expression, which the values that they are used on decide about."""
+    """Whether there are operators, methods or indices in an expression, which the values that they
+    are used on decide about.
+    """
     match expr:
         case Binary() | Unary() | Index() | Attribute():
             return True
@@ -288,7 +294,10 @@ def fill(expr: Any, slots: Sequence[Expr]) -> Any:
 
 
 def parsed(text: str) -> Expr:
-    """Text of ours as an expression that can be laid out. Understands calls, attributes, indices, lambdas and what `Atom` holds."""
+    """Text of ours as an expression that can be laid out.
+
+    Understands calls, attributes, indices, lambdas and what `Atom` holds.
+    """
     return _parsed(ast.parse(text, mode="eval").body)
 
 

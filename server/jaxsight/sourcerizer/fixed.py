@@ -1,7 +1,8 @@
-"""What a program was made for: the written function refuses other values of arguments that are no arrays.
+"""What a program was made for: the written function refuses other values of arguments that are no
+arrays.
 
-A value that text can say is compared with that. One whose `repr` says all of it is compared by that. Of others only the type is, and
-the written function's docstring explains it.
+A value that text can say is compared with that. One whose `repr` says all of it is compared by
+that. Of others only the type is, and the written function's docstring explains it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _IDENTICAL = (bool, type(None), enum.Enum)
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Statements that refuse other values, and what there is to say of those that they cannot tell apart."""
+    """Statements that refuse other values, and what there is to say of those that they cannot tell
+    apart.
+    """
 
     statements: tuple[Statement, ...]
     explained: tuple[tuple[str, str], ...]
@@ -101,7 +104,9 @@ def _is_common(value: Any) -> bool:
 
 
 def _tells_all(value: Any, shown: str) -> bool:
-    """Whether equal texts mean equal values, as far as one can see: no address, nothing left out."""
+    """Whether equal texts mean equal values, as far as one can see: no address, nothing left
+    out.
+    """
     own = getattr(type(value), "__repr__", None) != object.__repr__
     return own and len(shown) <= _LONGEST and not re.search(r" at 0x|\.\.\.|\n", shown)
 

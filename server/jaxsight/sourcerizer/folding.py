@@ -1,13 +1,18 @@
-"""Equal runs of equations, found: calls of the same function of the user's, and iterations of an unrolled loop.
+"""Equal runs of equations, found: calls of the same function of the user's, and iterations of an
+unrolled loop.
 
-Each run is replaced with one `Step`, which looks like an equation, so that runs of steps are found in the same way. Nothing is written
-here and no equation moves, so the program stays what it is whatever is found; `rules.folded` writes the steps.
+Each run is replaced with one `Step`, which looks like an equation, so that runs of steps are found
+in the same way. Nothing is written here and no equation moves, so the program stays what it is
+whatever is found; `rules.folded` writes the steps.
 
-* A `Family` is a helper function: runs of equations that one function of the user's made, one after another, equal but for what they
-  read. It takes what they read from outside and returns what is read outside.
-* Where the runs of one family read what those of another one compute, as the backward pass of a layer reads its forward pass, the
-  former is written inside the latter, which returns it: it sees everything there, as the function that `jax.vjp` returns does.
-* A `Loop` is a tandem repeat: runs of steps that follow one another, each of which may read what the one before made.
+* A `Family` is a helper function: runs of equations that one function of the user's made, one after
+  another, equal but for what they read. It takes what they read from outside and returns what is
+  read outside.
+* Where the runs of one family read what those of another one compute, as the backward pass of a
+  layer reads its forward pass, the former is written inside the latter, which returns it: it sees
+  everything there, as the function that `jax.vjp` returns does.
+* A `Loop` is a tandem repeat: runs of steps that follow one another, each of which may read what
+  the one before made.
 """
 
 from __future__ import annotations
@@ -119,7 +124,9 @@ class Step:
 
 @dataclass(eq=False, slots=True)
 class Family:
-    """A helper function; `runs` are the equations and steps that its calls stand for, the first of which is what is written."""
+    """A helper function; `runs` are the equations and steps that its calls stand for, the first of
+    which is what is written.
+    """
 
     name: str
     runs: list[list[Any]]
@@ -138,7 +145,8 @@ class Family:
     optional: set[int] = field(default_factory=set)
     """Which steps are sums that some runs do not have: these have `NOTHING` to add."""
     handles: dict[tuple[int, int], Returned] = field(default_factory=dict)
-    """The functions that it returns, by the number of the helper among `returned` and of the run."""
+    """The functions that it returns, by the number of the helper among `returned` and of the run.
+    """
 
     def variable(self, run: int, place: tuple[int, int]) -> Any:
         step, result = place
@@ -151,7 +159,9 @@ class Loop:
 
     runs: list[list[Any]]
     carried: list[tuple[Any, tuple[int, int]]]
-    """What an iteration takes over: the value before the first one, and where an iteration makes it."""
+    """What an iteration takes over: the value before the first one, and where an iteration makes
+    it.
+    """
     taken: list[Any]
     """For each of them the variable that stands for it in the first iteration."""
     varying: list[tuple[Any, ...]]
@@ -236,7 +246,9 @@ Placed = tuple[Family, list[tuple[int, int]]]
 
 
 def _apart(items: list[Any], made: Sequence[Placed], outputs: Sequence[Any]) -> list[Placed]:
-    """The families divided by what is read of their runs outside, if that differs within one; else nothing."""
+    """The families divided by what is read of their runs outside, if that differs within one; else
+    nothing.
+    """
     readers = _readers(items, outputs)
     where = _whereabouts([family for family, _ in made])
     divided: list[Placed] = []
@@ -288,7 +300,9 @@ def _chain(item: Any) -> list[Caller]:
 def _called(
     items: Sequence[Any], chains: Mapping[int, list[Caller]], depths: Sequence[int]
 ) -> Iterator[tuple[str, int, int]]:
-    """Runs of items that one call made, at their depths: the function's name, where they start and stop."""
+    """Runs of items that one call made, at their depths: the function's name, where they start and
+    stop.
+    """
 
     def key(position: int) -> tuple[Hashable, ...] | None:
         depth = depths[position]
@@ -306,7 +320,9 @@ def _called(
 
 
 def _name_of(qualified: str, backward: bool) -> str:
-    """What a helper is called: after the function, or after the class of a module that is called."""
+    """What a helper is called: after the function, or after the class of a module that is
+    called.
+    """
     words = [word for word in qualified.split(".") if word != "<locals>"]
     name = words[-1]
     if name.startswith("__") and len(words) > 1:
@@ -320,8 +336,8 @@ def _periods(
 ) -> Iterator[tuple[int, int]]:
     """A run that is repeats of a shorter one, as these: a call in a loop, time after time.
 
-    The first or last ones may differ, which are one run then: the first layer of a network has no derivative by its input, so that
-    what goes `backward` begins with a whole one.
+    The first or last ones may differ, which are one run then: the first layer of a network has no
+    derivative by its input, so that what goes `backward` begins with a whole one.
     """
     size = stop - start
     for period in range(1, size // 2 + 1):
@@ -351,7 +367,9 @@ def _periods(
 def _agreeing(
     items: Sequence[Any], places: Sequence[tuple[int, int]], name: str
 ) -> Iterator[tuple[Family, list[tuple[int, int]]]]:
-    """Runs that look the same as families: of those with the same flow of values inside, if there are several."""
+    """Runs that look the same as families: of those with the same flow of values inside, if there
+    are several.
+    """
     by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     for first, last in places:
         by_flow[flow_of(items[first:last])].append((first, last))
@@ -371,7 +389,9 @@ def _complete(
     segments: Iterable[tuple[int, int, str]],
     known: dict[Any, int],
 ) -> None:
-    """Adds to families the runs that lack some of their equations: what they would compute, nothing reads."""
+    """Adds to families the runs that lack some of their equations: what they would compute, nothing
+    reads.
+    """
     taken = {place for _, places in made for place in places}
     left = [segment for segment in segments if segment[:2] not in taken]
     for family, places in made:
@@ -473,7 +493,10 @@ def _partner_of(family: Family, segment: Sequence[Any]) -> int | None:
 def _value_of(
     family: Family, run: Sequence[Any], place: int, slot: int, partner: int | None
 ) -> Any:
-    """What a run would read at a place: as the others do. None where that does not follow from them."""
+    """What a run would read at a place: as the others do.
+
+    None where that does not follow from them.
+    """
     row = [other[place].invars[slot] for other in family.runs]
     if all(var is row[0] for var in row):
         return row[0]
@@ -549,7 +572,9 @@ def _partners(
     partner: Family,
     made: Mapping[int, tuple[Family, int, tuple[int, int]]],
 ) -> list[int] | None:
-    """For each run of a family the one of `partner` that it reads from; None where it cannot be written inside."""
+    """For each run of a family the one of `partner` that it reads from; None where it cannot be
+    written inside.
+    """
     places: list[set[tuple[int, int]]] = []
     partners: list[int] = []
     for number in range(len(family.runs)):
@@ -569,7 +594,9 @@ def _partners(
 
 
 def _run_read(family: Family, read: Mapping[int, int]) -> int | None:
-    """The run of a family that all values are of, which are given by their ids and runs, or that reads them itself."""
+    """The run of a family that all values are of, which are given by their ids and runs, or that
+    reads them itself.
+    """
     for number in set(read.values()):
         taken = {id(row[number]) for row in family.inputs}
         if all(run == number or key in taken for key, run in read.items()):
@@ -659,7 +686,9 @@ def _captured(family: Family) -> set[int]:
 
 
 def captures(family: Family) -> dict[int, Any]:
-    """What inputs of a family stand for in the helper that it is written in: variables of that one's first run, by input."""
+    """What inputs of a family stand for in the helper that it is written in: variables of that
+    one's first run, by input.
+    """
     outer = family.inside
     if outer is None:
         return {}
@@ -707,7 +736,9 @@ def _outputs_of(
     readers: Mapping[int, list[Any]],
     where: Mapping[int, tuple[Family, int]],
 ) -> tuple[Places, Places]:
-    """What is read of some runs outside of them: by other steps, and then what is only a result of the program."""
+    """What is read of some runs outside of them: by other steps, and then what is only a result of
+    the program.
+    """
     inner: list[tuple[int, int]] = []
     results: list[tuple[int, int]] = []
     chosen = list(numbers)
@@ -743,7 +774,8 @@ def _with_iterations(
     known: dict[Any, int],
     chains: Mapping[Any, list[Caller]],
 ) -> list[Any]:
-    """The items with calls of helpers in place of iterations that another loop goes back over, as the backward pass over layers does.
+    """The items with calls of helpers in place of iterations that another loop goes back over, as
+    the backward pass over layers does.
 
     Others stay as they are, to be written as loops.
     """
@@ -787,7 +819,9 @@ _SHORTEST_ITERATION = 2 * SHORTEST_CALL
 def _first_of_iteration(
     items: Sequence[Any], chains: Mapping[Any, list[Caller]], start: int, period: int
 ) -> int:
-    """Where an iteration begins: where the lines of the loop's function start again, backward or forward."""
+    """Where an iteration begins: where the lines of the loop's function start again, backward or
+    forward.
+    """
     own = [chains[id(item)] for item in items[start : start + period]]
     depth = 0
     for callers_at in zip(*own, strict=False):
@@ -825,7 +859,9 @@ _MOST_TRIED = 24
 
 
 def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
-    """Where equal runs follow one another: start, length and count, with every phase that there is; the best first."""
+    """Where equal runs follow one another: start, length and count, with every phase that there is;
+    the best first.
+    """
     made: list[tuple[int, int, int]] = []
     for _, start, period, length in _tandem_runs(tokens, weights):
         count = length // period + 1
@@ -837,7 +873,9 @@ def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
 
 
 def _tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
-    """The same by what they spare: that, where they start, how long one run is, and how long what follows the first one."""
+    """The same by what they spare: that, where they start, how long one run is, and how long what
+    follows the first one.
+    """
     found: list[tuple[int, int, int, int]] = []
     size = len(tokens)
     total = np.concatenate([[0], np.cumsum(weights)])
@@ -865,7 +903,9 @@ def _loop(
     count: int,
     readers: Mapping[int, list[Any]],
 ) -> tuple[int, Loop] | None:
-    """A tandem repeat as a loop, if each iteration reads nothing of others but of the one before."""
+    """A tandem repeat as a loop, if each iteration reads nothing of others but of the one
+    before.
+    """
     runs = [list(items[first + k * period : first + (k + 1) * period]) for k in range(count)]
     made = {
         id(var): (number, (place, result))
@@ -928,7 +968,9 @@ def _loop(
 
 
 _MOST_CARRIED = 4
-"""Values that an iteration takes over from the one before; more of them say that it was cut at an odd place."""
+"""Values that an iteration takes over from the one before; more of them say that it was cut at an
+odd place.
+"""
 
 
 def _atom_key(atom: Any) -> Hashable:
@@ -962,7 +1004,9 @@ def _loop_step(loop: Loop) -> Step:
 
 
 def token_of(item: Any, known: dict[Any, int], *, exact: bool = True) -> int:
-    """A number that items have in common which differ in nothing but what they read; literals count where it is to be `exact`."""
+    """A number that items have in common which differ in nothing but what they read; literals count
+    where it is to be `exact`.
+    """
     if isinstance(item, Step):
         return known.setdefault(("step", item.kind, id(item.family)), len(known))
     key = ("at", id(item), exact)

@@ -1,4 +1,6 @@
-"""Results that are read in the same way from each element of a list, as a comprehension: `[{"w": g[0]} for g in reversed(gradients)]`."""
+"""Results that are read in the same way from each element of a list, as a comprehension: `[{"w":
+g[0]} for g in reversed(gradients)]`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _ELEMENT = "g"
 
 
 def gathered(expr: Any, sizes: Mapping[tuple[Any, ...], int]) -> Any:
-    """An expression with comprehensions in place of collections whose elements differ in one index alone.
+    """An expression with comprehensions in place of collections whose elements differ in one index
+    alone.
 
     Args:
         sizes: how many elements the lists have that are read, by the root of a path and its steps.

@@ -1,8 +1,9 @@
 """Values that are used once, written where they are used if that reads better.
 
-The order in which equations are made stays what it was: a value moves only from the statement right before the one that uses it, and only
-to a place that Python reaches before it evaluates anything else there. So the program that the text stands for is the same, to the
-order of its equations. Names that the user gave stay.
+The order in which equations are made stays what it was: a value moves only from the statement right
+before the one that uses it, and only to a place that Python reaches before it evaluates anything
+else there. So the program that the text stands for is the same, to the order of its equations.
+Names that the user gave stay.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ _HARMLESS = frozenset({"at"})
 
 
 def inlined(body: Sequence[Statement], main: str) -> list[Statement]:
-    """The statements of a module, and of the functions in it, with values moved to where they are used.
+    """The statements of a module, and of the functions in it, with values moved to where they are
+    used.
 
     Args:
         main: the function that others call; it keeps its parameters.
@@ -120,7 +122,9 @@ def _with_lambdas(
     counts: Counter[str],
     indent: str,
 ) -> Assign | Effect | Return:
-    """`statement` with small functions that only it uses, to loop over say, as lambdas; those are taken from `before`."""
+    """`statement` with small functions that only it uses, to loop over say, as lambdas; those are
+    taken from `before`.
+    """
     items = statement.value.items if isinstance(statement.value, Call) else ()
     for item in items:
         place = _defined(before, item.text) if isinstance(item, Atom) else None
@@ -251,7 +255,9 @@ def _taking(
     counts: Counter[str],
     indent: str,
 ) -> Assign | Effect | Return:
-    """`statement` with what the ones before it give it, as far as that reads well; those are taken from `before`."""
+    """`statement` with what the ones before it give it, as far as that reads well; those are taken
+    from `before`.
+    """
     while (place := _last_value(before)) is not None:
         given = before[place]
         assert isinstance(given, Assign)
@@ -278,7 +284,9 @@ def _taking(
 
 
 def _last_value(before: Sequence[Statement]) -> int | None:
-    """The last statement that does anything, if it names one value: definitions of functions make no equations."""
+    """The last statement that does anything, if it names one value: definitions of functions make
+    no equations.
+    """
     for place in range(len(before) - 1, -1, -1):
         statement = before[place]
         if isinstance(statement, Function):
@@ -399,7 +407,9 @@ def _operand_depth(expr: Binary, operand: Expr) -> int:
 
 
 def handled(body: Sequence[Statement]) -> set[str]:
-    """Names whose values are handled by Python itself, an operator, a method or an index, not only passed to public functions."""
+    """Names whose values are handled by Python itself, an operator, a method or an index, not only
+    passed to public functions.
+    """
     found: set[str] = set()
     for statement in body:
         match statement:

@@ -1,7 +1,9 @@
-"""Expressions and statements as lines of text that `ruff format` leaves as they are (line length 88).
+"""Expressions and statements as lines of text that `ruff format` leaves as they are (line length
+88).
 
-Knows nothing of JAX. The rules are Black's: what fits on a line stays on it; else the last bracket opens, arguments of a call go on
-one line if they fit and else one per line with a trailing comma, items of a collection always one per line.
+Knows nothing of JAX. The rules are Black's: what fits on a line stays on it; else the last bracket
+opens, arguments of a call go on one line if they fit and else one per line with a trailing comma,
+items of a collection always one per line.
 """
 
 from __future__ import annotations
@@ -154,7 +156,9 @@ def _tight(expr: Expr) -> str:
 
 
 def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
-    """Lines of `before` + item + `after`, the first and last at `indent`; on one line where that fits."""
+    """Lines of `before` + item + `after`, the first and last at `indent`; on one line where that
+    fits.
+    """
     line = f"{indent}{before}{flat(item)}{after}"
     if len(line) <= WIDTH:
         return [line]
@@ -205,7 +209,9 @@ def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
 
 
 def _pieces(text: str, width: int) -> list[str]:
-    """A string as literals that stand beside each other, parted after spaces; anything else as it is."""
+    """A string as literals that stand beside each other, parted after spaces; anything else as it
+    is.
+    """
     quote = text[:1]
     if quote not in ("'", '"') or text[1:2] == quote or text[-1] != quote:
         return [text]

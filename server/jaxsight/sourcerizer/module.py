@@ -1,4 +1,7 @@
-"""A Python module as statements, and its text. Knows nothing of JAX: passes over the statements may change them before they are laid out."""
+"""A Python module as statements, and its text.
+
+Knows nothing of JAX: passes over the statements may change them before they are laid out.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ from jaxsight.sourcerizer.layout import (
 
 @dataclass(slots=True)
 class Assign:
-    """`targets = value`. `equations` are what it stands for, for comments and for links back to the source."""
+    """`targets = value`.
+
+    `equations` are what it stands for, for comments and for links back to the source.
+    """
 
     targets: str | Sequence_
     value: Expr
@@ -116,7 +122,9 @@ def lines(
 
 
 def _is_apart(before: Statement, statement: Statement, after: Statement | None) -> bool:
-    """Whether there are empty lines above a statement: around functions with the remarks that lead them."""
+    """Whether there are empty lines above a statement: around functions with the remarks that lead
+    them.
+    """
     if isinstance(statement, Function):
         return not isinstance(before, Remark)
     leads = isinstance(statement, Remark) and isinstance(after, Function)
@@ -181,7 +189,9 @@ def _function(function: Function, indent: str) -> list[Line]:
 
 
 def _visible(quoted: str) -> str:
-    """Text of the user's for a comment: what reorders it or does not show is written as in a literal."""
+    """Text of the user's for a comment: what reorders it or does not show is written as in a
+    literal.
+    """
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in quoted)
 
 
@@ -197,7 +207,9 @@ def _docstring(text: str, indent: str) -> list[str]:
 
 
 def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
-    """The statements with `old` replaced in all names, at the start of a name (`old_jvp`, `old.defjvp`) too."""
+    """The statements with `old` replaced in all names, at the start of a name (`old_jvp`,
+    `old.defjvp`) too.
+    """
 
     def text(given: str) -> str:
         return new + given[len(old) :] if given.startswith(old) else given
@@ -213,7 +225,9 @@ def replaced(
     leaf: Callable[[Atom | Slot], Expr],
     name: Callable[[str], str] = str,
 ) -> list[Statement]:
-    """The statements with each atom of their expressions replaced by what `leaf` says, and what they define named as `name` says."""
+    """The statements with each atom of their expressions replaced by what `leaf` says, and what
+    they define named as `name` says.
+    """
 
     def statement(found: Statement) -> Statement:
         match found:

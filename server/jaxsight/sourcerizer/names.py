@@ -1,6 +1,8 @@
-"""Names for variables and functions: the user's own where the source is known, else what the primitive suggests.
+"""Names for variables and functions: the user's own where the source is known, else what the
+primitive suggests.
 
-A name never shadows one that is used: names of a function differ from those of all functions around it and of the module.
+A name never shadows one that is used: names of a function differ from those of all functions around
+it and of the module.
 """
 
 from __future__ import annotations
@@ -108,7 +110,9 @@ def after_expression(expr: Expr) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def identifier(text: str, fallback: str = "value") -> str:
-    """An identifier made of `text`, which may be an attribute chain, an index or a qualified name."""
+    """An identifier made of `text`, which may be an attribute chain, an index or a qualified
+    name.
+    """
     short = re.sub(r"\W+", "_", text.replace("<lambda>", "function").replace("<locals>", ""))
     short = short.strip("_")[:LONGEST].rstrip("_")
     if not short or not short.isascii():
@@ -120,7 +124,9 @@ def identifier(text: str, fallback: str = "value") -> str:
 
 @functools.lru_cache(maxsize=1024)
 def of_path(text: str, fallback: str = "value") -> str:
-    """An identifier made of how a part of an argument is read: of its last words, which say most, where not all have room."""
+    """An identifier made of how a part of an argument is read: of its last words, which say most,
+    where not all have room.
+    """
     short = re.sub(r"\W+", "_", text).strip("_")
     while len(short) > LONGEST and "_" in short:
         short = short.partition("_")[2].lstrip("_0123456789")

@@ -46,7 +46,9 @@ class Options:
 
     @property
     def folds(self) -> bool:
-        """Whether they do with these options: what is said of single lines differs from one run to the next."""
+        """Whether they do with these options: what is said of single lines differs from one run to
+        the next.
+        """
         return self.fold and self.style == "pretty" and not (self.shapes or self.scopes)
 
     def __post_init__(self) -> None:

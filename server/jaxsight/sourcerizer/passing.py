@@ -1,4 +1,6 @@
-"""What the caller of a written function passes in is known inside that function alone: shared functions that need it move there."""
+"""What the caller of a written function passes in is known inside that function alone: shared
+functions that need it move there.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from jaxsight.sourcerizer.module import Function, Remark, Statement, lines, root
 def split(
     functions: Sequence[Statement], passed: Iterable[str]
 ) -> tuple[list[Statement], list[Statement]]:
-    """The module's functions as those that may stay, and those that need something `passed` in, themselves or by what they call."""
+    """The module's functions as those that may stay, and those that need something `passed` in,
+    themselves or by what they call.
+    """
     needed = set(passed)
     if not needed:
         return list(functions), []
@@ -55,7 +59,9 @@ def _row(name: str, why: str) -> str:
 def explained(
     placeholders: Sequence[tuple[str, str]], fixed: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """The docstring of a written function that takes more than the original, or cannot check what it takes: for each name, why."""
+    """The docstring of a written function that takes more than the original, or cannot check what
+    it takes: for each name, why.
+    """
     rows = [_row(name, why) for name, why in (*placeholders, *fixed)]
     if not rows:
         return ""

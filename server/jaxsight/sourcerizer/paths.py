@@ -1,4 +1,6 @@
-"""How parts of arguments are read, `params["h"][0]["w"]`, as a root and steps: so that what several readings share can be passed whole."""
+"""How parts of arguments are read, `params["h"][0]["w"]`, as a root and steps: so that what several
+readings share can be passed whole.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def shared_end(paths: Sequence[Path | None]) -> tuple[Step, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Paths that differ in one step: what is gone over, the steps' texts, and how each is read from an element."""
+    """Paths that differ in one step: what is gone over, the steps' texts, and how each is read from
+    an element.
+    """
 
     base: Path
     keys: tuple[str, ...]
@@ -107,7 +111,8 @@ def walk(paths: Sequence[Path | None]) -> Walk | None:
 
 
 def iterated(base: Expr, keys: Sequence[str], size: int | None) -> Expr | None:
-    """What gives a collection's elements for these indices, `reversed(params["h"])`; None where no slice does.
+    """What gives a collection's elements for these indices, `reversed(params["h"])`; None where no
+    slice does.
 
     Args:
         size: how many elements the collection has, if that is known.

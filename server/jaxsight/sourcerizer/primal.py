@@ -1,4 +1,6 @@
-"""Programs without rules for their derivatives: what functions with custom rules compute, in place of their calls."""
+"""Programs without rules for their derivatives: what functions with custom rules compute, in place
+of their calls.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,19 @@ _CUSTOM = ("custom_jvp_call", "custom_vjp_call")
 
 
 def primal(jaxpr: Any) -> Any:
-    """Return a jaxpr with the equations of `custom_jvp` and `custom_vjp` functions in place of their calls, at every level.
+    """Return a jaxpr with the equations of `custom_jvp` and `custom_vjp` functions in place of
+    their calls, at every level.
 
-    It computes the same values; its derivatives are those of the equations. Calls of programs with constants of their own are kept.
+    It computes the same values; its derivatives are those of the equations. Calls of programs with
+    constants of their own are kept.
     """
     return _primal(jaxpr, {})
 
 
 def equations_of(jaxpr: Any) -> int:
-    """Count the equations of a jaxpr and of those in it, as often as they are called; rules of derivatives are none of them."""
+    """Count the equations of a jaxpr and of those in it, as often as they are called; rules of
+    derivatives are none of them.
+    """
     count = 0
     for equation in opened(jaxpr).jaxpr.eqns:
         count += 1

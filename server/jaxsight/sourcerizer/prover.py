@@ -1,8 +1,8 @@
-"""Proof that an expression is the equation that it stands for: it is traced alone, on the equation's own abstract inputs, and must give
-that equation and nothing else.
+"""Proof that an expression is the equation that it stands for: it is traced alone, on the
+equation's own abstract inputs, and must give that equation and nothing else.
 
-Nothing is ever written that was not proved so or built by a rule that holds by construction. The prover evaluates only text that
-rules made from public names; user functions take no part in it.
+Nothing is ever written that was not proved so or built by a rule that holds by construction. The
+prover evaluates only text that rules made from public names; user functions take no part in it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Equations that one expression is to stand for; `inputs` fill its slots, `outputs` are its results in order."""
+    """Equations that one expression is to stand for; `inputs` fill its slots, `outputs` are its
+    results in order.
+    """
 
     equations: Sequence[Any]
     inputs: Sequence[Any]
@@ -54,7 +56,9 @@ class Prover:
         """Mapped axes around, with sizes: collectives need them."""
 
     def proves(self, expr: Expr, claim: Claim) -> tuple[Any] | None:
-        """How the expression's results are nested (a pytree of result numbers, in a tuple), or None when it is not those equations."""
+        """How the expression's results are nested (a pytree of result numbers, in a tuple), or None
+        when it is not those equations.
+        """
         slots = ", ".join(f"a{index}" for index in range(len(claim.inputs)))
         text = f"lambda {slots}: {flat(expr)}"
         for root in {module.partition(".")[0] for module in spelling.modules.values()}:
@@ -93,7 +97,9 @@ class Prover:
 
 
 def _order(outputs: Sequence[Any], equations: Sequence[Any]) -> list[int] | None:
-    """Positions of a function's results in the order in which its only equation has them: `svd` gives them in another."""
+    """Positions of a function's results in the order in which its only equation has them: `svd`
+    gives them in another.
+    """
     if len(equations) != 1:
         return None
     positions = {id(var): place for place, var in enumerate(outputs)}

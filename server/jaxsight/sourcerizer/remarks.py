@@ -31,7 +31,9 @@ def with_sources(body: Sequence[Statement]) -> list[Statement]:
 def _remarked(
     body: Sequence[Statement], indent: str, line: Line | None
 ) -> tuple[list[Statement], Line | None]:
-    """Statements below one that comes from `line`, and the line that the last of them comes from."""
+    """Statements below one that comes from `line`, and the line that the last of them comes
+    from.
+    """
     made: list[Statement] = []
     for statement in body:
         match statement:

@@ -1,4 +1,5 @@
-"""Expressions that were proved to be equations of JAX's own primitives, for all texts that a process writes.
+"""Expressions that were proved to be equations of JAX's own primitives, for all texts that a
+process writes.
 
 A text is compared as a whole whatever is remembered: what no longer holds would be refused there.
 """

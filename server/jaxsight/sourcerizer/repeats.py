@@ -1,7 +1,9 @@
-"""Runs of equations that a program has several times, wherever they stand: in loops, in branches, in rules of derivatives.
+"""Runs of equations that a program has several times, wherever they stand: in loops, in branches,
+in rules of derivatives.
 
-A first text tells which programs there are; what they repeat becomes a function of the module, and the text is written again with calls of it. As in `folding`, no
-equation moves, and the whole text is compared with the program at the end.
+A first text tells which programs there are; what they repeat becomes a function of the module, and
+the text is written again with calls of it. As in `folding`, no equation moves, and the whole text
+is compared with the program at the end.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ Place = tuple[int, int]
 
 @dataclass(eq=False, slots=True)
 class Listed:
-    """Equations and steps of a program that was written, with what they read that has one name in all of the module."""
+    """Equations and steps of a program that was written, with what they read that has one name in
+    all of the module.
+    """
 
     items: Sequence[Any]
     outputs: Sequence[Any]
@@ -166,7 +170,9 @@ def _token(item: Any, known: dict[Any, int]) -> int | None:
 def _best(
     numbers: Any, where: Sequence[tuple[Listed, int]], total: Any
 ) -> tuple[Repeat, list[int]] | None:
-    """The repeat that spares most, and where it stands; `total` counts equations up to each place."""
+    """The repeat that spares most, and where it stands; `total` counts equations up to each
+    place.
+    """
     candidates = sorted(_candidates(numbers, total), key=lambda one: -one[0])
     for estimate, length, starts in candidates[:_MOST]:
         if estimate < _LEAST_SAVED:
@@ -196,7 +202,9 @@ def _best(
 
 
 def _candidates(numbers: Any, total: Any) -> Iterator[tuple[int, int, list[int]]]:
-    """Substrings that stand at several places: what they would spare at most, their lengths, and where they start."""
+    """Substrings that stand at several places: what they would spare at most, their lengths, and
+    where they start.
+    """
     order, common = _suffixes(numbers)
     stack: list[tuple[int, int]] = []
     for index in range(len(common) + 1):
@@ -309,7 +317,9 @@ def _read_outside(
 
 
 def _name(run: Sequence[Any]) -> str:
-    """What the function is called: as the one that made most of the equations, if that made many."""
+    """What the function is called: as the one that made most of the equations, if that made
+    many.
+    """
     counts = Counter(maker(item).rpartition(".")[2] for item in run)
     for name, count in counts.most_common():
         if name.isidentifier() and count * _LEAST_MADE >= len(run):

@@ -1,4 +1,6 @@
-"""Results as the pytrees that they were: built from public types, taken over from an argument, or from a structure that is passed in."""
+"""Results as the pytrees that they were: built from public types, taken over from an argument, or
+from a structure that is passed in.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from jaxsight.sourcerizer.exprs import (
 from jaxsight.sourcerizer.layout import flat
 
 Opaque = Callable[[Any, str], Expr]
-"""Gives a name for the structure (a `PyTreeDef`) of a result that no text can build, with the reason for people."""
+"""Gives a name for the structure (a `PyTreeDef`) of a result that no text can build, with the
+reason for people.
+"""
 
 Trees = Sequence[tuple[Expr, Any]]
 """Parameters and their values, whose structure a result may take over."""
@@ -42,7 +46,9 @@ def pytree(tree: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) 
 
 
 def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
-    """An expression for a result: `structure` is its pytree with, for leaves, their positions (`Leaf`) among `leaves`."""
+    """An expression for a result: `structure` is its pytree with, for leaves, their positions
+    (`Leaf`) among `leaves`.
+    """
 
     def inner(part: Any) -> Expr:
         return built(part, leaves, arguments, opaque)
@@ -78,7 +84,9 @@ def _field_names(given: Any) -> tuple[str, ...]:
 
 
 def _is_of_fields(structure: Any) -> bool:
-    """Whether it is a named tuple whose children are its fields: some are registered with children of their own."""
+    """Whether it is a named tuple whose children are its fields: some are registered with children
+    of their own.
+    """
     if not hasattr(structure, "_fields"):
         return False
     registry: Any = jax.tree_util.default_registry
@@ -175,7 +183,9 @@ def _has_leaves(part: Any) -> bool:
 
 
 def _namespace() -> dict[str, Any]:
-    """The packages whose types may have been spelled, under their own names and those that written modules give them."""
+    """The packages whose types may have been spelled, under their own names and those that written
+    modules give them.
+    """
     roots = {module.partition(".")[0] for module in spelling.modules.values()} | {"jax"}
     short = {given: sys.modules[name] for name, given in spelling.SHORT.items()}
     return short | {root: sys.modules[root] for root in roots if root in sys.modules}

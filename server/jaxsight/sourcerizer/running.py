@@ -40,7 +40,9 @@ MOST_NUMBERS = 1 << 22
 _EFFECTFUL = ("callback", "infeed", "outfeed", "print", "io_", "pallas", "ffi_call")
 
 _TOLERANCE = {8: 1e-9, 4: 1e-4, 2: 3e-2, 1: 3e-1}
-"""Share of the largest number, by the bytes of a floating-point number: XLA may fuse in another way."""
+"""Share of the largest number, by the bytes of a floating-point number: XLA may fuse in another
+way.
+"""
 
 
 @dataclass(frozen=True, slots=True)

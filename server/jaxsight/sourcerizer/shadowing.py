@@ -1,4 +1,6 @@
-"""Parameters that are called like what a written module imports: what is computed then stands in a function of its own, with other names."""
+"""Parameters that are called like what a written module imports: what is computed then stands in a
+function of its own, with other names.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""How a function is called: which arguments are traced, and the Python that takes them apart and puts results together.
+"""How a function is called: which arguments are traced, and the Python that takes them apart and
+puts results together.
 
-The written function has the parameters of the original. What the original took as it is (a static argument, a default that was not passed)
-is built into the program, so the written function checks that it is given the same.
+The written function has the parameters of the original. What the original took as it is (a static
+argument, a default that was not passed) is built into the program, so the written function checks
+that it is given the same.
 """
 
 from __future__ import annotations
@@ -188,7 +190,10 @@ def bind(
 
 
 def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
-    """Parameters as text. A default that no text can hold becomes `...`, which the check refuses to confuse with a value."""
+    """Parameters as text.
+
+    A default that no text can hold becomes `...`, which the check refuses to confuse with a value.
+    """
     shown: list[str] = []
     kinds = [parameter.kind for parameter in parameters]
     for index, parameter in enumerate(parameters):
@@ -250,7 +255,9 @@ def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, st
 
 
 def _said(key: Any) -> Expr | None:
-    """The key of a dictionary as text; None for one that no text can say, as of an `enum` in a function."""
+    """The key of a dictionary as text; None for one that no text can say, as of an `enum` in a
+    function.
+    """
     try:
         return spelling.value(key)
     except spelling.Unwritable:

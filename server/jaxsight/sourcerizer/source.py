@@ -12,14 +12,20 @@ from jaxsight.sourcerizer import constants as arrays
 
 
 class Source(str):
-    """The text of a module. It is a string like any other; `save` also writes the file of arrays that the module reads."""
+    """The text of a module.
+
+    It is a string like any other; `save` also writes the file of arrays that the module reads.
+    """
 
     constants: dict[str, np.ndarray[Any, Any]]
-    """Arrays that the module reads from the file beside it (`constants="npz"`); empty where the text holds all."""
+    """Arrays that the module reads from the file beside it (`constants="npz"`); empty where the
+    text holds all.
+    """
 
     passed: dict[str, Any]
-    """What the caller of the written function passes in by keyword, because no text can hold it: callbacks, structures of results,
-    and arrays with `constants="argument"`."""
+    """What the caller of the written function passes in by keyword, because no text can hold it:
+    callbacks, structures of results, and arrays with `constants="argument"`.
+    """
 
     proofs: tuple[str, ...]
     """What showed that the text is the function: `"jaxpr"`, and where it was run beside it with
@@ -44,7 +50,9 @@ class Source(str):
         return made
 
     def save(self, path: str | Path) -> None:
-        """Writes the module to `path`, and its arrays beside it: those of `layer.py` to `layer.npz`."""
+        """Writes the module to `path`, and its arrays beside it: those of `layer.py` to
+        `layer.npz`.
+        """
         path = Path(path)
         if self.constants:
             np.savez(path.with_suffix(".npz"), **self.constants)  # type: ignore[arg-type]

@@ -1,7 +1,9 @@
-"""Values as expressions: numbers, dtypes, enums, dimension numbers, shardings, functions. Raises `Unwritable` rather than guess.
+"""Values as expressions: numbers, dtypes, enums, dimension numbers, shardings, functions.
 
-Everything is spelled through public names. A scalar has several spellings (`2.0`, `np.float32(2.0)`): rules offer them in turn and
-the prover picks.
+Raises `Unwritable` rather than guess.
+
+Everything is spelled through public names. A scalar has several spellings (`2.0`,
+`np.float32(2.0)`): rules offer them in turn and the prover picks.
 """
 
 from __future__ import annotations
@@ -146,7 +148,9 @@ def _from_a_program(given: Any) -> str | None:
 
 
 def primitive(given: Any) -> str:
-    """Where a primitive is had from: JAX's public modules, a public function that binds it, another package's module."""
+    """Where a primitive is had from: JAX's public modules, a public function that binds it, another
+    package's module.
+    """
     name = _extended().get(id(given))
     if name is not None:
         return f"primitives.{name}"
@@ -157,7 +161,9 @@ def primitive(given: Any) -> str:
 
 
 def elsewhere(given: Any) -> str | None:
-    """Where another package's object is had from: public modules first, short paths before long ones."""
+    """Where another package's object is had from: public modules first, short paths before long
+    ones.
+    """
     places = [
         (module_name, name)
         for module_name, module in list(sys.modules.items())
@@ -278,7 +284,9 @@ def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
 
 
 def public_path(value: Any) -> str | None:
-    """`lax.GatherDimensionNumbers`, or the import path of something of another package; none for private things."""
+    """`lax.GatherDimensionNumbers`, or the import path of something of another package; none for
+    private things.
+    """
     known = _public_names().get(id(value))
     if known is not None and known[0] is value:
         return _path(known[1], known[2])
@@ -380,7 +388,10 @@ def _bits(value: Any) -> bytes:
 
 
 def plain(value: Any) -> Expr:
-    """A scalar array's value as a Python number. Raises `Unwritable` where its bits would change."""
+    """A scalar array's value as a Python number.
+
+    Raises `Unwritable` where its bits would change.
+    """
     with np.errstate(all="ignore"):
         return _plain(np.asarray(value))
 
@@ -405,7 +416,9 @@ def _plain(found: Any) -> Expr:
 
 
 def typed(value: Any) -> Expr:
-    """A scalar array's value with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`; odd NaNs by their bits."""
+    """A scalar array's value with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`; odd NaNs by
+    their bits.
+    """
     found = np.asarray(value)
     if found.dtype == jax.dtypes.float0:
         return call("np.zeros", Atom("()"), dtype(found.dtype))

@@ -1,4 +1,5 @@
-"""Values that belong together, written together: `first, *rest = f(x)`, `*_`, `[g(x) for x in rest]`.
+"""Values that belong together, written together: `first, *rest = f(x)`, `*_`, `[g(x) for x in
+rest]`.
 
 Works on the statements of one function. What is computed stays what it was, and in the same order.
 """
@@ -67,7 +68,9 @@ _PLURALS = {"ct": "cts", "grad": "grads", "residual": "residuals"}
 
 @dataclass(frozen=True, slots=True)
 class _Passed:
-    """How often names are items of collections or of calls there, and how often one follows another."""
+    """How often names are items of collections or of calls there, and how often one follows
+    another.
+    """
 
     of: frozenset[str]
     items: Counter[str] = field(default_factory=Counter)
@@ -259,7 +262,9 @@ def _with_stars(items: tuple[Any, ...], runs: dict[str, tuple[list[str], Expr]])
 
 
 def returned_whole(body: Sequence[Statement]) -> list[Statement]:
-    """`return lax.scan(…)`, where all parts of what it gives were named to be returned as they are."""
+    """`return lax.scan(…)`, where all parts of what it gives were named to be returned as they
+    are.
+    """
     match list(body):
         case [
             *before,
@@ -276,7 +281,8 @@ def returned_whole(body: Sequence[Statement]) -> list[Statement]:
 
 
 def returned(body: Sequence[Statement], functions: Collection[str]) -> list[Statement]:
-    """The statements of a function that gives all of a tuple, or of a list, without taking it apart.
+    """The statements of a function that gives all of a tuple, or of a list, without taking it
+    apart.
 
     Args:
         functions: the module's own, which give tuples.
@@ -519,7 +525,9 @@ def _rewritten(
     changed: dict[int, Statement | None],
     expression: Callable[[Any], Any] | None,
 ) -> list[Statement]:
-    """Statements with others in place of some, by their ids, and with each expression as it is then."""
+    """Statements with others in place of some, by their ids, and with each expression as it is
+    then.
+    """
     made: list[Statement] = []
     for old in body:
         statement = changed.get(id(old), old)

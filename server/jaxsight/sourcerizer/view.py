@@ -29,8 +29,11 @@ class View:
 
 
 Spelling = Callable[[View], Iterator[Expr]]
-"""A rule for one equation: its candidate expressions, the best one first. Each is proved before it is used, so a rule may be
-hopeful: what is wrong, or does not exist in this version of JAX, is passed over. May raise `spelling.Unwritable`."""
+"""A rule for one equation: its candidate expressions, the best one first.
+
+Each is proved before it is used, so a rule may be hopeful: what is wrong, or does not exist in this
+version of JAX, is passed over. May raise `spelling.Unwritable`.
+"""
 
 LAX: Rules[Spelling] = Rules()
 """Explicit spellings, through `jax.lax` for most."""

@@ -1,6 +1,8 @@
-"""Functions that are themselves jitted: written as one function with its decorator, rather than as one that calls another.
+"""Functions that are themselves jitted: written as one function with its decorator, rather than as
+one that calls another.
 
-That holds where the whole program is a single call of the jitted function, with the arguments and results of the program in order.
+That holds where the whole program is a single call of the jitted function, with the arguments and
+results of the program in order.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class Jitted:
 
 
 def jitted(call: Call, program: Program) -> Jitted | None:
-    """What a call of a jitted function comes to; None where its program is no single call, or depends on where arguments lie."""
+    """What a call of a jitted function comes to; None where its program is no single call, or
+    depends on where arguments lie.
+    """
     if not functions.is_jitted(call.function):
         return None
     equations = live(program.jaxpr.outvars, program.jaxpr.eqns)

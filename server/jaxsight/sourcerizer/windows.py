@@ -1,8 +1,10 @@
-"""Several equations in a row as one expression, as people write them: `jnp.mean(x, 0)` for a sum and a division.
+"""Several equations in a row as one expression, as people write them: `jnp.mean(x, 0)` for a sum
+and a division.
 
-A rule is registered for the names of the equations, the last of which gives the only result that is used afterwards. What it offers is proved
-on the whole window before it is used, so the names alone decide what is tried. Nothing outside the window may read what is made
-inside it, and its equations follow one another, so that their order is kept.
+A rule is registered for the names of the equations, the last of which gives the only result that is
+used afterwards. What it offers is proved on the whole window before it is used, so the names alone
+decide what is tried. Nothing outside the window may read what is made inside it, and its equations
+follow one another, so that their order is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _MOST_KNOWN = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Equations in a row; `inputs` are the variables that they read from outside, in the order of first use."""
+    """Equations in a row; `inputs` are the variables that they read from outside, in the order of
+    first use.
+    """
 
     equations: tuple[Any, ...]
     inputs: tuple[Any, ...]
@@ -76,7 +80,10 @@ class Window:
 
 
 Idiom = Callable[[Window], Iterator[Expr]]
-"""Candidate expressions for a window, the best one first. May raise `LookupError`, `ValueError` or `spelling.Unwritable`, which ends them."""
+"""Candidate expressions for a window, the best one first.
+
+May raise `LookupError`, `ValueError` or `spelling.Unwritable`, which ends them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +103,14 @@ class Idioms:
         """The rules for names that were looked up before: long programs repeat themselves."""
 
     def __call__(self, *patterns: str, plain: bool = False) -> Callable[[Idiom], Idiom]:
-        """Registers a rule for names of equations in a row: `"convert_element_type? reduce_sum|reduce_max div"`.
+        """Registers a rule for names of equations in a row: `"convert_element_type?
+        reduce_sum|reduce_max div"`.
 
         `?` marks a name that may be missing, `*` one that comes any number of times, `|` a choice.
 
         Args:
-            plain: it holds in the plain style too: no public function says less than these equations.
+            plain: it holds in the plain style too: no public function says less than these
+                equations.
         """
 
         def registered(idiom: Idiom) -> Idiom:
@@ -132,7 +141,9 @@ class Idioms:
         return known
 
     def is_alone(self, name: str) -> bool:
-        """Whether there are rules for a single equation, which see what rules of `view` do not: operands that are the same."""
+        """Whether there are rules for a single equation, which see what rules of `view` do not:
+        operands that are the same.
+        """
         return name in self._alone
 
     def ends(self, name: str, pretty: bool) -> bool:
@@ -177,7 +188,8 @@ def found(
 ) -> dict[int, Found]:
     """Windows to be written as one, by where they start; none overlaps another.
 
-    `uses` says how often each variable is read, results of the program included; `prove` gives a window's expression, or None.
+    `uses` says how often each variable is read, results of the program included; `prove` gives a
+    window's expression, or None.
     """
     windows: dict[int, Found] = {}
     names = [equation.primitive.name for equation in equations]
@@ -233,7 +245,9 @@ def candidates(window: Window, pretty: bool) -> Iterator[Expr]:
 
 
 def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
-    """Whether only the last equation's results are read outside, and all were made under the same circumstances."""
+    """Whether only the last equation's results are read outside, and all were made under the same
+    circumstances.
+    """
     last = inside[-1]
     read: dict[int, int] = {}
     for equation in inside:
@@ -259,7 +273,9 @@ def _inputs(inside: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """What decides how equations in a row are written, whichever variables they are about; None where that cannot be hashed."""
+    """What decides how equations in a row are written, whichever variables they are about; None
+    where that cannot be hashed.
+    """
     number = {id(var): index for index, var in enumerate(inputs)}
     key: list[Any] = [tuple(var.aval for var in inputs)]
     for equation in inside:
@@ -279,7 +295,9 @@ def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
 
 
 def program_key(program: Program) -> Any:
-    """The same for programs that differ in nothing but their variables; None for those with constants, and where it cannot be hashed."""
+    """The same for programs that differ in nothing but their variables; None for those with
+    constants, and where it cannot be hashed.
+    """
     jaxpr = program.jaxpr
     if program.consts or jaxpr.constvars:
         return None

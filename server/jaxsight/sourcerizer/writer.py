@@ -1,8 +1,9 @@
 """Walks programs and writes them as functions of a module.
 
-`Writer` holds what belongs to the module: its functions, constants, names, what was proved before. `Scope` is one function that is being
-written. Rules for single equations give candidate expressions (`view`); rules for equations that contain programs (`STRUCTURES`) write
-the functions around them and give a call.
+`Writer` holds what belongs to the module: its functions, constants, names, what was proved before.
+`Scope` is one function that is being written. Rules for single equations give candidate expressions
+(`view`); rules for equations that contain programs (`STRUCTURES`) write the functions around them
+and give a call.
 """
 
 from __future__ import annotations
@@ -96,8 +97,9 @@ from jaxsight.sourcerizer.windows import Found, Window, candidates, found, progr
 _log = logging.getLogger(__name__)
 
 DEEPEST = 12
-"""Levels of functions within functions; deeper ones move to the top of the module and take what they capture as arguments. (Python itself
-allows a hundred levels of indentation.)"""
+"""Levels of functions within functions; deeper ones move to the top of the module and take what
+they capture as arguments. (Python itself allows a hundred levels of indentation.)
+"""
 
 
 MANY = 6
@@ -110,7 +112,9 @@ LEAST_REFUSED = 3000
 """Lines that are written for any program, however few its equations are."""
 
 LONGEST_RULES = 8
-"""Equations written for each one of a program, those of rules included, from which on its text is too long whatever it looks like."""
+"""Equations written for each one of a program, those of rules included, from which on its text is
+too long whatever it looks like.
+"""
 
 
 class Unsourceable(Exception):
@@ -133,7 +137,9 @@ class TooLong(Exception):
 
 
 class NotTheSame(Unsourceable):
-    """A text that was made and is not the same program, or does not give the same when it is run."""
+    """A text that was made and is not the same program, or does not give the same when it is
+    run.
+    """
 
 
 @dataclass(slots=True)
@@ -162,7 +168,10 @@ NameOf = Callable[[Any], "str | None"]
 """What the user called a variable; None where that is not known."""
 
 Structure = Callable[["Scope", Any], "Proved | None"]
-"""A rule for an equation that contains programs. The expression's slots are filled already; None leaves the equation to others."""
+"""A rule for an equation that contains programs.
+
+The expression's slots are filled already; None leaves the equation to others.
+"""
 
 STRUCTURES: Rules[Structure] = Rules()
 
@@ -170,8 +179,9 @@ PRETTY_STRUCTURES: Rules[Structure] = Rules()
 """The same in the pretty style, tried first. What they write is compared as a whole at the end."""
 
 Absorb = Callable[[Sequence[Any], int, Callable[[Any], int]], int]
-"""Looks at equations from a position on and says how many belong together there (1: only this one), given how often each variable is used.
-The structure rule of the last of them gets them all."""
+"""Looks at equations from a position on and says how many belong together there (1: only this one),
+given how often each variable is used. The structure rule of the last of them gets them all.
+"""
 
 ABSORBS: Rules[Absorb] = Rules()
 
@@ -262,7 +272,9 @@ class Writer:
             self._rules -= 1
 
     def user_names(self, equations: Sequence[Any], kept: Sequence[Any]) -> dict[int, Sequence[str]]:
-        """What the user called the results of equations, by position among those that are `kept`."""
+        """What the user called the results of equations, by position among those that are
+        `kept`.
+        """
         if not self.options.user_names:
             return {}
         self.derivative = self.derivative or is_of_derivative(equations)
@@ -308,7 +320,9 @@ class Writer:
         return made
 
     def unfolded(self, value: Any) -> Expr:
-        """As `constant`, for one that is converted: JAX folds conversions of numbers, and keeps those of arrays."""
+        """As `constant`, for one that is converted: JAX folds conversions of numbers, and keeps
+        those of arrays.
+        """
         made = self.constant(value)
         if getattr(value, "shape", None) != () or (
             isinstance(made, Atom) and is_identifier(made.text)
@@ -394,7 +408,9 @@ class Writer:
         return self._functions[key]
 
     def rules_of(self, equation: Any, base: str, why: str) -> Expr:
-        """A decorator, which the caller passes in, that gives a function the rules of an equation's."""
+        """A decorator, which the caller passes in, that gives a function the rules of an
+        equation's.
+        """
         key = ("rules", equation_key(equation))
         if key not in self._functions:
             self._functions[key] = functools.partial(ruled, equation)
@@ -412,9 +428,11 @@ class Writer:
     def shared(
         self, key: Any, keep: Any, base: str, build: Callable[[str], list[Statement]]
     ) -> Expr:
-        """The name of a function at the top of the module, written once for `key`, and once for equal text.
+        """The name of a function at the top of the module, written once for `key`, and once for
+        equal text.
 
-        `build` is given the name and writes the function, with others that belong to it, whose names start with the same.
+        `build` is given the name and writes the function, with others that belong to it, whose
+        names start with the same.
         """
         known = self._shared.get(key)
         if known is not None and known[2] <= self._rules:
@@ -451,7 +469,9 @@ class Writer:
     def custom(
         self, identity: Any, program: Program, base: str, build: Callable[[str], list[Statement]]
     ) -> Expr:
-        """As `shared`, for a function whose rules may call itself; known by its rule and its program."""
+        """As `shared`, for a function whose rules may call itself; known by its rule and its
+        program.
+        """
         for known, name, rules in self._customs.get(identity, ()):
             if rules <= self._rules and Comparison().programs(known, program) is None:
                 self._cut += rules > 0
@@ -536,7 +556,9 @@ class Writer:
         )
 
     def prove_window(self, windows: Sequence[Window], key: Any) -> Expr | None:
-        """What several equations are written as together, with slots; None where nothing is proved to be them."""
+        """What several equations are written as together, with slots; None where nothing is proved
+        to be them.
+        """
         if key is not None and key in self._idioms:
             known = self._idioms[key]
             return known.expr if known else None
@@ -560,7 +582,9 @@ class Writer:
         return None
 
     def prove_whole(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved | None:
-        """A public call for an equation that contains programs, in the module's style; None where nothing is proved to be it."""
+        """A public call for an equation that contains programs, in the module's style; None where
+        nothing is proved to be it.
+        """
         if key is not None and key in self._idioms:
             return self._idioms[key]
         try:
@@ -634,7 +658,10 @@ def _converted(program: Program) -> set[int]:
 
 
 def _array(atom: Any) -> Any:
-    """A literal as an array of its type. Raises `Unwritable` for a weak type that is not Python's."""
+    """A literal as an array of its type.
+
+    Raises `Unwritable` for a weak type that is not Python's.
+    """
     value = np.asarray(atom.val).astype(atom.aval.dtype)
     if not getattr(atom.aval, "weak_type", False):
         return jnp.asarray(value)
@@ -664,7 +691,9 @@ class Scope:
         )
 
     def write(self, var: Any, expr: Expr) -> None:
-        """Lets `var` stand for `expr`, which must be a name, or mean the same wherever it is read."""
+        """Lets `var` stand for `expr`, which must be a name, or mean the same wherever it is
+        read.
+        """
         self._environment.write(var, (self, expr))
 
     def alias(self, var: Any, atom: Any) -> None:
@@ -720,7 +749,9 @@ class Scope:
         self.body.append(Assign(name, path.expr))
 
     def operand(self, atom: Any, weak: bool | None = None) -> Expr:
-        """What is passed for `atom`; literals keep their dtype, and are weakly typed where `weak` says so."""
+        """What is passed for `atom`; literals keep their dtype, and are weakly typed where `weak`
+        says so.
+        """
         if not is_literal(atom):
             return self.read(atom)
         dtype = getattr(atom.aval, "dtype", None)
@@ -795,7 +826,10 @@ class Scope:
     def equations(
         self, equations: Sequence[Any], outputs: Sequence[Any], *, named: bool = True
     ) -> None:
-        """Writes equations. `named` says that the user's names of their results are not known yet."""
+        """Writes equations.
+
+        `named` says that the user's names of their results are not known yet.
+        """
         kept = live(outputs, equations)
         self.writer.bound_length()
         given = self.writer.given
@@ -845,7 +879,9 @@ class Scope:
         self.writer.listing = around
 
     def _repeated(self, items: list[Any], outputs: Sequence[Any]) -> list[Any]:
-        """The items with calls of what stands at several places; takes note of them where that is not known yet."""
+        """The items with calls of what stands at several places; takes note of them where that is
+        not known yet.
+        """
         writer = self.writer
         if writer.repeats is not None:
             return with_repeats(
@@ -879,7 +915,9 @@ class Scope:
         under(self.body, start, managers)
 
     def _windows(self, kept: Sequence[Any], uses: dict[int, int]) -> dict[int, Found]:
-        """Equations that are written together, by the position of the first; few in the plain style."""
+        """Equations that are written together, by the position of the first; few in the plain
+        style.
+        """
         pretty = self.writer.options.style == "pretty"
         return found(kept, uses, self.writer.prove_window, pretty)
 
@@ -980,7 +1018,9 @@ class Scope:
         return self._filled(proved, equation) if proved else None
 
     def passed_in(self, equation: Any, reason: str, base: str = "") -> Proved:
-        """What no text can say, the caller passes in: a function, called `base`, that does what the equation does."""
+        """What no text can say, the caller passes in: a function, called `base`, that does what the
+        equation does.
+        """
         name, operands = _primitive(equation), [self.operand(atom) for atom in equation.invars]
         given = ", ".join(str(_shape(atom.aval)) for atom in equation.invars)
         gives = ", ".join(str(_shape(var.aval)) for var in equation.outvars)
@@ -995,7 +1035,10 @@ class Scope:
         return Proved(self.fill(proved.expr, variables), proved.results)
 
     def fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
-        """An expression about variables. Where all of these are numbers they are made arrays: Python would compute with them itself."""
+        """An expression about variables.
+
+        Where all of these are numbers they are made arrays: Python would compute with them itself.
+        """
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
@@ -1019,7 +1062,8 @@ class Scope:
     ) -> Expr:
         """Writes an inner program as a function and gives an expression for it.
 
-        `captured` are atoms here that the program's first inputs stand for; `parameters` names the others in the new scope.
+        `captured` are atoms here that the program's first inputs stand for; `parameters` names the
+        others in the new scope.
         """
         scope = self.inner()
         scope.capture(program, captured)
@@ -1038,7 +1082,9 @@ class Scope:
 
 
 def _claimed(equation: Any) -> tuple[Callable[[int], View], Claim]:
-    """What rules see of an equation, for each spelling of its literals, and what is to be proved of what they offer."""
+    """What rules see of an equation, for each spelling of its literals, and what is to be proved of
+    what they offer.
+    """
     indices = itertools.count()
     numbers = [None if is_literal(atom) else next(indices) for atom in equation.invars]
 
@@ -1138,7 +1184,10 @@ def _shape(aval: Any) -> str:
 
 
 def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> list[str]:
-    """Base names of a program's inputs: what the user called them, where JAX knows. `fallback` is for the others, for each or for all."""
+    """Base names of a program's inputs: what the user called them, where JAX knows.
+
+    `fallback` is for the others, for each or for all.
+    """
     info = getattr(program.jaxpr, "debug_info", None)
     names = getattr(info, "arg_names", None) if info is not None else None
     count = len(program.jaxpr.invars)

@@ -1,1 +1,3 @@
-"""What runs in the interpreter of the user: the standard library, numpy and JAX are all that it may import."""
+"""What runs in the interpreter of the user: the standard library, numpy and JAX are all that it may
+import.
+"""

@@ -1,9 +1,10 @@
 """Start of a tracer, run by path in the user's interpreter: `python …/jaxsight/tracer/boot.py`.
 
-The server talks over standard input and output. Before anything else is imported, both are moved to private descriptors,
-so that user code finds nothing to read on 0 and whatever it prints to 1 and 2 goes to the output pipe (standard error's).
-The package is then made importable from where it lies, by itself: the server's other packages must never come onto the
-path of the user's interpreter. Standard library only, and nothing of the package at module level.
+The server talks over standard input and output. Before anything else is imported, both are moved to
+private descriptors, so that user code finds nothing to read on 0 and whatever it prints to 1 and 2
+goes to the output pipe (standard error's). The package is then made importable from where it lies,
+by itself: the server's other packages must never come onto the path of the user's interpreter.
+Standard library only, and nothing of the package at module level.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ FIRST_PRIVATE_DESCRIPTOR = 200
 
 
 def take_descriptors() -> tuple[int, int]:
-    """Move the protocol away from 0 and 1; give both 1 and 2 to the output. Answers (read from, write to)."""
+    """Move the protocol away from 0 and 1; give both 1 and 2 to the output.
+
+    Answers (read from, write to).
+    """
     incoming, outgoing = private(0), private(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -42,7 +46,10 @@ def private(descriptor: int) -> int:
 
 
 def die_with_parent() -> None:
-    """Ask Linux to kill this process when the server dies, however that happens. Elsewhere the closed pipe tells."""
+    """Ask Linux to kill this process when the server dies, however that happens.
+
+    Elsewhere the closed pipe tells.
+    """
     if sys.platform != "linux":
         return
     import ctypes

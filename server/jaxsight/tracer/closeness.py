@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 TOLERANCE = {8: 1e-11, 4: 1e-5, 2: 1e-2, 1: 2e-1}
-"""Of the larger of two numbers, by the bytes of a floating-point number: what another order of operations may change."""
+"""Of the larger of two numbers, by the bytes of a floating-point number: what another order of
+operations may change.
+"""
 
 
 class Incomparable(Exception):

@@ -1,8 +1,10 @@
 """Whether two traced functions compute the same: the answer to `Compare`.
 
-Both are run on this machine's CPU, on the same drawn inputs, and what they give is held against each other, gradients too where both have
-them. The only module of the tracer that runs what was traced: never what calls back into Python or has effects, never what is too large.
-Captured arrays are arguments here, so that nothing is folded while it is compiled. A function that cannot be traced is called with values.
+Both are run on this machine's CPU, on the same drawn inputs, and what they give is held against
+each other, gradients too where both have them. The only module of the tracer that runs what was
+traced: never what calls back into Python or has effects, never what is too large. Captured arrays
+are arguments here, so that nothing is folded while it is compiled. A function that cannot be traced
+is called with values.
 """
 
 from __future__ import annotations
@@ -24,12 +26,18 @@ from jaxsight.tracer.stateful import Outcome, Stateful
 from jaxsight.tracer.two_ways import Miscompiled, TwoWays, names_of
 
 LARGEST = 512 << 20
-"""Bytes of all values of a program's largest step, or of all its inputs and results, above which it is not run."""
+"""Bytes of all values of a program's largest step, or of all its inputs and results, above which it
+is not run.
+"""
 
 _BELOW = 0.1
-"""Share of the tolerance that is granted of an array's root mean square too, for numbers that cancel."""
+"""Share of the tolerance that is granted of an array's root mean square too, for numbers that
+cancel.
+"""
 _BELOW_FFT = 4.0
-"""The same for programs with FFTs: each of their numbers is a sum of all, with an error as large as that of the largest."""
+"""The same for programs with FFTs: each of their numbers is a sum of all, with an error as large as
+that of the largest.
+"""
 
 _TIMES = 4
 """How often each kind of drawn inputs is tried where every branch is to be come to."""
@@ -69,9 +77,12 @@ class _Run:
 
 
 def compared(request: protocol.Compare, before: Any, after: Any) -> protocol.Compared:
-    """Run both, several times. Errors of the changed function's run are differences; so is what cannot be compared.
+    """Run both, several times.
 
-    Each form is compiled in two ways, which have to agree. Where the original's certainly do not, `miscompiled` says so.
+    Errors of the changed function's run are differences; so is what cannot be compared.
+
+    Each form is compiled in two ways, which have to agree. Where the original's certainly do not,
+    `miscompiled` says so.
     """
     try:
         return _compared(request, _Run.of(before), _Run.of(after))
@@ -132,7 +143,10 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
 def compared_with_values(
     request: protocol.Compare, call: Stateful, after: Any, outcome: Outcome
 ) -> protocol.Compared:
-    """The same for a function that cannot be traced: it is called, one operation after another. Its own errors make it incomparable."""
+    """The same for a function that cannot be traced: it is called, one operation after another.
+
+    Its own errors make it incomparable.
+    """
     try:
         return _compared_with_values(request, call, _Run.of(after), outcome)
     except Incomparable as error:
@@ -223,7 +237,9 @@ def _named(run: _Run) -> list[tuple[str, Any]]:
 
 
 def _matched(before: _Run, after: _Run, given: dict[str, Any]) -> list[Any]:
-    """The same inputs for the changed program; what only it takes is the captured array of that type."""
+    """The same inputs for the changed program; what only it takes is the captured array of that
+    type.
+    """
     left = {id(each): each for each in before.constants}
     found = []
     for name, aval in _named(after):

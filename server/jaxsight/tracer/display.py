@@ -1,7 +1,7 @@
 """Values as people read them: avals as jaxprs print them, pytrees as Python displays.
 
-`Linear(weight=f32[3,4], bias=f32[3])`, `{'w': f32[8], 'n': 3}`. Work is bounded: what would not fit is not visited. Must never
-run an operation on an array, nor keep a value.
+`Linear(weight=f32[3,4], bias=f32[3])`, `{'w': f32[8], 'n': 3}`. Work is bounded: what would not fit
+is not visited. Must never run an operation on an array, nor keep a value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _TEXT = 60
 
 @dataclasses.dataclass(slots=True)
 class Display:
-    """The text of one value. `arrays` counts the array leaves in it, `other` those that are neither arrays nor numbers."""
+    """The text of one value.
+
+    `arrays` counts the array leaves in it, `other` those that are neither arrays nor numbers.
+    """
 
     text: str
     arrays: int = 0
@@ -55,7 +58,10 @@ def text(value: Any, leaves: int = _LEAVES) -> str:
 
 
 def array(value: Any) -> str | None:
-    """The text of an array, tracer or abstract array; `None` when `value` is none. NumPy's say so: JAX will copy them."""
+    """The text of an array, tracer or abstract array; `None` when `value` is none.
+
+    NumPy's say so: JAX will copy them.
+    """
     match value:
         case jax.core.Tracer() | jax.Array() | jax.ShapeDtypeStruct():
             return avals.text(avals.of(value))
@@ -194,6 +200,8 @@ def _plain(value: Any) -> str:
 
 
 def _opaque(value: Any) -> str:
-    """What is neither array nor container: functions by their name, classes too, the rest by its class's."""
+    """What is neither array nor container: functions by their name, classes too, the rest by its
+    class's.
+    """
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) else f"<{type(value).__name__}>"

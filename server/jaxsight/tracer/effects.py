@@ -1,11 +1,13 @@
-"""What running a chunk changed outside of its module, so that it can be undone, and done again without running it.
+"""What running a chunk changed outside of its module, so that it can be undone, and done again
+without running it.
 
-These effects shape what later code computes: options and contexts of JAX, context variables (those of numpy's errors and
-print options among them), the decimal context, the locale, the state of global generators of random numbers, the environment,
-the import path and its hooks, the working folder, warning filters, logging, names replaced in `builtins` or in JAX's own
-namespaces. They belong to one file: every request starts from the process's baseline, and each reused chunk brings its effects
-with its bindings. All of it is read after every chunk, so reading a part takes microseconds. Nothing here may rely on user code
-being sane.
+These effects shape what later code computes: options and contexts of JAX, context variables (those
+of numpy's errors and print options among them), the decimal context, the locale, the state of
+global generators of random numbers, the environment, the import path and its hooks, the working
+folder, warning filters, logging, names replaced in `builtins` or in JAX's own namespaces. They
+belong to one file: every request starts from the process's baseline, and each reused chunk brings
+its effects with its bindings. All of it is read after every chunk, so reading a part takes
+microseconds. Nothing here may rely on user code being sane.
 """
 
 from __future__ import annotations
@@ -105,7 +107,9 @@ class Environment:
 
 
 class Interpreter:
-    """Settings of the interpreter: import path and hooks, arguments, working folder, limits, warning filters, locale."""
+    """Settings of the interpreter: import path and hooks, arguments, working folder, limits,
+    warning filters, locale.
+    """
 
     def read(self) -> Values:
         try:
@@ -145,7 +149,8 @@ class Interpreter:
                 sys.path_hooks = _path_hooks
                 sys.path_importer_cache.clear()  # of what other hooks made
             case "finders", tuple():
-                # None is taken away: one that a library adds when it is imported is needed by whoever imports it later.
+                # None is taken away: one that a library adds when it is imported is needed by
+                # whoever imports it later.
                 _meta_path[:0] = [each for each in value if each not in _meta_path]
                 sys.meta_path = _meta_path
             case "collections", tuple():
@@ -183,7 +188,10 @@ class Signals:
 
 
 class Attributes:
-    """The names of a module that user code may have replaced. Submodules that importing adds are no effect."""
+    """The names of a module that user code may have replaced.
+
+    Submodules that importing adds are no effect.
+    """
 
     def __init__(self, module: ModuleType) -> None:
         self._names = vars(module)
@@ -203,7 +211,10 @@ class Attributes:
 
 
 class Variables:
-    """Context variables of the main thread. One that was first set for a request goes with the request's context."""
+    """Context variables of the main thread.
+
+    One that was first set for a request goes with the request's context.
+    """
 
     def read(self) -> Values:
         return dict(contextvars.copy_context())
@@ -296,7 +307,9 @@ _UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
 
 
 class Draws:
-    """The states of the global generators of `random` and `numpy.random`, read in full only when they have changed."""
+    """The states of the global generators of `random` and `numpy.random`, read in full only when
+    they have changed.
+    """
 
     def __init__(self) -> None:
         self._python: Any = random._inst
@@ -304,7 +317,8 @@ class Draws:
         self._seen: dict[str, tuple[object, object]] = {}
         generator = self._numpy._bit_generator
         self._generator = generator
-        # The object's own memory, as far as its type says that it reaches: the words of the Mersenne twister.
+        # The object's own memory, as far as its type says that it reaches: the words of the
+        # Mersenne twister.
         header = object.__basicsize__
         self._words = id(self._python) + header, _random.Random.__basicsize__ - header
         self._numpy_words = generator.ctypes.state_address, _TWISTER
@@ -337,7 +351,9 @@ class Draws:
         return seen[1]
 
     def _numpy_mark(self) -> object:
-        """Differs when the state does: a normal number that is kept for the next draw is not in the words."""
+        """Differs when the state does: a normal number that is kept for the next draw is not in the
+        words.
+        """
         kept = self._seen.get("numpy")
         keeps = kept is not None and isinstance(kept[1], tuple) and kept[1][3]
         words = ctypes.string_at(*self._numpy_words)
@@ -385,7 +401,10 @@ _serials = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Changes to each of `PARTS`. The serial tells the effects of one run of a chunk from those of all others."""
+    """Changes to each of `PARTS`.
+
+    The serial tells the effects of one run of a chunk from those of all others.
+    """
 
     changes: tuple[Values, ...]
     serial: int = field(default_factory=lambda: next(_serials))
@@ -429,7 +448,9 @@ def restore(state: State) -> None:
 
 
 def heed_variables(before: State, jax_imported: bool) -> None:
-    """Let JAX heed the variables set since `before`, as it would have, had it been imported (or its backend made) after that."""
+    """Let JAX heed the variables set since `before`, as it would have, had it been imported (or its
+    backend made) after that.
+    """
     changed = _changes(ENVIRONMENT, before[PARTS.index(ENVIRONMENT)], ENVIRONMENT.read())
     for variable, text in changed.items():
         if not isinstance(text, str):

@@ -1,7 +1,8 @@
-"""Exceptions of user code as plain data: where they happened in the chunks, what JAX said, what caused them.
+"""Exceptions of user code as plain data: where they happened in the chunks, what JAX said, what
+caused them.
 
-Messages are kept as they are; wording them for people is the server's part. Must survive any exception: with a `__str__` that raises,
-with a chain that loops, with ten thousand frames.
+Messages are kept as they are; wording them for people is the server's part. Must survive any
+exception: with a `__str__` that raises, with a chain that loops, with ten thousand frames.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _CHAIN = 8
 """Causes that are followed."""
 
 _REPEATS = 2
-"""How often one place may come up in the frames: a runaway recursion says all in its first rounds."""
+"""How often one place may come up in the frames: a runaway recursion says all in its first rounds.
+"""
 
 _FRAMES = 100
 
@@ -39,7 +41,10 @@ _OURS = str(Path(__file__).resolve().parent)
 
 
 class UserError(Exception):
-    """Ends a request with a `Failed`: user code raised, or could not be asked. `observed` is what was seen until then."""
+    """Ends a request with a `Failed`: user code raised, or could not be asked.
+
+    `observed` is what was seen until then.
+    """
 
     def __init__(self, failure: Failure, observed: Observed | None = None) -> None:
         super().__init__(f"{failure.type}: {failure.message}")
@@ -124,7 +129,9 @@ def _class(cls: type) -> str:
 
 
 def frames(error: BaseException) -> tuple[Frame, ...]:
-    """The frames of the user's files, and the innermost one of another library's where the error is in there."""
+    """The frames of the user's files, and the innermost one of another library's where the error is
+    in there.
+    """
     out = _trimmed([*_walk(error.__traceback__)])
     if isinstance(error, SyntaxError) and (place := _syntax(error)) is not None:
         out.append(place)
@@ -172,7 +179,9 @@ def _span(chunk: str, code: Any, lasti: int, line: int | None) -> Span:
 
 
 def _condition(file: str, span: Span) -> Span:
-    """Where a branch on a traced value fails, Python 3.11 blames the whole statement: narrows that to its condition."""
+    """Where a branch on a traced value fails, Python 3.11 blames the whole statement: narrows that
+    to its condition.
+    """
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):

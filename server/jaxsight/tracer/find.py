@@ -1,7 +1,8 @@
 """Finds the function that a request names, as something that JAX can trace.
 
-Wrappers that hide the traced body in one `jit` equation are opened (`eqx.filter_jit`, `nnx.jit`); `jax.jit` objects stay, for their
-static arguments; what defines derivatives (`custom_vjp`) stays too. Nothing of flax or equinox is imported here.
+Wrappers that hide the traced body in one `jit` equation are opened (`eqx.filter_jit`, `nnx.jit`);
+`jax.jit` objects stay, for their static arguments; what defines derivatives (`custom_vjp`) stays
+too. Nothing of flax or equinox is imported here.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ _PURE = {("equinox", "_JitWrapper")}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The function. `jitted` when it is a `jax.jit` object; `owner` is the class of a method that still wants its `self`.
+    """The function.
 
-    `wrapper` is the library's own jitted function around `call`, `pure` when that drops what the function updates.
+    `jitted` when it is a `jax.jit` object; `owner` is the class of a method that still wants its
+    `self`.
+
+    `wrapper` is the library's own jitted function around `call`, `pure` when that drops what the
+    function updates.
     """
 
     call: Callable[..., Any]

@@ -1,7 +1,8 @@
-"""A traced program as one text that is equal for equal programs, in whatever process they were traced.
+"""A traced program as one text that is equal for equal programs, in whatever process they were
+traced.
 
-It has the whole jaxpr and digests of the arrays that it captures, whose values a jaxpr does not show. It has no line of a
-file: a slice and the imported file differ in those.
+It has the whole jaxpr and digests of the arrays that it captures, whose values a jaxpr does not
+show. It has no line of a file: a slice and the imported file differ in those.
 """
 
 from __future__ import annotations

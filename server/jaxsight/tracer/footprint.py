@@ -1,8 +1,8 @@
 """What the objects of modules hold, to see whether running code changed them.
 
-Containers, functions, classes and instances that the modules' names lead to are looked at, nothing of installed packages.
-It is a look from outside: no code of the user's runs, whatever its classes define. What is too large to be looked at
-counts as changed.
+Containers, functions, classes and instances that the modules' names lead to are looked at, nothing
+of installed packages. It is a look from outside: no code of the user's runs, whatever its classes
+define. What is too large to be looked at counts as changed.
 """
 
 from __future__ import annotations
@@ -163,7 +163,9 @@ def _attributes(thing: Any) -> Iterator[Any]:
 
 
 def _without_submodules(names: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """The items of a dictionary; of a package's names those that importing its modules does not add."""
+    """The items of a dictionary; of a package's names those that importing its modules does not
+    add.
+    """
     package = dict.get(names, "__name__")
     prefix = f"{package}." if isinstance(package, str) else None
     for key, value in dict.items(names):

@@ -1,6 +1,7 @@
 """What a tracer says first: which Python and which JAX it runs on, or why it cannot trace.
 
-Imports JAX for the first time in this process. Must never raise: an interpreter without a usable JAX is an answer.
+Imports JAX for the first time in this process. Must never raise: an interpreter without a usable
+JAX is an answer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ OLDEST_JAX = (0, 8)
 
 PLATFORM_VARIABLE = "JAX_PLATFORMS"
 DEFAULT_PLATFORM = "cpu"
-"""Tracing needs no device, and an editor must not take the accelerator away from the program that trains on it."""
+"""Tracing needs no device, and an editor must not take the accelerator away from the program that
+trains on it.
+"""
 
 
 def greet() -> Hello:

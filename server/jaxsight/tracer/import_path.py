@@ -1,4 +1,7 @@
-"""From where a file is imported, and under which package. Standard library only: it is read before JAX is imported."""
+"""From where a file is imported, and under which package.
+
+Standard library only: it is read before JAX is imported.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,15 @@ SCRIPTS = "__jaxsight__"
 
 
 class SliceLoader(SourceFileLoader):
-    """What a traced file has as its loader: it tells the file's text, and that the module is not what importing makes of it."""
+    """What a traced file has as its loader: it tells the file's text, and that the module is not
+    what importing makes of it.
+    """
 
 
 def package_of(file: str, module: str) -> str:
-    """Return `__package__` of a file that is imported as `module`: empty where it is in no package."""
+    """Return `__package__` of a file that is imported as `module`: empty where it is in no
+    package.
+    """
     if PurePath(file).name == "__init__.py":
         return module
     package = module.rpartition(".")[0]
@@ -24,9 +31,11 @@ def package_of(file: str, module: str) -> str:
 
 
 def import_folders(file: str, module: str, root: str) -> list[str]:
-    """Return what goes onto `sys.path`: the folder that the file is imported from, the root, and `src` in it.
+    """Return what goes onto `sys.path`: the folder that the file is imported from, the root, and
+    `src` in it.
 
-    The project's modules are looked for there too, so the folder of installed packages is left out: it is on the path anyhow.
+    The project's modules are looked for there too, so the folder of installed packages is left out:
+    it is on the path anyhow.
     """
     parents = PurePath(file).parents
     package = package_of(file, module)

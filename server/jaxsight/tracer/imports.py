@@ -1,8 +1,10 @@
-"""Which modules of the project are loaded, in which version, who imports whom, and what importing them changed.
+"""Which modules of the project are loaded, in which version, who imports whom, and what importing
+them changed.
 
-When a file changes, its module and those that import it are taken out of `sys.modules`, so that the next import runs the
-new text. The file being traced runs under its own name without being imported; what other modules want of it that its
-slice does not define comes from a full import, as it would be without us. Modules of installed packages are never unloaded.
+When a file changes, its module and those that import it are taken out of `sys.modules`, so that the
+next import runs the new text. The file being traced runs under its own name without being imported;
+what other modules want of it that its slice does not define comes from a full import, as it would
+be without us. Modules of installed packages are never unloaded.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ Edges = dict[str, int]
 
 @dataclass(slots=True)
 class Loaded:
-    """A module of the project that was imported. `serial` tells this import from a later one of the same name."""
+    """A module of the project that was imported.
+
+    `serial` tells this import from a later one of the same name.
+    """
 
     path: str
     serial: int
@@ -61,7 +66,9 @@ class _Running:
     serial: int
     full: ModuleType | None
     installed: bool = False
-    """Whether the file is one of an installed package: then others of the package take what Python imports."""
+    """Whether the file is one of an installed package: then others of the package take what Python
+    imports.
+    """
     full_in_place: bool = False
     begin: Callable[[], None] | None = None
     """Executes the file's chunks, which the first import of it does."""
@@ -82,13 +89,17 @@ class Imports:
         self.files: set[str] = set()
         """Files of the project that were imported, or tried, since the request began."""
         self.used: dict[str, Edges] = {}
-        """What the chunks of the running file imported, by the file name that they are compiled under."""
+        """What the chunks of the running file imported, by the file name that they are compiled
+        under.
+        """
         self.applied: set[str] = set()
         """Modules whose effects the running file has had."""
         self.jax = False
         """Whether the running file has imported JAX."""
         self.wanted = ""
-        """Who wants more of the running file than its slice has; user code may have caught the exception that says so."""
+        """Who wants more of the running file than its slice has; user code may have caught the
+        exception that says so.
+        """
         self.arrived: Callable[[], None] = lambda: None
         """Called when code of the project has imported what was not loaded."""
         self._roots: tuple[str, ...] = ()
@@ -123,7 +134,10 @@ class Imports:
 
     @contextlib.contextmanager
     def running(self, module: ModuleType, file: str, roots: Sequence[str]) -> Iterator[None]:
-        """While `module` is the file being traced: its imports are followed. `roots` are where the project lies."""
+        """While `module` is the file being traced: its imports are followed.
+
+        `roots` are where the project lies.
+        """
         name = module.__name__
         moved = self._roots != tuple(roots)
         self._roots = tuple(roots)
@@ -156,7 +170,9 @@ class Imports:
 
     @contextlib.contextmanager
     def importing(self, begin: Callable[[], None], whole: bool) -> Iterator[None]:
-        """While the running file is being imported: `begin` executes it, when it or a package around it wants that."""
+        """While the running file is being imported: `begin` executes it, when it or a package
+        around it wants that.
+        """
         running = self._running
         assert running is not None
         running.begin, running.whole = begin, whole
@@ -185,9 +201,11 @@ class Imports:
             return False
 
     def renew(self) -> None:
-        """Unload the project's modules that something has changed since they were imported, and those that import them.
+        """Unload the project's modules that something has changed since they were imported, and
+        those that import them.
 
-        So are those that would not be found now, before the file's statements have changed the path.
+        So are those that would not be found now, before the file's statements have changed the
+        path.
         """
         changed = {
             name
@@ -202,12 +220,14 @@ class Imports:
         importlib.invalidate_caches()
 
     def import_package(self, package: str, folder: str, used: Edges) -> None:
-        """Import the package around the running file. One that fails is replaced by an empty one that leads to its modules:
-        the file can still be served, and says itself what it misses.
+        """Import the package around the running file.
+
+        One that fails is replaced by an empty one that leads to its modules: the file can still be
+        served, and says itself what it misses.
         """
         path = str(PurePath(folder, "__init__.py"))
-        # A project's package takes the running file as it is and asks for more where it must. An installed one is run
-        # by Python itself, which would find half a module.
+        # A project's package takes the running file as it is and asks for more where it must. An
+        # installed one is run by Python itself, which would find half a module.
         whole = package not in sys.modules and not self._is_project(path)
         try:
             with self._full_in_place() if whole else contextlib.nullcontext():
@@ -225,7 +245,9 @@ class Imports:
             used[package] = loaded.serial
 
     def _is_project(self, path: str) -> bool:
-        """Whether a file is the project's: open in the editor, or under a root and not installed there."""
+        """Whether a file is the project's: open in the editor, or under a root and not installed
+        there.
+        """
         real = self.texts.real
         return self.texts.unsaved(path) is not None or any(
             _lies_in(real(path), real(root)) for root in self._roots
@@ -239,7 +261,10 @@ class Imports:
         return loaded is not None and loaded.serial == serial
 
     def _unload_stale(self, moved: bool) -> None:
-        """Unload what has changed and what imports it. `moved`: names may now be found elsewhere."""
+        """Unload what has changed and what imports it.
+
+        `moved`: names may now be found elsewhere.
+        """
         own = self._running.module.__name__ if self._running is not None else ""
         versions = {path for loaded in self.loaded.values() for path in loaded.versions}
         now = {path: self.texts.version(path) for path in versions}
@@ -262,12 +287,15 @@ class Imports:
         self._unload_importers(own)
 
     def _unload_importers(self, own: str) -> None:
-        """Unload what imports modules that are gone; packages around the file `own` may keep what they have of it."""
+        """Unload what imports modules that are gone; packages around the file `own` may keep what
+        they have of it.
+        """
         while fallen := [
             name
             for name, loaded in self.loaded.items()
             if not all(
-                # A package that passes on names of the file being edited is not imported anew at each key press.
+                # A package that passes on names of the file being edited is not imported anew at
+                # each key press.
                 self._holds(each, serial) or (each == own and own.startswith(f"{name}."))
                 for each, serial in loaded.imports.items()
             )
@@ -294,11 +322,14 @@ class Imports:
             del names[last]
 
     def _is_elsewhere(self, name: str, path: str) -> bool:
-        """Whether the name of a module now leads to another file; where its package is a module, that one is asked."""
+        """Whether the name of a module now leads to another file; where its package is a module,
+        that one is asked.
+        """
         packages = _prefixes(name)
         if any(each in self.loaded for each in packages[:-1]):
             return False
-        # A package without a module is a folder, found for each import: none but its own path knows where.
+        # A package without a module is a folder, found for each import: none but its own path knows
+        # where.
         spec, folders = None, None
         for each in packages:
             try:
@@ -351,7 +382,8 @@ class Imports:
         """Stands in for `importlib.import_module` while a file runs."""
         absolute = importlib.util.resolve_name(name, package)
         frame = sys._getframe(1)
-        # With a name asked of it, `__import__` gives the module itself and not the package around it.
+        # With a name asked of it, `__import__` gives the module itself and not the package around
+        # it.
         arguments = (absolute, frame.f_globals, None, ("__name__",), 0)
         return self._followed(arguments, frame.f_code.co_filename)
 
@@ -408,7 +440,9 @@ class Imports:
     def _import(
         self, edges: Edges, arguments: Any, absolute: str, explicit: Sequence[str]
     ) -> ModuleType:
-        """Import, note the edges, and see to it that the running file has the effects of what it imports."""
+        """Import, note the edges, and see to it that the running file has the effects of what it
+        imports.
+        """
         touched = [*_prefixes(absolute), *explicit]
         missing = [each for each in touched if self._may_load(each)]
         before = effects.capture() if missing else None
@@ -429,7 +463,8 @@ class Imports:
         return module
 
     def _import_within(self, arguments: Any) -> ModuleType:
-        """Import for an installed module, and see to it that the running file has the options that this sets.
+        """Import for an installed module, and see to it that the running file has the options that
+        this sets.
 
         All other effects are remembered for what the project's files import themselves: to look for
         them at each import of a large library takes long.
@@ -474,7 +509,9 @@ class Imports:
             self.jax |= loaded.jax
 
     def _may_load(self, name: str) -> bool:
-        """Whether importing this name may run a module: it is not loaded, and no plain name of its package."""
+        """Whether importing this name may run a module: it is not loaded, and no plain name of its
+        package.
+        """
         if name in sys.modules:
             return False
         parent, _, last = name.rpartition(".")
@@ -484,7 +521,9 @@ class Imports:
         return hasattr(package, "__path__") and last not in vars(package)
 
     def _wants_all(self, absolute: str, fromlist: Sequence[str] | None) -> bool:
-        """Whether a module imports the running file and wants more of it than the slice has defined so far."""
+        """Whether a module imports the running file and wants more of it than the slice has defined
+        so far.
+        """
         running = self._running
         if running is None or running.full_in_place or running.whole:
             return False
@@ -511,7 +550,10 @@ class Imports:
             sys.modules[name] = running.module
 
     def _import_fully(self, name: str) -> None:
-        """Import the file as a whole. Modules that are half imported start over, in the order that this import gives."""
+        """Import the file as a whole.
+
+        Modules that are half imported start over, in the order that this import gives.
+        """
         half = {each: sys.modules.pop(each) for each in self._importing if each in sys.modules}
         importing, self._importing = self._importing, []
         del sys.modules[name]
@@ -532,7 +574,9 @@ def _prefixes(name: str) -> list[str]:
 
 
 def _lies_in(path: str, root: str) -> bool:
-    """Whether a file is under the root, not installed there, nor part of an interpreter's environment there."""
+    """Whether a file is under the root, not installed there, nor part of an interpreter's
+    environment there.
+    """
     if not path.startswith(root.rstrip("/\\") + ("\\" if "\\" in root else "/")):
         return False
     if origins.INSTALLED.intersection(PurePath(path).relative_to(root).parts):

@@ -1,7 +1,8 @@
 """Makes the arguments of a call from its example inputs.
 
-Arrays become abstract at once; `=` expressions are evaluated abstractly where they can be, so that `params = init(key)` of a
-large model takes no memory. Must never initialise a backend unless an expression itself needs concrete values.
+Arrays become abstract at once; `=` expressions are evaluated abstractly where they can be, so that
+`params = init(key)` of a large model takes no memory. Must never initialise a backend unless an
+expression itself needs concrete values.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
-    """An expression's value, and the objects behind its names: while these are the same, so is the value."""
+    """An expression's value, and the objects behind its names: while these are the same, so is the
+    value.
+    """
 
     depends: dict[str, Any]
     leaves: tuple[Any, ...]
@@ -91,7 +94,10 @@ class Evaluator:
         )
 
     def inputs(self, request: protocol.Trace, found: Found, namespace: Mapping[str, Any]) -> Inputs:
-        """The arguments for `found`. Raises `UserError` of stage `inputs` that names the argument."""
+        """The arguments for `found`.
+
+        Raises `UserError` of stage `inputs` that names the argument.
+        """
         warned: list[protocol.Warned] = []
         if request.call is not None:
             args, kwargs = self._call(request.call, request, found, namespace)
@@ -204,7 +210,9 @@ def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
 
 
 class _HoldsTracers(Exception):
-    """An object that is no pytree came out of an abstract evaluation: nobody can say what it holds."""
+    """An object that is no pytree came out of an abstract evaluation: nobody can say what it
+    holds.
+    """
 
 
 def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
@@ -261,7 +269,9 @@ def _is_set(cell: Any) -> bool:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf of an argument is traced: arrays of JAX and NumPy, abstract ones, tracers, references."""
+    """Whether a leaf of an argument is traced: arrays of JAX and NumPy, abstract ones, tracers,
+    references.
+    """
     match leaf:
         case jax.Array() | jax.ShapeDtypeStruct() | jax.core.Tracer():
             return True
@@ -279,15 +289,18 @@ def is_number(leaf: Any) -> bool:
 
 
 def abstract(leaf: Any) -> Any:
-    """Shape, dtype and weak type of an array or number. Raises `OverflowError` for numbers that no dtype holds."""
+    """Shape, dtype and weak type of an array or number.
+
+    Raises `OverflowError` for numbers that no dtype holds.
+    """
     return jax.eval_shape(lambda value: value, leaf)
 
 
 def _varying(value: Any, found: Found) -> Any:
     """An expression's value with the numbers in it traced as `jax.jit` traces them.
 
-    A number by itself stays as it is, and so do tuples of integers (a shape, axes), the numbers of equinox modules, and
-    all numbers of functions that a library's own `jit` traces.
+    A number by itself stays as it is, and so do tuples of integers (a shape, axes), the numbers of
+    equinox modules, and all numbers of functions that a library's own `jit` traces.
     """
     if found.jitted or found.wrapper is not None or is_number(value) or _is_sizes(value):
         return value

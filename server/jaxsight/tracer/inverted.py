@@ -1,7 +1,7 @@
 """The inverse of a found function, as a function of its own with inputs to trace it with.
 
-It asks for all arguments that hold arrays, if the results determine them. Otherwise it asks for the first one but `self`, and takes
-the others as parameters of its own, behind the results.
+It asks for all arguments that hold arrays, if the results determine them. Otherwise it asks for the
+first one but `self`, and takes the others as parameters of its own, behind the results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class _Arguments:
 
 
 def inverted(found: Found, inputs: Inputs, function: str, name: str) -> Call:
-    """Raises `UserError` of stage `sourcerize` when there is no inverse; the message names the operation and its line."""
+    """Raises `UserError` of stage `sourcerize` when there is no inverse; the message names the
+    operation and its line.
+    """
     given: dict[Key, Any] = dict(enumerate(inputs.args))
     given.update(inputs.kwargs)
     names = {key: parameter(found, key) if isinstance(key, int) else key for key in given}
@@ -133,7 +135,9 @@ def _filled(like: Any, arrays: Sequence[Any]) -> Any:
 
 
 def _emptied(like: Any, arrays: Sequence[Any]) -> Any:
-    """A pytree with other arrays, and nothing where there was no array: what a function can return."""
+    """A pytree with other arrays, and nothing where there was no array: what a function can
+    return.
+    """
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)
     whole = [next(own) if is_array(leaf) else None for leaf in leaves]

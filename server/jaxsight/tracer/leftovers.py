@@ -1,7 +1,8 @@
 """What a file left in this process that cannot be undone, and who may still be answered after that.
 
-The file itself may, as long as its results so far are kept; another file, or the same file from its beginning, would not get
-a fresh process's answer. Such a request ends in `Spoilt`, the server replaces the process and asks again.
+The file itself may, as long as its results so far are kept; another file, or the same file from its
+beginning, would not get a fresh process's answer. Such a request ends in `Spoilt`, the server
+replaces the process and asks again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _REGISTERED_TWICE = (
     "Duplicate custom PyTreeDef type registration",
     "Duplicate serialization registration",
 )
-"""How the messages of JAX begin where a class is registered that has been. A fresh process may not have been there."""
+"""How the messages of JAX begin where a class is registered that has been.
+
+A fresh process may not have been there.
+"""
 
 GRACE = 0.2
 """Seconds that child processes have to end when another file is asked about."""
@@ -67,12 +71,18 @@ class Leftovers:
         self._registered.clear()
 
     def start_over(self) -> None:
-        """The file is about to run from its beginning, after it has run before. Raises `Spoilt` when it has left something."""
+        """The file is about to run from its beginning, after it has run before.
+
+        Raises `Spoilt` when it has left something.
+        """
         if self.reason:
             raise Spoilt(self.reason)
 
     def end(self, lost: Iterable[str]) -> None:
-        """The file that began has run. `lost` says what could not be restored: `lowered a resource limit`."""
+        """The file that began has run.
+
+        `lost` says what could not be restored: `lowered a resource limit`.
+        """
         self._used = True
         for what in (*lost, *self._registered, *_threads()):
             self._note(what)
@@ -98,7 +108,9 @@ class Leftovers:
         self._register_codec(search)
 
     def _entered(self, kind: type) -> None:
-        """A class is registered as a pytree: note it where user code does so and the class is another module's."""
+        """A class is registered as a pytree: note it where user code does so and the class is
+        another module's.
+        """
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             name = frame.f_globals.get("__name__", "")
@@ -118,7 +130,9 @@ _TREES = "jax._src.tree_util"
 
 
 def _lives_there(kind: type) -> bool:
-    """Whether the module that a class names has it: classes made by a library's functions name that library."""
+    """Whether the module that a class names has it: classes made by a library's functions name that
+    library.
+    """
     return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
@@ -132,7 +146,10 @@ def _threads() -> Iterator[str]:
 
 
 def _is_of_user(frame: FrameType) -> bool:
-    """Whether a thread may run user code: it does, or it is one of Python's that waits to. A pool without work does not."""
+    """Whether a thread may run user code: it does, or it is one of Python's that waits to.
+
+    A pool without work does not.
+    """
     if frame.f_code.co_name == "_worker" and frame.f_code.co_filename.endswith(_POOL):
         return False
     whose = origins.of_frames(frame)

@@ -1,9 +1,12 @@
-"""What a file changed in modules that are not its own: names, attributes of classes, entries of dictionaries, lists and sets.
+"""What a file changed in modules that are not its own: names, attributes of classes, entries of
+dictionaries, lists and sets.
 
-A snapshot holds shallow copies of the namespaces of all loaded modules, of the classes that they define and of the containers
-that they name; what differs from it later is compared by identity where it is not equal. Libraries change themselves all the
-time, when they fill a cache or load a part of themselves, and that is no concern of ours: of an installed module only such
-changes count as its own code does not make, or whose values are the user's. In a module of the project each change counts.
+A snapshot holds shallow copies of the namespaces of all loaded modules, of the classes that they
+define and of the containers that they name; what differs from it later is compared by identity
+where it is not equal. Libraries change themselves all the time, when they fill a cache or load a
+part of themselves, and that is no concern of ours: of an installed module only such changes count
+as its own code does not make, or whose values are the user's. In a module of the project each
+change counts.
 """
 
 from __future__ import annotations
@@ -71,7 +74,10 @@ _MUTATORS = frozenset(
 
 @dataclass(slots=True)
 class _Copied:
-    """A namespace, the attributes of a class, or a container, as it was. `live` is what it is now, to be compared with."""
+    """A namespace, the attributes of a class, or a container, as it was.
+
+    `live` is what it is now, to be compared with.
+    """
 
     module: ModuleType
     holder: Any
@@ -220,7 +226,9 @@ def same_objects(some: Collection[object], others: Collection[object]) -> bool:
 
 
 def _made() -> dict[str, object]:
-    """The modules that no import has made: stand-ins of the user's for modules that are not installed."""
+    """The modules that no import has made: stand-ins of the user's for modules that are not
+    installed.
+    """
     return {
         name: module
         for name, module in list(sys.modules.items())
@@ -232,7 +240,9 @@ def _made() -> dict[str, object]:
 
 
 def _is_complete(module: ModuleType) -> bool:
-    """Whether a module was imported, to its end, and is neither one of ours nor a file that is traced."""
+    """Whether a module was imported, to its end, and is neither one of ours nor a file that is
+    traced.
+    """
     if module.__name__ == "__main__" or module.__name__.partition(".")[0] == "jaxsight":
         return False
     spec = getattr(module, "__spec__", None)
@@ -253,7 +263,10 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _counting(copied: _Copied, known: Known) -> Iterator[_Change]:
-    """The changes of one namespace, class or container that count. The others are part of what it was from now on."""
+    """The changes of one namespace, class or container that count.
+
+    The others are part of what it was from now on.
+    """
     project = origins.of_module(copied.module.__name__) == origins.USER
     if isinstance(copied.live, list | set):
         added = [each for each in copied.live if not _holds(copied.then, each)]
@@ -319,7 +332,9 @@ def _holds(container: Any, value: Any) -> bool:
 
 
 def is_users(value: Any) -> bool:
-    """Whether a function, a class or an instance comes from the user's code, perhaps wrapped by a library."""
+    """Whether a function, a class or an instance comes from the user's code, perhaps wrapped by a
+    library.
+    """
     for _ in range(8):
         code = getattr(value, "__code__", None)
         if isinstance(code, CodeType):
@@ -404,7 +419,9 @@ def _is_full(cell: types.CellType) -> bool:
 
 @functools.cache
 def _stored(module: ModuleType) -> frozenset[str]:
-    """The globals and attributes that a module's functions store, `setattr` and `globals` where they use these."""
+    """The globals and attributes that a module's functions store, `setattr` and `globals` where
+    they use these.
+    """
     found: set[str] = set()
     for code in _codes(module):
         found |= {"setattr", "globals"}.intersection(code.co_names)

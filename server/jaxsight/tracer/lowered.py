@@ -1,7 +1,7 @@
 """What a traced function is in StableHLO: the answer to `Lower`, and its text for people.
 
-The program that is sent on has no line, no file and no address in it, so its digest changes only when the program does. Where its equations are written
-is told beside it.
+The program that is sent on has no line, no file and no address in it, so its digest changes only
+when the program does. Where its equations are written is told beside it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypedDict, TypeVar
 
+from jaxsight import units
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import options, protocol, shown
 from jaxsight.tracer.compat import jaxprs, lowering
@@ -22,7 +23,8 @@ _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Of what JAX 0.12 raises for a Pallas kernel where it does not know the compute capability."""
 
 LARGEST = 40 * 1024 * 1024
-"""Bytes of constants that a program may capture to be compiled: it travels in one frame, in base64."""
+"""Bytes of constants that a program may capture to be compiled: it travels in one frame, in base64.
+"""
 
 _MOST = 50_000
 """Equations that are told of, at most."""
@@ -65,7 +67,9 @@ def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.
 
 
 class Facts(TypedDict):
-    """What HLO does not tell of the program that it was made from, by the names of `compiler.protocol.Compile`."""
+    """What HLO does not tell of the program that it was made from, by the names of
+    `compiler.protocol.Compile`.
+    """
 
     constants: tuple[str, ...]
     trips: tuple[tuple[str, int], ...]
@@ -83,7 +87,9 @@ def facts(jaxpr: Any) -> Facts:
 
 
 def results(count: int, markers: int = 0) -> Iterator[str]:
-    """The names of a program's flat results; the first `markers` are state that the function updates."""
+    """The names of a program's flat results; the first `markers` are state that the function
+    updates.
+    """
     for index in range(count):
         yield "updated state" if index < markers else f"result {index - markers}"
 
@@ -99,7 +105,10 @@ def spanning(devices: int) -> str:
 
 
 def stablehlo(request: protocol.Show, traced: Any) -> protocol.Shown:
-    """The text of a traced function's StableHLO for a platform, each line linked to its equation. Raises as `lowered` does."""
+    """The text of a traced function's StableHLO for a platform, each line linked to its equation.
+
+    Raises as `lowered` does.
+    """
     _refuse_large(traced)
     module = _lower(lambda: lowering.text(traced, request.platform))
     spans = {each.path: each.span for each in _equations(jaxprs.open_jaxpr(traced.jaxpr))}
@@ -109,7 +118,7 @@ def stablehlo(request: protocol.Show, traced: Any) -> protocol.Shown:
 def _refuse_large(traced: Any) -> None:
     captured = sum(_bytes(constant) for constant in _constants(traced.jaxpr))
     if captured > LARGEST:
-        size = f"{captured / 2**20:.0f} MiB"
+        size = units.size(captured)
         raise refusal(
             "lower",
             f"it captures {size} of constants, which would be compiled into the program: make them arguments",
@@ -152,7 +161,10 @@ _MAIN = "main"
 def _links(
     module: lowering.Text, spans: dict[str, protocol.Span | None]
 ) -> Iterator[protocol.Link]:
-    """Each line's equation. What a shared function does is told of by the first call that comes to it."""
+    """Each line's equation.
+
+    What a shared function does is told of by the first call that comes to it.
+    """
     functions: list[str] = []
     calls: dict[str, list[tuple[str, str]]] = {}
     current = ""
@@ -237,7 +249,9 @@ _BARRIERS = frozenset({"optimization_barrier", "checkpoint", "remat2", "remat"})
 
 
 def _barriers(opened: Any, prefix: str = "") -> Iterator[str]:
-    """The paths of the equations whose results go straight into an `optimization_barrier`, a checkpoint's too."""
+    """The paths of the equations whose results go straight into an `optimization_barrier`, a
+    checkpoint's too.
+    """
     made: dict[Any, int] = {}
     for index, equation in enumerate(opened.eqns):
         if equation.primitive.name in _BARRIERS:

@@ -1,4 +1,6 @@
-"""What the user called the variables of a jaxpr, seen while it is made: exact where source positions are ambiguous, as in gradients."""
+"""What the user called the variables of a jaxpr, seen while it is made: exact where source
+positions are ambiguous, as in gradients.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from jaxsight.tracer.compat.variables import variable
 
 @dataclass(slots=True)
 class _Named:
-    """A variable, and the site that last bound a name to it. `passed`: it has been an argument since, where it has other names."""
+    """A variable, and the site that last bound a name to it.
+
+    `passed`: it has been an argument since, where it has other names.
+    """
 
     variable: Any
     """Kept alive, so that no other one gets its address."""

@@ -1,9 +1,10 @@
 """Rewrites a chunk so that running it tells what every expression was.
 
-Each expression that is read is wrapped in a call of the recording function, and names that a statement
-binds are recorded after it. Only the tree is rewritten: positions stay, so JAX's source columns, tracebacks and
-`__doc__` are those of the text. What this must never do is change what the program computes: what would
-need care (callees, decorators, defaults, annotations, patterns, f-strings, `super()`) is left as it is.
+Each expression that is read is wrapped in a call of the recording function, and names that a
+statement binds are recorded after it. Only the tree is rewritten: positions stay, so JAX's source
+columns, tracebacks and `__doc__` are those of the text. What this must never do is change what the
+program computes: what would need care (callees, decorators, defaults, annotations, patterns,
+f-strings, `super()`) is left as it is.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 NAME = "__jaxsight_seen__"
-"""The global (or builtin) through which instrumented code calls `Recorder.record`. Ends in `__`: never mangled."""
+"""The global (or builtin) through which instrumented code calls `Recorder.record`.
+
+Ends in `__`: never mangled.
+"""
 
 Kind = Literal["expression", "target", "parameter"]
 
 _DEEPEST = 60
-"""Nesting below which nothing more is observed: the rewriting and the compiler recurse, generated sums are deep."""
+"""Nesting below which nothing more is observed: the rewriting and the compiler recurse, generated
+sums are deep.
+"""
 
 _WRAPPED = (
     ast.Attribute,
@@ -54,7 +60,9 @@ class Place:
 
 @dataclass(slots=True)
 class Site:
-    """One recording call. The value of `y = x + 1` is that of the expression and that of the target: two places.
+    """One recording call.
+
+    The value of `y = x + 1` is that of the expression and that of the target: two places.
 
     `scope` numbers the function around it within the chunk, -1 for the module's own statements.
     """
@@ -64,7 +72,9 @@ class Site:
 
 
 def instrument(tree: ast.Module, first: int) -> list[Site]:
-    """Rewrites `tree` in place; the returned sites are numbered from `first` in its recording calls."""
+    """Rewrites `tree` in place; the returned sites are numbered from `first` in its recording
+    calls.
+    """
     rewriting = _Rewriting(first)
     tree.body = rewriting.block(tree.body)
     return rewriting.sites
@@ -325,7 +335,9 @@ def _arguments(args: ast.arguments) -> list[ast.arg]:
 
 
 def _is_constant(node: ast.AST | None, depth: int = 0) -> bool:
-    """Whether the compiler folds `node`: wrapping a part would undo that, and there is nothing to learn."""
+    """Whether the compiler folds `node`: wrapping a part would undo that, and there is nothing to
+    learn.
+    """
     if depth > _DEEPEST:
         return False
     match node:

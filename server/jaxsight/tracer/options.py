@@ -1,6 +1,7 @@
 """The user's own compiler options, as far as they change what is predicted and shown.
 
-Those of `jax.jit(f, compiler_options=…)` are XLA's debug options. JAX documents that of them which keeps XLA from folding constants while it compiles (jax#39786).
+Those of `jax.jit(f, compiler_options=…)` are XLA's debug options. JAX documents that of them which
+keeps XLA from folding constants while it compiles (jax#39786).
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ _FOLDING = "constant_folding"
 
 
 def compiler_options(traced: Any) -> tuple[tuple[str, str], ...]:
-    """Return the options with which a traced function is compiled for every target: others may be unknown to a target's compiler."""
+    """Return the options with which a traced function is compiled for every target: others may be
+    unknown to a target's compiler.
+    """
     passes = lowering.compiler_options(traced).get(_PASSES)
     return ((_PASSES, passes),) if isinstance(passes, str) and passes else ()
 
 
 def folds(traced: Any) -> tuple[protocol.Fold, ...]:
-    """Return what XLA would fold of a traced function; nothing where its options keep XLA from it."""
+    """Return what XLA would fold of a traced function; nothing where its options keep XLA from
+    it.
+    """
     passes = dict(compiler_options(traced)).get(_PASSES, "")
     return () if _FOLDING in passes.split(",") else folding.folds(traced.jaxpr)

@@ -36,7 +36,9 @@ def of_file(path: str) -> str:
 
 
 def of_module(name: str) -> str:
-    """Return whose module this is, by its file or folder; a built-in one is Python's, one that is gone the user's."""
+    """Return whose module this is, by its file or folder; a built-in one is Python's, one that is
+    gone the user's.
+    """
     module = sys.modules.get(name)
     if module is None:
         return USER
@@ -64,7 +66,9 @@ def of_frames(frame: FrameType | None) -> set[str]:
 
 
 def asked_by_user(through: tuple[str, ...]) -> bool:
-    """Return whether what goes on is written in the user's code: the caller that is in none of the modules `through`."""
+    """Return whether what goes on is written in the user's code: the caller that is in none of the
+    modules `through`.
+    """
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")

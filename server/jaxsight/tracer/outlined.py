@@ -33,7 +33,9 @@ def outlined(request: protocol.Outline, traced: Any) -> protocol.Outlined:
 
 
 def runtime() -> protocol.Runtime:
-    """What the user's programs run on by default; no backend is started to find out, and this process has the CPU's alone."""
+    """What the user's programs run on by default; no backend is started to find out, and this
+    process has the CPU's alone.
+    """
     return protocol.Runtime(
         jaxlib=lowering.JAXLIB,
         backend="" if _has_accelerators() else "cpu",
@@ -44,7 +46,9 @@ def runtime() -> protocol.Runtime:
 
 @functools.cache
 def _has_accelerators() -> bool:
-    """Whether a plugin for accelerators is installed: https://docs.jax.dev/en/latest/about.html#components-of-the-jax-ecosystem."""
+    """Whether a plugin for accelerators is installed:
+    https://docs.jax.dev/en/latest/about.html#components-of-the-jax-ecosystem.
+    """
     plugins = importlib.metadata.entry_points(group="jax_plugins")
     return bool(plugins) or any(map(importlib.util.find_spec, ("jax_plugins", "libtpu")))
 
@@ -86,7 +90,8 @@ class _Teller:
 
     def _step(self, equation: Any, path: str) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
-        # A jaxpr that several equations share is told for each: what is known of its values differs.
+        # A jaxpr that several equations share is told for each: what is known of its values
+        # differs.
         bodies = [
             self._inner(part, f"{path}/{part.name}/")
             for part in (jaxprs.inner(equation) if equation.params else ())
@@ -158,7 +163,9 @@ def _names(opened: Any) -> list[str]:
 
 
 def _rule(constant: Any) -> str:
-    """What would make a captured array, `jnp.arange(1, 10, dtype=jnp.int32)`; empty where nothing short does."""
+    """What would make a captured array, `jnp.arange(1, 10, dtype=jnp.int32)`; empty where nothing
+    short does.
+    """
     from jaxsight.sourcerizer import constants, layout
 
     if getattr(constant, "nbytes", 0) not in _LOOKED_AT or not _may_be_regular(constant):

@@ -1,7 +1,9 @@
-"""The text of files as the editor has them, for imports: a finder that stands first on `sys.meta_path`.
+"""The text of files as the editor has them, for imports: a finder that stands first on
+`sys.meta_path`.
 
-It serves a project's modules only: from the editor where a file is open with other text than on disk, else from
-disk. All other modules are found as if it were not there. It never writes bytecode of a text that is not on disk.
+It serves a project's modules only: from the editor where a file is open with other text than on
+disk, else from disk. All other modules are found as if it were not there. It never writes bytecode
+of a text that is not on disk.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class Texts:
         return known[1]
 
     def real(self, path: str) -> str:
-        """The path without links, so that the editor's and the import system's names of a file meet."""
+        """The path without links, so that the editor's and the import system's names of a file
+        meet.
+        """
         found = self._real.get(path)
         if found is None:
             found = self._real[path] = os.path.realpath(path)
@@ -77,7 +81,9 @@ def _version_of_bytes(data: bytes) -> Version:
 
 
 class Finder(MetaPathFinder):
-    """Gives a project's modules a loader that knows of the editor; `is_project` says which files those are."""
+    """Gives a project's modules a loader that knows of the editor; `is_project` says which files
+    those are.
+    """
 
     def __init__(
         self,
@@ -158,7 +164,8 @@ class Loader(SourceFileLoader):
         if text is not None:
             return self.source_to_code(text, self.path)
         if self._is_stale(self.path):
-            # Bytecode on disk is told apart by seconds and size alone, too coarse for a file being edited.
+            # Bytecode on disk is told apart by seconds and size alone, too coarse for a file being
+            # edited.
             return self.source_to_code(self.get_data(self.path), self.path)
         return super().get_code(fullname)
 

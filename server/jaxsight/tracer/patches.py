@@ -1,7 +1,9 @@
-"""What each file changed in libraries and in modules of the project, put back in place while that file is asked about.
+"""What each file changed in libraries and in modules of the project, put back in place while that
+file is asked about.
 
-Changes are looked for when statements ran that may make some, which is neither an import nor a plain definition. They belong to
-these statements: when one of them is no longer part of the slice, the file starts over.
+Changes are looked for when statements ran that may make some, which is neither an import nor a
+plain definition. They belong to these statements: when one of them is no longer part of the slice,
+the file starts over.
 """
 
 from __future__ import annotations
@@ -62,7 +64,10 @@ class Patches:
         self._leftovers.start_over()
 
     def end(self, world: World, chunks: Iterable[Chunk]) -> tuple[str, ...]:
-        """After a request for a file: take its changes out. Returns what cannot be undone, as predicates."""
+        """After a request for a file: take its changes out.
+
+        Returns what cannot be undone, as predicates.
+        """
         ran = self._ran.setdefault(world, set())
         new = [chunk for chunk in chunks if chunk.key not in ran]
         if len(new) != world.executed:  # some ran once more
@@ -100,7 +105,9 @@ def _may_patch(chunk: Chunk) -> bool:
 
 
 def _assigns_beyond(text: str) -> bool:
-    """Whether functions in a text assign into what they did not get as an argument or make themselves."""
+    """Whether functions in a text assign into what they did not get as an argument or make
+    themselves.
+    """
     own: set[str] = set()
     changed: set[str] = set()
     for node in ast.walk(ast.parse(text)):

@@ -9,12 +9,18 @@ from collections.abc import Iterator
 
 
 class TookTooLong(BaseException):
-    """Unwinds a statement whose time is up. Not an `Exception`: user code must not catch it by accident."""
+    """Unwinds a statement whose time is up.
+
+    Not an `Exception`: user code must not catch it by accident.
+    """
 
 
 @contextlib.contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise `TookTooLong` in this thread where the block has not ended in time. Native code is not interrupted."""
+    """Raise `TookTooLong` in this thread where the block has not ended in time.
+
+    Native code is not interrupted.
+    """
     limit = _Limit()
     timer = threading.Timer(seconds, limit.expire)
     timer.daemon = True

@@ -1,10 +1,11 @@
 """Puts right what user code may have broken in this process, after every request.
 
-What shapes the results of a file's own code is in `effects` and comes back when that file is traced again. Here is what
-must only be whole again for the next request: descriptors 0 to 2 and the streams over them, `builtins`, JAX's namespaces,
-loaded modules, signal handlers and timers, hooks, tracing functions, the garbage collector; what `system` names. What cannot
-be undone is told, and `leftovers` keeps it from other files. Open files, and functions that `atexit` would call (a tracer never
-exits that way), are left as they are: no later answer depends on them.
+What shapes the results of a file's own code is in `effects` and comes back when that file is traced
+again. Here is what must only be whole again for the next request: descriptors 0 to 2 and the
+streams over them, `builtins`, JAX's namespaces, loaded modules, signal handlers and timers, hooks,
+tracing functions, the garbage collector; what `system` names. What cannot be undone is told, and
+`leftovers` keeps it from other files. Open files, and functions that `atexit` would call (a tracer
+never exits that way), are left as they are: no later answer depends on them.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Baseline:
         self._listed: list[object] = []
         """The modules that were loaded when they were looked through last."""
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            # As whoever started the server in the background had it. User code raises it as in its own Python.
+            # As whoever started the server in the background had it. User code raises it as in its
+            # own Python.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         self._finders = tuple(sys.meta_path)
         self._handlers = _handlers()
@@ -100,7 +102,8 @@ class Baseline:
         for finder in reversed(self._finders):
             if finder not in sys.meta_path:
                 sys.meta_path.insert(0, finder)
-        # A finder that a library adds when it is imported (`six`) is needed by whoever imports it later.
+        # A finder that a library adds when it is imported (`six`) is needed by whoever imports it
+        # later.
         sys.meta_path[:] = [
             each
             for each in sys.meta_path
@@ -142,7 +145,9 @@ _UNCATCHABLE = frozenset({"SIGKILL", "SIGSTOP"})
 
 
 def _is_installed(module: object) -> TypeGuard[ModuleType]:
-    """Whether a module was imported from where packages are installed, to its end: it is there to stay."""
+    """Whether a module was imported from where packages are installed, to its end: it is there to
+    stay.
+    """
     spec = getattr(module, "__spec__", None)
     loader = getattr(spec, "loader", None)
     if not isinstance(module, ModuleType) or loader is None or isinstance(loader, SliceLoader):
@@ -152,7 +157,9 @@ def _is_installed(module: object) -> TypeGuard[ModuleType]:
 
 
 def _is_hook(finder: object) -> bool:
-    """Whether a finder on `sys.meta_path` is one that a file put there: its own, or a library's import hook."""
+    """Whether a finder on `sys.meta_path` is one that a file put there: its own, or a library's
+    import hook.
+    """
     kind = finder if isinstance(finder, type) else type(finder)
     name = kind.__module__
     return origins.of_module(name) != origins.LIBRARY or "hook" in name

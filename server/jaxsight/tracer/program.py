@@ -1,7 +1,8 @@
 """A traced program as plain data: what findings are made from, without JAX.
 
-Part of the protocol with a tracer, so the standard library alone. Values are numbered through the whole program; a
-`Step` names what it reads and gives by these numbers. Paths of equations are those of everything else here: `3/body/1` (`tracer.compat.jaxprs`).
+Part of the protocol with a tracer, so the standard library alone. Values are numbered through the
+whole program; a `Step` names what it reads and gives by these numbers. Paths of equations are those
+of everything else here: `3/body/1` (`tracer.compat.jaxprs`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ INPUT, CONSTANT, LITERAL, RESULT = "input", "constant", "literal", "result"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One array of a program. `text` is its type as jaxprs print it (`f32[8,16]`), `origin` one of the four above."""
+    """One array of a program.
+
+    `text` is its type as jaxprs print it (`f32[8,16]`), `origin` one of the four above.
+    """
 
     text: str
     dtype: str
@@ -24,7 +28,9 @@ class Value:
     origin: str
     weak: bool = False
     said: str = ""
-    """What a scalar is as Python source; for an argument its name; for a captured array with a rule, what would make it (`jnp.arange(1, 10)`)."""
+    """What a scalar is as Python source; for an argument its name; for a captured array with a
+    rule, what would make it (`jnp.arange(1, 10)`).
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,10 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One equation. `parameters` are those that say something, as Python literals where they can be."""
+    """One equation.
+
+    `parameters` are those that say something, as Python literals where they can be.
+    """
 
     path: str
     primitive: str

@@ -1,8 +1,9 @@
 """Which files code reads while it runs, and whether they are still what they were.
 
-Python tells of each file that it opens (`sys.addaudithook`), and we ask it to tell of `os.stat`. Noted are regular files that code of the project may have read as
-data, and files that were looked for and were not there. Left out are sources and bytecode, what is installed, what only looks
-like a file (`/proc`), and what the code has written itself.
+Python tells of each file that it opens (`sys.addaudithook`), and we ask it to tell of `os.stat`.
+Noted are regular files that code of the project may have read as data, and files that were looked
+for and were not there. Left out are sources and bytecode, what is installed, what only looks like a
+file (`/proc`), and what the code has written itself.
 """
 
 from __future__ import annotations
@@ -81,14 +82,18 @@ def version_of(path: str) -> Version:
 
 
 def watch() -> None:
-    """Notice files that are opened, or asked about, from now on, for as long as the process lasts."""
+    """Notice files that are opened, or asked about, from now on, for as long as the process
+    lasts.
+    """
     sys.addaudithook(_audit)
     os.stat = _noting_stat
 
 
 @functools.wraps(os.stat)
 def _noting_stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
-    """Stands in for `os.stat`, of which Python does not tell: whether a file exists may decide what code does."""
+    """Stands in for `os.stat`, of which Python does not tell: whether a file exists may decide what
+    code does.
+    """
     try:
         return _stat(path, *args, **kwargs)
     finally:

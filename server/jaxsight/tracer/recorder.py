@@ -1,10 +1,12 @@
 """Keeps what instrumented code tells: which abstract values each expression took, and inside what.
 
-`Recorder.record` runs on every expression of user code, so it looks at little and returns early. It holds avals and texts,
-never a tracer, a trace or an array: a recorder cannot leak. It never changes nor replaces what it is given.
+`Recorder.record` runs on every expression of user code, so it looks at little and returns early. It
+holds avals and texts, never a tracer, a trace or an array: a recorder cannot leak. It never changes
+nor replaces what it is given.
 
-JAX caches the jaxprs of inner functions (`jit` helpers, loop bodies at module level) and then does not run their code
-again. What was seen while such a jaxpr was made is kept, and found again by the jaxpr in the next result.
+JAX caches the jaxprs of inner functions (`jit` helpers, loop bodies at module level) and then does
+not run their code again. What was seen while such a jaxpr was made is kept, and found again by the
+jaxpr in the next result.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ logger = logging.getLogger(__name__)
 
 
 class CancelledByServer(BaseException):
-    """Unwinds user code whose answer nobody waits for. Not an `Exception`: user code must not catch it by accident."""
+    """Unwinds user code whose answer nobody waits for.
+
+    Not an `Exception`: user code must not catch it by accident.
+    """
 
 
 _IGNORED, _ABSTRACT, _NUMBER, _ARRAY, _TREE = range(5)
@@ -56,7 +61,9 @@ _DISTINCT = 256
 """Distinct values counted per expression; a Python loop over numbers has no end of them."""
 
 _PATIENCE = 64
-"""A tree is described this often per expression without anything new; then only its class is looked at."""
+"""A tree is described this often per expression without anything new; then only its class is looked
+at.
+"""
 
 _KEPT = 1024
 """How many jaxprs' observations are kept for when JAX reuses them."""
@@ -107,7 +114,9 @@ class _Context:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kept:
-    """What was seen in one context of a jaxpr: `outer` entries of each `Seen.inside` tell where the jaxpr was made."""
+    """What was seen in one context of a jaxpr: `outer` entries of each `Seen.inside` tell where the
+    jaxpr was made.
+    """
 
     sites: Sites
     outer: int
@@ -119,7 +128,9 @@ class _Kept:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Variant:
-    """Which of the jaxprs that one place in the text has become: by its inputs, and by the executions seen in it."""
+    """Which of the jaxprs that one place in the text has become: by its inputs, and by the
+    executions seen in it.
+    """
 
     inputs: tuple[Any, ...]
     instances: frozenset[int]
@@ -146,11 +157,16 @@ class Observed:
 
 
 class Recorder:
-    """One per world (per file that is served). `record` goes into the namespace (or `builtins`) as `observer.NAME`."""
+    """One per world (per file that is served).
+
+    `record` goes into the namespace (or `builtins`) as `observer.NAME`.
+    """
 
     def __init__(self) -> None:
         self.cancelled = False
-        """Set from any thread to stop the running request at its next observed expression; the runner clears it."""
+        """Set from any thread to stop the running request at its next observed expression; the
+        runner clears it.
+        """
         self.naming: Callable[[int, Any], None] | None = None
         """Told each array with its site, while there is someone who wants to know."""
         self._instances: dict[tuple[str, str], _Instance] = {}
@@ -164,7 +180,9 @@ class Recorder:
         self._describing = False
 
     def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
-        """Rewrites the chunk's tree in place and registers its sites, replacing those of an earlier execution of it."""
+        """Rewrites the chunk's tree in place and registers its sites, replacing those of an earlier
+        execution of it.
+        """
         self.forget(chunk, key)
         sites = observer.instrument(tree, self._next)
         self._instances[chunk, key] = _Instance(self._next, tuple(sites))
@@ -293,8 +311,9 @@ class Recorder:
 
     @contextlib.contextmanager
     def _looking(self, value: Any) -> Iterator[None]:
-        """Looking at a value may run user code (`tree_flatten`): it is not recorded, lest it be looked at without end, and what it raises is no
-        error of the program's, as when an object is not yet made (`self` in `__init__`).
+        """Looking at a value may run user code (`tree_flatten`): it is not recorded, lest it be
+        looked at without end, and what it raises is no error of the program's, as when an object is
+        not yet made (`self` in `__init__`).
         """
         self._describing = True
         try:
@@ -328,8 +347,9 @@ class Recorder:
         found: list[Sites],
         reached: Iterable[jaxprs.Reached] = (),
     ) -> Observed:
-        """What was seen in `chunks`: while tracing (`found`), while JAX made the inner jaxprs that it reused
-        (`reached`), and, in functions that neither came to, while the chunks were executed.
+        """What was seen in `chunks`: while tracing (`found`), while JAX made the inner jaxprs that
+        it reused (`reached`), and, in functions that neither came to, while the chunks were
+        executed.
         """
         chosen = list(chunks)
         instances = {
@@ -346,7 +366,9 @@ class Recorder:
         return table.observed()
 
     def unfinished(self) -> list[jaxprs.Reached]:
-        """The inner jaxprs that the running traces have come to: to be asked while an exception still holds them."""
+        """The inner jaxprs that the running traces have come to: to be asked while an exception
+        still holds them.
+        """
         return [
             reached
             for context in self._contexts.values()
@@ -459,7 +481,9 @@ class _Table:
         instances: dict[tuple[str, str], _Instance],
         known: frozenset[tuple[str, str, int]] = frozenset(),
     ) -> frozenset[tuple[str, str, int]]:
-        """Adds what was seen in functions that are not `known`; answers which functions (chunk, key, scope) there were."""
+        """Adds what was seen in functions that are not `known`; answers which functions (chunk,
+        key, scope) there were.
+        """
         ranges = sorted((instance.first, name) for name, instance in instances.items())
         owner = {
             number: name

@@ -1,8 +1,10 @@
-"""The tracer's two threads: one reads what the server says, the main one runs user code and answers.
+"""The tracer's two threads: one reads what the server says, the main one runs user code and
+answers.
 
-User code runs in the main thread, where signal handlers work and libraries expect to be. The reading thread is never
-blocked by it: a cancellation is heeded at once, and when the server is gone the process ends at once, whatever runs. Every
-request gets its answer, also when this program is at fault; only a process that dies gives none.
+User code runs in the main thread, where signal handlers work and libraries expect to be. The
+reading thread is never blocked by it: a cancellation is heeded at once, and when the server is gone
+the process ends at once, whatever runs. Every request gets its answer, also when this program is at
+fault; only a process that dies gives none.
 """
 
 from __future__ import annotations
@@ -54,7 +56,10 @@ class Line:
             os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def send(self, message: FromTracer) -> None:
-        """Write a message, from the main thread. A process that user code forked has nothing to say and ends here."""
+        """Write a message, from the main thread.
+
+        A process that user code forked has nothing to say and ends here.
+        """
         if os.getpid() != self._process:
             os._exit(0)
         wire.write(self._outgoing, message)
@@ -69,7 +74,9 @@ class Line:
             return True
 
     def on_cancel(self, stop: Callable[[], None]) -> None:
-        """What cancels the running request; called from the reading thread, or at once when that has been asked for."""
+        """What cancels the running request; called from the reading thread, or at once when that
+        has been asked for.
+        """
         with self._lock:
             self._stop = stop
             if self._running in self._dropped:

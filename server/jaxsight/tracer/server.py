@@ -1,7 +1,7 @@
 """Answers requests one after another, and leaves the process whole between them.
 
-Whatever user code does short of ending the process becomes an answer. An error of this program becomes one too (`Failed` at
-stage `internal`), with the traceback on the output.
+Whatever user code does short of ending the process becomes an answer. An error of this program
+becomes one too (`Failed` at stage `internal`), with the traceback on the output.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ logger = logging.getLogger(__name__)
 _clear_caches: Callable[[], None] = jax.clear_caches
 
 HOUSEKEEPING = 128
-"""Edits after which JAX's caches are emptied. They hold on to classes and functions of texts long gone (33 KiB for an edited
-class that a jitted helper takes); emptying them costs about 20 ms, and the next trace as much again.
+"""Edits after which JAX's caches are emptied.
+
+They hold on to classes and functions of texts long gone (33 KiB for an edited class that a jitted
+helper takes); emptying them costs about 20 ms, and the next trace as much again.
 """
 
 TRACES = 64
@@ -108,7 +110,9 @@ class Tracer:
                     self._keep_house()
 
     def _about(self, answer: Callable[[About], FromTracer], request: About) -> FromTracer:
-        """Answer a request about a trace that is kept, with what its file changed in libraries in place."""
+        """Answer a request about a trace that is kept, with what its file changed in libraries in
+        place.
+        """
         known = self._traced_in.get(request.trace)
         world = known() if known is not None else None
         self._patches.enter(world)
@@ -120,7 +124,10 @@ class Tracer:
     def _apart(
         self, answer: Callable[[Answered], FromTracer], request: Answered, file: str
     ) -> FromTracer:
-        """Answer a request in a context of its own: variables that it sets go with it. One that needs a fresh process says so."""
+        """Answer a request in a context of its own: variables that it sets go with it.
+
+        One that needs a fresh process says so.
+        """
         try:
             self._leftovers.begin(file)
             return contextvars.copy_context().run(answer, request)
@@ -128,7 +135,9 @@ class Tracer:
             return Spoiled(request.id, str(spoilt))
 
     def _restore(self, request: Trace | None = None, world: World | None = None) -> None:
-        """Make the process whole after a request, for a file or about what is kept of one, and note what cannot be undone."""
+        """Make the process whole after a request, for a file or about what is kept of one, and note
+        what cannot be undone.
+        """
         lost = self._baseline.restore()
         if request is not None and world is not None:
             lost += self._patches.end(world, request.chunks)
@@ -253,7 +262,9 @@ class Tracer:
             return self._failed(request, world, read, told, None)
 
     def _prepare(self, request: Trace, world: World) -> None:
-        """Make the names of the slice; from the beginning when a file that its statements read is another one now."""
+        """Make the names of the slice; from the beginning when a file that its statements read is
+        another one now.
+        """
         known = self._reads.setdefault(world, Reads())
         if not known.current():
             importlib.invalidate_caches()
@@ -274,7 +285,8 @@ class Tracer:
         begin = time.perf_counter()
         self._prepare(request, world)
         seconds = time.perf_counter() - begin
-        # The chunks as they were executed: with other ids than asked for, where a text changed and its meaning did not.
+        # The chunks as they were executed: with other ids than asked for, where a text changed and
+        # its meaning did not.
         executed = replace(request, chunks=world.chunks)
         if request.sourcerize is not None:
             written = self._tracing.sourcerize(
@@ -323,7 +335,9 @@ class Tracer:
 
 
 def _reused(request: Trace, world: World) -> tuple[Reused, ...]:
-    """Which chunks stand for others that mean the same; fewer than asked for when one of them raised."""
+    """Which chunks stand for others that mean the same; fewer than asked for when one of them
+    raised.
+    """
     return tuple(
         Reused(asked.id, executed.id, executed.text)
         for asked, executed in zip(request.chunks, world.chunks, strict=False)

@@ -1,7 +1,8 @@
 """Jaxprs as texts: folded for a hover, whole with links to the source for a document.
 
-Files of chunks are left as `path§chunk` in every text: only the server knows at which line a chunk stands now, so it words
-them (`protocol.CHUNK_FILE`). The folded text must stay cheap for a jaxpr of any length: it prints no more than it shows.
+Files of chunks are left as `path§chunk` in every text: only the server knows at which line a chunk
+stands now, so it words them (`protocol.CHUNK_FILE`). The folded text must stay cheap for a jaxpr of
+any length: it prints no more than it shows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _NUMPY = re.compile(r"np\.(?:u?int|float)\d+\((?P<number>[^()]*)\)")
 """NumPy scalars among the parameters print their type; it says nothing here."""
 
 _REPEATED = 3
-"""A shared inner jaxpr of more equations than this is printed once; afterwards its first place is named."""
+"""A shared inner jaxpr of more equations than this is printed once; afterwards its first place is
+named.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,9 @@ class Folded:
 
 
 def folded(jaxpr: Any, equations: int) -> Folded:
-    """At most `protocol.FOLDED_LINES` lines: the whole when it fits, else inner jaxprs as one line each, else the beginning."""
+    """At most `protocol.FOLDED_LINES` lines: the whole when it fits, else inner jaxprs as one line
+    each, else the beginning.
+    """
     opened = jaxprs.open_jaxpr(jaxpr)
     if equations <= protocol.FOLDED_LINES and _least_lines(opened) <= protocol.FOLDED_LINES:
         text, _ = jaxprs.render(_Whole().document(opened, ""))

@@ -1,7 +1,8 @@
-"""Writes a found function as source, and lets nobody see what was not traced again and found to be the same program.
+"""Writes a found function as source, and lets nobody see what was not traced again and found to be
+the same program.
 
-The text is run in a module of its own. Its jaxpr and the function's are walked side by side, which also tells for every line of the
-text what the user wrote for it.
+The text is run in a module of its own. Its jaxpr and the function's are walked side by side, which
+also tells for every line of the text what the user wrote for it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def written(
 ) -> protocol.Shown:
     """The text with its links; `reused` is left to the caller.
 
-    Raises `UserError` of stage `sourcerize` when the function can be traced but not written, and what the function raises.
+    Raises `UserError` of stage `sourcerize` when the function can be traced but not written, and
+    what the function raises.
     """
     # Imported when first needed: few sessions ask for source.
     from jaxsight.interpreters.depth import room_for_nesting
@@ -87,7 +89,10 @@ def written(
 
 
 def _companion(made: Written) -> str:
-    """The file of arrays, for a module that reads one. Raises `UserError` for one that is too large to be sent."""
+    """The file of arrays, for a module that reads one.
+
+    Raises `UserError` for one that is too large to be sent.
+    """
     arrays = made.source.constants
     if not arrays:
         return ""
@@ -178,7 +183,9 @@ def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
 
 
 def _pairs(original: Any, made: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The equations of two jaxprs that are the same program, side by side, by the path in the first."""
+    """The equations of two jaxprs that are the same program, side by side, by the path in the
+    first.
+    """
     from jaxsight.interpreters.same import live
 
     known: set[tuple[int, int]] = set()

@@ -1,8 +1,9 @@
 """A call as a function of arrays alone: what it returns, then what it updates in place.
 
-What a function does to the state of its arguments, of the globals that its code mentions and of the variables that
-it closes over is part of its result, as it would be if the function took the state and returned it. Afterwards all is
-as it was before: no tracer stays behind. State that the call replaces is an input too, so that it is not a constant.
+What a function does to the state of its arguments, of the globals that its code mentions and of the
+variables that it closes over is part of its result, as it would be if the function took the state
+and returned it. Afterwards all is as it was before: no tracer stays behind. State that the call
+replaces is an input too, so that it is not a constant.
 """
 
 from __future__ import annotations
@@ -36,22 +37,25 @@ _LARGEST = 4_096
 class Outcome:
     """What the last call gave besides arrays.
 
-    `structure` is of what it returned, `kept` what JAX does not carry of that, by leaf; `count` how many arrays
-    there are of it, from output `start` on. `updates` are the names of what it updated in place, `left_out` of those whose new
-    value is not made of arrays alone.
+    `structure` is of what it returned, `kept` what JAX does not carry of that, by leaf; `count` how
+    many arrays there are of it, from output `start` on. `updates` are the names of what it updated
+    in place, `left_out` of those whose new value is not made of arrays alone.
     """
 
     structure: Any = None
     kept: dict[int, Any] = field(default_factory=dict)
     start: int = 0
     markers: int = 0
-    """Results before all others that only the library's `jit` has; they are not counted in `start`."""
+    """Results before all others that only the library's `jit` has; they are not counted in `start`.
+    """
     count: int = 0
     updates: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
     def in_order(self, outputs: Sequence[Any]) -> list[Any]:
-        """The outputs of the program in the order of `Stateful`: what is returned, then what is updated."""
+        """The outputs of the program in the order of `Stateful`: what is returned, then what is
+        updated.
+        """
         end = self.start + self.count
         return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
 
@@ -102,7 +106,8 @@ class Stateful:
             index: leaf for index, leaf in enumerate(self._leaves) if not is_array(leaf)
         }
         self._state = _keyword(inputs)
-        # Nothing stands where a static leaf was, so that JAX names the arrays as in the user's call.
+        # Nothing stands where a static leaf was, so that JAX names the arrays as in the user's
+        # call.
         left = [None if at in self._static else leaf for at, leaf in enumerate(self._leaves)]
         pure = jax.tree_util.tree_unflatten(self._structure, left)
         self.args, self.kwargs = pure if self._static else self._split.pure
@@ -130,7 +135,9 @@ class Stateful:
 
     @property
     def pure(self) -> Callable[..., Any]:
-        """The user's function with the state beside its result: takes all arguments, and `state` where `lifts` say so."""
+        """The user's function with the state beside its result: takes all arguments, and `state`
+        where `lifts` say so.
+        """
 
         @functools.wraps(self.found.call, updated=())
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -180,7 +187,9 @@ class Stateful:
         state: Any,
         read: Callable[[Any], Any],
     ) -> tuple[Any, _Updates]:
-        """What `read` takes from the result while all is as the call left it, and what it updated."""
+        """What `read` takes from the result while all is as the call left it, and what it
+        updated.
+        """
         by_name = named(self.found, args, kwargs)
         _, held = self._held.merge([state[key] for key in self._holders])
         graphs = nnx.Watch([*nodes, *held])
@@ -351,7 +360,9 @@ def _graph_name(owner: str, path: str) -> str:
 
 
 def _numbered(at: int, holders: Sequence[Change]) -> str:
-    """A name of its own for each place: `self.model`, of a second one with that label `self.model 2`."""
+    """A name of its own for each place: `self.model`, of a second one with that label `self.model
+    2`.
+    """
     label = holders[at].label
     number = sum(each.label == label for each in holders[: at + 1])
     return label if number == 1 else f"{label} {number}"
@@ -375,7 +386,9 @@ def _with_state(signature: inspect.Signature, keyword: str) -> inspect.Signature
 
 
 def traced(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
-    """JAX's `Traced` stage of the call, from which it can be lowered too, and what it gives besides arrays."""
+    """JAX's `Traced` stage of the call, from which it can be lowered too, and what it gives besides
+    arrays.
+    """
     if nnx.is_jitted(found.wrapper):
         return _traced_by_nnx(found, inputs)
     if found.jitted:
@@ -390,7 +403,10 @@ def traced(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
 
 
 def updating(found: Found, inputs: Inputs) -> Stateful | None:
-    """The call, where it updates arrays in place; those that it replaces are inputs. Raises what the function raises."""
+    """The call, where it updates arrays in place; those that it replaces are inputs.
+
+    Raises what the function raises.
+    """
     if found.jitted:
         return None
     call, _ = _begun(found, inputs, _try)
@@ -417,7 +433,10 @@ def _try(call: Stateful) -> None:
 
 
 def _begun(found: Found, inputs: Inputs, run: Callable[[Stateful], Any]) -> tuple[Stateful, Any]:
-    """The call, run for the first time. NNX objects that it changes and that are no arguments are inputs."""
+    """The call, run for the first time.
+
+    NNX objects that it changes and that are no arguments are inputs.
+    """
     call = Stateful(found, inputs)
     try:
         return call, run(call)
@@ -447,7 +466,9 @@ def _staged(call: Stateful) -> Any:
 
 
 def _marked(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """With the scalar before all results that `eqx.filter_jit` waits for (`equinox/_jit.py`, 0.11 to 0.13)."""
+    """With the scalar before all results that `eqx.filter_jit` waits for (`equinox/_jit.py`, 0.11
+    to 0.13).
+    """
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> list[Any]:

@@ -1,7 +1,9 @@
-"""What the operating system and the interpreter's own libraries hold for this process, and how to bring it back.
+"""What the operating system and the interpreter's own libraries hold for this process, and how to
+bring it back.
 
-None of it shapes what a file's code computes, so it need not come back with the file: resource limits, the file mode mask,
-priority, identity, time zone, and settings of `threading`, `socket`, `multiprocessing`, `faulthandler` and `sys.monitoring`.
+None of it shapes what a file's code computes, so it need not come back with the file: resource
+limits, the file mode mask, priority, identity, time zone, and settings of `threading`, `socket`,
+`multiprocessing`, `faulthandler` and `sys.monitoring`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ _TOOLS = range(6)
 
 
 class System:
-    """The state as it is when this is made. `restore` returns what cannot be brought back, in words."""
+    """The state as it is when this is made.
+
+    `restore` returns what cannot be brought back, in words.
+    """
 
     def __init__(self) -> None:
         self._limits = _limits()
@@ -69,7 +74,10 @@ class System:
         return lost
 
     def _restore_loggers(self) -> None:
-        """Give loggers the levels and handlers that they had. New ones are left alone: they are their library's."""
+        """Give loggers the levels and handlers that they had.
+
+        New ones are left alone: they are their library's.
+        """
         for name, logger in _loggers():
             settings = self._loggers.get(name)
             if settings is not None and settings != _settings(logger):

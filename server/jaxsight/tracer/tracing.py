@@ -1,7 +1,7 @@
 """Traces a found function with its inputs, and keeps the jaxprs for later questions.
 
-The jaxpr is that of `jax.make_jaxpr(f)(*args)`; of a `jax.jit` function it is the body. Must never run an equation, and holds
-no more than a few traces.
+The jaxpr is that of `jax.make_jaxpr(f)(*args)`; of a `jax.jit` function it is the body. Must never
+run an equation, and holds no more than a few traces.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ traces.leave_out(str(Path(__file__).resolve().parent), protocol.real_file)
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A trace as JAX's `Traced` stage: as it is compiled, and as it is seen, without what only a library's `jit` returns."""
+    """A trace as JAX's `Traced` stage: as it is compiled, and as it is seen, without what only a
+    library's `jit` returns.
+    """
 
     stage: Any
     seen: Any
@@ -85,7 +87,9 @@ class Tracing:
         recorder: Recorder,
         stage: Stage,
     ) -> protocol.Traced:
-        """Traces `request.function` as `namespace` has it. `executed` and `modules` are left to the caller.
+        """Traces `request.function` as `namespace` has it.
+
+        `executed` and `modules` are left to the caller.
 
         Raises `UserError` (with what was observed until then) and `CancelledByServer`.
         """
@@ -153,9 +157,12 @@ class Tracing:
         recorder: Recorder,
         stage: Stage,
     ) -> protocol.Shown:
-        """Writes `request.function`, or a transformation of it, as source. `reused` is left to the caller.
+        """Writes `request.function`, or a transformation of it, as source.
 
-        Raises `UserError`, of stage `sourcerize` when it traces and yet has no source, and `CancelledByServer`.
+        `reused` is left to the caller.
+
+        Raises `UserError`, of stage `sourcerize` when it traces and yet has no source, and
+        `CancelledByServer`.
         """
         found = find(namespace, request.function)
         stage("inputs", "")
@@ -178,7 +185,10 @@ class Tracing:
         raise UserError(error, recorder.collect(request.chunks, sites))
 
     def stored(self, trace: int) -> Any:
-        """An earlier trace, as JAX's `Traced` stage. Raises `UserError` when it is no longer kept."""
+        """An earlier trace, as JAX's `Traced` stage.
+
+        Raises `UserError` when it is no longer kept.
+        """
         return self._stored(trace).seen
 
     def _stored(self, trace: int) -> _Kept:
@@ -189,7 +199,10 @@ class Tracing:
         return kept
 
     def show(self, request: protocol.Show) -> protocol.Shown:
-        """The whole jaxpr of an earlier trace, its StableHLO, or what an interpreter makes of it. Raises `UserError` when it is no longer kept."""
+        """The whole jaxpr of an earlier trace, its StableHLO, or what an interpreter makes of it.
+
+        Raises `UserError` when it is no longer kept.
+        """
         kept = self._stored(request.trace)
         match request.what:
             case protocol.JAXPR:
@@ -203,13 +216,19 @@ class Tracing:
                 return viewed(request, kept.seen.jaxpr)
 
     def lower(self, request: protocol.Lower) -> protocol.Lowered:
-        """An earlier trace in StableHLO. Raises `UserError` when it is no longer kept, or cannot be lowered for the platform."""
+        """An earlier trace in StableHLO.
+
+        Raises `UserError` when it is no longer kept, or cannot be lowered for the platform.
+        """
         kept = self._stored(request.trace)
         with _under(kept.settings):
             return lowered(request, kept.stage, kept.outcome.markers)
 
     def compare(self, request: protocol.Compare) -> protocol.Compared:
-        """Whether two earlier traces compute the same. Raises `UserError` when one is no longer kept."""
+        """Whether two earlier traces compute the same.
+
+        Raises `UserError` when one is no longer kept.
+        """
         return compared(request, self.stored(request.trace), self.stored(request.other))
 
     def compare_with_values(
@@ -219,7 +238,10 @@ class Tracing:
         namespace: Mapping[str, Any],
         recorder: Recorder,
     ) -> protocol.Compared:
-        """Whether what `run` asks for, called with values, gives what an earlier trace computes. Raises `UserError`."""
+        """Whether what `run` asks for, called with values, gives what an earlier trace computes.
+
+        Raises `UserError`.
+        """
         after = self._stored(request.other)
         found = find(namespace, run.function)
         with recorder.tracing():
@@ -288,7 +310,9 @@ def _constant(value: Any) -> tuple[str, int]:
 
 @contextlib.contextmanager
 def _warnings(into: list[protocol.Warned]) -> Iterator[None]:
-    """Collects Python's warnings, each with the innermost expression of a chunk that it came from."""
+    """Collects Python's warnings, each with the innermost expression of a chunk that it came
+    from.
+    """
 
     def show(message: Any, category: type, *_: Any, **__: Any) -> None:
         if len(into) < _WARNINGS:

@@ -1,6 +1,8 @@
-"""JAX's transformations of a found function, as functions of their own with inputs to trace them with.
+"""JAX's transformations of a found function, as functions of their own with inputs to trace them
+with.
 
-What is no array (a mode, a flag, a layer's activation) is passed as it is throughout; only arrays are mapped and differentiated.
+What is no array (a mode, a flag, a layer's activation) is passed as it is throughout; only arrays
+are mapped and differentiated.
 """
 
 from __future__ import annotations
@@ -39,10 +41,11 @@ def transformed(
 ) -> Call:
     """`transform` (one of `protocol.TRANSFORMS`, empty for none) of the function called `function`.
 
-    `stateful` is the function where it updates arrays in place: they are results of it, and of its `jit`. Other
-    transformations are of what it returns.
+    `stateful` is the function where it updates arrays in place: they are results of it, and of its
+    `jit`. Other transformations are of what it returns.
 
-    Raises `UserError` of stage `sourcerize` when there is nothing to differentiate by, or no inverse.
+    Raises `UserError` of stage `sourcerize` when there is nothing to differentiate by, or no
+    inverse.
     """
     own = function.rpartition(".")[2]
     name = f"{own}_{transform}" if transform else own

@@ -1,12 +1,14 @@
 """Functions compiled in two ways, so that nothing is believed that the compiler computes wrongly.
 
-jaxlib 0.10.2 returns wrong numbers for a small matrix product that is reduced (jax#39103) and ends the process in other reductions (jax#39257,
-jax#40412); the fault is in the YNNPACK fusions of its CPU backend, which the pass `dot-library-rewriter` makes. The second way leaves that pass out
-and does not optimize the machine code.
+jaxlib 0.10.2 returns wrong numbers for a small matrix product that is reduced (jax#39103) and ends
+the process in other reductions (jax#39257, jax#40412); the fault is in the YNNPACK fusions of its
+CPU backend, which the pass `dot-library-rewriter` makes. The second way leaves that pass out and
+does not optimize the machine code.
 
-A difference is rounding where a sum of as many terms may have it (Higham, *Accuracy and Stability of Numerical Algorithms*, 4.2), or where inputs that
-differ in their last bit change the result about as much. It is the compiler's error where it is far larger
-than any rounding and running one operation after another gives what the second way gives.
+A difference is rounding where a sum of as many terms may have it (Higham, *Accuracy and Stability
+of Numerical Algorithms*, 4.2), or where inputs that differ in their last bit change the result
+about as much. It is the compiler's error where it is far larger than any rounding and running one
+operation after another gives what the second way gives.
 """
 
 from __future__ import annotations
@@ -33,12 +35,17 @@ SECOND: Mapping[str, str | int] = {
     "xla_disable_hlo_passes": "dot-library-rewriter",
     "xla_backend_optimization_level": 0,
 }
-"""Compiler options of the second way. JAX 0.8.0, 0.10.2 and 0.12.0.1 take them; names of passes that do not exist are ignored."""
+"""Compiler options of the second way.
+
+JAX 0.8.0, 0.10.2 and 0.12.0.1 take them; names of passes that do not exist are ignored.
+"""
 
 _CERTAIN = 1_000.0
 """Tolerances of difference from which it is the compiler's error."""
 _BOUND = 1 / 16
-"""Share of the bound on the rounding of a sum, terms times unit of rounding, that is granted. 40,000 terms of f32 were seen to use a quarter of it."""
+"""Share of the bound on the rounding of a sum, terms times unit of rounding, that is granted.
+40,000 terms of f32 were seen to use a quarter of it.
+"""
 _ROUNDING = 64.0
 """A difference up to so many times what the last bits of the inputs change is rounding."""
 
@@ -46,7 +53,10 @@ Function = Callable[..., Sequence[Any]]
 
 
 class Miscompiled(Incomparable):
-    """The compiler's results of one program differ by how it is compiled. `finding` is given where that is certainly its error."""
+    """The compiler's results of one program differ by how it is compiled.
+
+    `finding` is given where that is certainly its error.
+    """
 
     def __init__(self, words: str, finding: protocol.Miscompiled | None) -> None:
         super().__init__(words)
@@ -58,7 +68,8 @@ class TwoWays:
 
     Args:
         function: takes arrays and trees of arrays, returns arrays.
-        below: the share of the tolerance that is granted of the root mean square, as `agree` takes it.
+        below: the share of the tolerance that is granted of the root mean square, as `agree` takes
+            it.
         terms: the most numbers that the function sums.
         reported: whether a `Miscompiled` says more than that the two differ.
     """
@@ -79,7 +90,8 @@ class TwoWays:
         Args:
             names: of the results, for people.
             args: of the function.
-            ordinary: whether the arguments are such that a difference can be reported as the compiler's error.
+            ordinary: whether the arguments are such that a difference can be reported as the
+                compiler's error.
 
         Raises:
             Miscompiled: the results of the second way are others.
@@ -99,7 +111,9 @@ class TwoWays:
         return usual
 
     def _slack(self, dtype: Any) -> float:
-        """Return how many tolerances the two ways may differ by: narrow floating-point numbers are summed as f32."""
+        """Return how many tolerances the two ways may differ by: narrow floating-point numbers are
+        summed as f32.
+        """
         if not jnp.issubdtype(dtype, jnp.inexact):
             return 1.0
         unit = min(_eps(dtype), _eps(jnp.float32))
@@ -145,7 +159,9 @@ def names_of(count: int) -> list[str]:
 
 
 def _differences(one: Any, other: Any) -> Any:
-    """Return how far two arrays of one shape are apart, number for number, as float64; 0 where both are NaN or the same infinity."""
+    """Return how far two arrays of one shape are apart, number for number, as float64; 0 where both
+    are NaN or the same infinity.
+    """
     a, b = wide(plain(one)), wide(plain(other))
     with np.errstate(all="ignore"):
         apart = np.abs(a - b)
@@ -160,7 +176,9 @@ def _largest(differences: Any) -> float:
 
 
 def _shaken(value: Any) -> Any:
-    """Return an array whose floating-point numbers are changed in their last bit, every other one up."""
+    """Return an array whose floating-point numbers are changed in their last bit, every other one
+    up.
+    """
     if not jnp.issubdtype(value.dtype, jnp.floating):
         return value
     numbers = np.asarray(value)

@@ -1,4 +1,7 @@
-"""What other packages' interpreters make of a jaxpr, as a text. They are user code: whatever they raise is an answer."""
+"""What other packages' interpreters make of a jaxpr, as a text.
+
+They are user code: whatever they raise is an answer.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from jaxsight.tracer.failures import UserError, clean, failure, refusal
 
 
 def viewed(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
-    """The text that the interpreter called `request.what` returns, or the jaxpr that it does, printed.
+    """The text that the interpreter called `request.what` returns, or the jaxpr that it does,
+    printed.
 
     Raises `UserError` of stage `view`.
     """

@@ -1,7 +1,9 @@
-"""Imports a file whole, as Python would, and gives the program of each of its functions: the truth that slices are held to.
+"""Imports a file whole, as Python would, and gives the program of each of its functions: the truth
+that slices are held to.
 
-One process answers one `Import` and ends. Nothing of JAX is imported before the file: variables and settings that it sets
-first must have their effect. User code may do anything here; whoever started the process ends it with all its children.
+One process answers one `Import` and ends. Nothing of JAX is imported before the file: variables and
+settings that it sets first must have their effect. User code may do anything here; whoever started
+the process ends it with all its children.
 """
 
 from __future__ import annotations
@@ -118,7 +120,9 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(SourceFileLoader):
-    """Runs the top-level statements that begin within some lines (from 1, the last one included)."""
+    """Runs the top-level statements that begin within some lines (from 1, the last one
+    included).
+    """
 
     def __init__(self, name: str, path: str, lines: Sequence[tuple[int, int]]) -> None:
         super().__init__(name, path)

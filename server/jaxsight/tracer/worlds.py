@@ -1,10 +1,13 @@
-"""The files as they run in this process: a namespace for each, and what came of every chunk that was executed.
+"""The files as they run in this process: a namespace for each, and what came of every chunk that
+was executed.
 
-A chunk is executed once for each `key` that the server gives it; after that its bindings and effects are put back
-instead. That is the same only as long as nothing has changed what it saw: where a chunk that acts must run again, where
-something that runs must come before one that has run, or where a trace changed the module's objects, the world starts over
-with nothing but installed packages left. A request sees the names of its own slice and no others. What a file changed in the
-process never reaches another file. All that is kept is bounded: thousands of edits must not make the process grow.
+A chunk is executed once for each `key` that the server gives it; after that its bindings and
+effects are put back instead. That is the same only as long as nothing has changed what it saw:
+where a chunk that acts must run again, where something that runs must come before one that has run,
+or where a trace changed the module's objects, the world starts over with nothing but installed
+packages left. A request sees the names of its own slice and no others. What a file changed in the
+process never reaches another file. All that is kept is bounded: thousands of edits must not make
+the process grow.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ _SHOWWARNING = warnings.showwarning
 """Python's own, or that of whoever started this process."""
 
 Identity = tuple[str, int, tuple[int, ...]]
-"""A chunk's key, which one it is of those with this key, and the serials of the effects it ran under."""
+"""A chunk's key, which one it is of those with this key, and the serials of the effects it ran
+under.
+"""
 
 
 @dataclass(slots=True)
@@ -59,7 +64,9 @@ class Executed:
     """One execution of a chunk: all that is needed to have its outcome again without running it."""
 
     chunk: Chunk
-    """As executed: its id is in its frames and spans, even where later texts mean the same; its key is this execution's."""
+    """As executed: its id is in its frames and spans, even where later texts mean the same; its key
+    is this execution's.
+    """
     file: str
     bindings: dict[str, object]
     unbound: tuple[str, ...]
@@ -81,7 +88,9 @@ class Executed:
     missing: str = ""
     """The module or file whose absence made it fail: once that is there it runs again."""
     uses: set[Identity] = field(default_factory=set)
-    """The executions that bound those names: it may hold what they made, so it must not outlive them."""
+    """The executions that bound those names: it may hold what they made, so it must not outlive
+    them.
+    """
 
 
 class World:
@@ -113,7 +122,10 @@ class World:
         self._before_trace = None
 
     def prepare(self, request: Trace, imports: Imports) -> None:
-        """Make the names of the request's slice what running it would. Raises what user code raises."""
+        """Make the names of the request's slice what running it would.
+
+        Raises what user code raises.
+        """
         if self._must_start_over(request, imports):
             self._start_over(imports)
         self._before_trace = None
@@ -161,7 +173,9 @@ class World:
                 token = (*token, record.effects.serial)
 
     def _must_start_over(self, request: Trace, imports: Imports) -> bool:
-        """Whether what is to be executed now would see another state than it sees when the module is imported."""
+        """Whether what is to be executed now would see another state than it sees when the module
+        is imported.
+        """
         if self._before_trace is None or not self._before_trace.holds():
             return True
         if not all(imports.current(record.imports) for record in self._records.values()):
@@ -211,7 +225,10 @@ class World:
         return tuple(dict.fromkeys(each for record in self.slice for each in record.warnings))
 
     def cancel(self) -> None:
-        """Stop what runs at its next observed expression or chunk. May be called from any thread."""
+        """Stop what runs at its next observed expression or chunk.
+
+        May be called from any thread.
+        """
         self.recorder.cancelled = True
 
     def note_imports(self, imports: Imports) -> None:
@@ -220,13 +237,17 @@ class World:
             record.imports.update(imports.used.get(record.file, {}))
 
     def files(self, imports: Imports) -> tuple[str, ...]:
-        """The project's files that the running request's slice stands and falls with, its own left out."""
+        """The project's files that the running request's slice stands and falls with, its own left
+        out.
+        """
         used = {name for record in self.slice for name in record.imports}
         found = imports.files_of(used | self.packages.keys()) | imports.files
         return tuple(sorted(found - {self.file}))
 
     def trim(self) -> None:
-        """Drop executions that are not likely to be asked for again, and those that hold what these made."""
+        """Drop executions that are not likely to be asked for again, and those that hold what these
+        made.
+        """
         self._link()
         live = {id(record) for record in self.slice}
         spare = [each for each in reversed(self._records.items()) if id(each[1]) not in live]
@@ -249,7 +270,9 @@ class World:
         self._effects.clear()
 
     def _link(self) -> None:
-        """Note whose names the new executions of the slice use; functions use those that are bound after them too."""
+        """Note whose names the new executions of the slice use; functions use those that are bound
+        after them too.
+        """
         new = [record for record in self.slice if not record.linked]
         if not new:
             return
@@ -358,7 +381,9 @@ class World:
         return record
 
     def _is_missed(self, value: object) -> bool:
-        """Whether something of the module's is told that this object has ended: it is kept for edits."""
+        """Whether something of the module's is told that this object has ended: it is kept for
+        edits.
+        """
         kind = type(value)
         if kind.__module__ != self.module.__name__ or isinstance(value, type | FunctionType):
             return False
@@ -367,7 +392,10 @@ class World:
         return hasattr(kind, "__del__") or weakref.getweakrefcount(value) > 0
 
     def _exec(self, code: CodeType, record: Executed, patience: float) -> None:
-        """Execute a chunk. What a chunk raises that the function does not need by name is a caveat."""
+        """Execute a chunk.
+
+        What a chunk raises that the function does not need by name is a caveat.
+        """
         chunk = record.chunk
         if chunk.needed:
             exec(code, self.namespace)  # noqa: S102 - what a tracer is for
@@ -388,7 +416,9 @@ class World:
                 record.caveat = f"raised {one_line(error)}"
 
     def _follows_from_another(self, error: BaseException) -> bool:
-        """Whether a chunk failed for want of a name that another one, which failed before it, would have bound."""
+        """Whether a chunk failed for want of a name that another one, which failed before it, would
+        have bound.
+        """
         return isinstance(error, NameError) and any(
             error.name in record.chunk.binds for record in self.slice if record.caveat
         )
@@ -404,7 +434,8 @@ class World:
                 ast.increment_lineno(tree, chunk.above)
                 code: CodeType = compile(tree, file, "exec", future_flags, dont_inherit=True)
             except RecursionError:
-                # Python compiles a text that nests deeper than any tree it takes: go on, not observed.
+                # Python compiles a text that nests deeper than any tree it takes: go on, not
+                # observed.
                 whole = _as_file(chunk.text, chunk.above)
                 code = compile(whole, file, "exec", future_flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -423,7 +454,9 @@ class World:
         imports.applied |= record.applied
 
     def _known(self, found: Effects | None) -> Effects | None:
-        """The effects of an earlier execution that were the same: what ran under them need not run again."""
+        """The effects of an earlier execution that were the same: what ran under them need not run
+        again.
+        """
         if found is None:
             return None
         for known in self._effects:
@@ -471,7 +504,10 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _warnings(into: list[Warned]) -> Iterator[None]:
-    """Collect Python's warnings. What a chunk sets, filters or a hook, is left to those after it."""
+    """Collect Python's warnings.
+
+    What a chunk sets, filters or a hook, is left to those after it.
+    """
     before = warnings.showwarning
 
     def show(message: Any, category: type[Warning], *args: Any, **kwargs: Any) -> None:
@@ -514,7 +550,9 @@ class Worlds:
 
     @contextlib.contextmanager
     def running(self, request: Trace) -> Iterator[World]:
-        """The world of the request's file, in place: its path, its working folder, its module in `sys.modules`."""
+        """The world of the request's file, in place: its path, its working folder, its module in
+        `sys.modules`.
+        """
         name = (request.file, request.module)
         world = self._worlds.get(name)
         if world is None:

@@ -1,7 +1,10 @@
-"""The compilers: one process for each target, started when it is first asked for, ended when it has long had nothing to do.
+"""The compilers: one process for each target, started when it is first asked for, ended when it has
+long had nothing to do.
 
-XLA cannot be interrupted. To cancel is to wait a moment, in which most compiles end, and then to kill. A compile that takes longer than its deadline is killed, one
-that crashed its process is tried once more. Whatever happens, the caller gets an answer: a `Compiled`, or a `Trouble` in words for people.
+XLA cannot be interrupted. To cancel is to wait a moment, in which most compiles end, and then to
+kill. A compile that takes longer than its deadline is killed, one that crashed its process is tried
+once more. Whatever happens, the caller gets an answer: a `Compiled`, or a `Trouble` in words for
+people.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from jaxsight import units
 from jaxsight.compiler import folding as constant_folding
 from jaxsight.compiler.environments import Environment, compiler_variables, variables
 from jaxsight.compiler.protocol import Compile, Compiled, Folding, NotCompiled
@@ -24,7 +28,7 @@ from jaxsight.compiler.targets import CPU, Target
 from jaxsight.workers import remote
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import Death, Reason, signal_name, size
+from jaxsight.workers.outcomes import Death, Reason, signal_name
 from jaxsight.workers.process import CompilerProcess, TracerProcess
 from jaxsight.workers.wire import WireError
 
@@ -40,7 +44,9 @@ GRACE = 2.0
 FOLDING = 15.0
 """Seconds of a compile that measures constant folding: whatever takes longer is too long."""
 _SHORT, _CERTAIN = 1.0, 4.0
-"""Seconds of a compile between which a second one is measured as well: another process may have delayed the first."""
+"""Seconds of a compile between which a second one is measured as well: another process may have
+delayed the first.
+"""
 
 IDLE = 600.0
 """Seconds without work after which a compiler is ended: it holds some 400 MB."""
@@ -48,7 +54,10 @@ IDLE = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why there is nothing compiled. `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`."""
+    """Why there is nothing compiled.
+
+    `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`.
+    """
 
     kind: str
     message: str
@@ -102,7 +111,9 @@ class Compilers:
     async def compile(
         self, target: Target, environment: Environment, request: Compile
     ) -> Compiled | Trouble:
-        """Have a program compiled. Cancelling the caller stops the compile, unless it ends within a moment.
+        """Have a program compiled.
+
+        Cancelling the caller stops the compile, unless it ends within a moment.
 
         Args:
             request: without an id.
@@ -113,7 +124,8 @@ class Compilers:
     async def folding(
         self, target: Target, environment: Environment, request: Compile
     ) -> tuple[Folding, Compiled | None] | Trouble:
-        """Measure how long a program compiles without and with constant folding, in a process of its own.
+        """Measure how long a program compiles without and with constant folding, in a process of
+        its own.
 
         Returns:
             The times, and what was compiled with folding where that was not ended.
@@ -150,7 +162,9 @@ class Compilers:
         return Folding(folded, unfolded), last
 
     async def _unless_cancelled(self, worker: _Worker, work: Coroutine[None, None, T]) -> T:
-        """What comes of a worker's work; when the caller is cancelled it is stopped, unless it ends within a moment."""
+        """What comes of a worker's work; when the caller is cancelled it is stopped, unless it ends
+        within a moment.
+        """
         task = asyncio.get_running_loop().create_task(work)
         try:
             return await asyncio.shield(task)
@@ -159,7 +173,9 @@ class Compilers:
             raise
 
     async def jaxlib(self, target: Target, environment: Environment) -> str | Trouble:
-        """The version of jaxlib that a target's compiler has, which is started for that: another machine's is not known before."""
+        """The version of jaxlib that a target's compiler has, which is started for that: another
+        machine's is not known before.
+        """
         worker = self._worker(target, environment)
         async with worker.lock:
             process = self._process(worker)
@@ -224,7 +240,7 @@ class Compilers:
                     crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
                     if again and crashed and not _unreachable(worker.target, answer):
                         log.warning(
-                            "a compiler for %s died (%s); once more", worker.target.name, answer
+                            "the compiler for %s died (%s); retrying", worker.target.name, answer
                         )
                         continue
                     kind = "time" if answer.reason is Reason.TIMEOUT else "death"
@@ -247,7 +263,9 @@ class Compilers:
         try:
             process.send(numbered)
         except WireError as error:
-            return NotCompiled(numbered.id, "program", f"the program cannot be sent: {error}")
+            return NotCompiled(
+                numbered.id, "program", f"cannot send the program to the compiler: {error}"
+            )
         process.busy()
         self.compiled += 1
         try:
@@ -315,18 +333,21 @@ def _logged(process: TracerProcess, text: str) -> None:
 
 
 def _words(target: Target, death: Death) -> str:
-    what = f"Compiling for {target.short}"
+    what = f"compiling for {target.short}"
     if _unreachable(target, death):
-        return f"{target.host} is not reached over ssh: {death.last_words or 'no word why'}"
+        return f"cannot reach {target.host} over ssh ({death.last_words or 'no error output'})"
     match death.reason:
         case Reason.TIMEOUT:
-            return f"{what} took longer than {death.limit:g} s (setting `timeouts.compile`)."
+            return f"{what} took longer than {death.limit:g} s (setting `timeouts.compile`)"
         case Reason.MEMORY:
-            return f"{what} used {size(death.used)} of memory, limit {size(death.limit)} (setting `memoryLimit`)."
+            return (
+                f"{what} used {units.size(death.used)} of memory, "
+                f"limit {units.size(death.limit)} (setting `memoryLimit`)"
+            )
         case Reason.CRASHED:
-            return f"{what} crashed the compiler twice ({signal_name(death.signal)})."
+            return f"{what} crashed the compiler twice ({signal_name(death.signal)})"
         case Reason.STOPPED:
-            return f"{what} was stopped."
+            return f"{what} was stopped"
         case _:
             words = f": {death.last_words}" if death.last_words else ""
-            return f"{what} ended the compiler with exit status {death.code}{words}."
+            return f"{what} failed: the compiler exited with status {death.code}{words}"

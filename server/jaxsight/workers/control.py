@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 
 class Control(asyncio.Protocol):
-    """The server's end: `heard` gets each line that the guardian wrote, `heard_out` is called after the last one."""
+    """The server's end: `heard` gets each line that the guardian wrote, `heard_out` is called after
+    the last one.
+    """
 
     def __init__(
         self, line: socket.socket, heard: Callable[[bytes], None], heard_out: Callable[[], None]
@@ -17,7 +19,8 @@ class Control(asyncio.Protocol):
         self._heard = heard
         self._heard_out = heard_out
         self._rest = b""
-        # Where the server writes to a guardian that is gone, asyncio gives the line up with the guardian's last words unread.
+        # Where the server writes to a guardian that is gone, asyncio gives the line up with the
+        # guardian's last words unread.
         self._unread = line.dup()
 
     def data_received(self, data: bytes) -> None:

@@ -1,7 +1,8 @@
 """Which files kill their tracers, so that none does so without end.
 
-A file whose requests killed several tracers in a row is paused: the same text is not run again, and another text only after
-a while, longer each time. One answer for any function of the file, and the file is forgotten. Other files never notice.
+A file whose requests killed several tracers in a row is paused: the same text is not run again, and
+another text only after a while, longer each time. One answer for any function of the file, and the
+file is forgotten. Other files never notice.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Culprits:
         return replace(culprit.last, id=message.id, repeated=True)
 
     def fails(self, message: Trace) -> bool:
-        """Whether a fresh tracer failed at this file too: then it is no use to blame what ran before."""
+        """Whether a fresh tracer failed at this file too: then it is no use to blame what ran
+        before.
+        """
         return message.file in self._failing
 
     def blame(self, message: Trace) -> None:
@@ -59,7 +62,10 @@ class Culprits:
         self._failing.add(message.file)
 
     def judge(self, message: Request, outcome: Outcome) -> None:
-        """Remember how a request ended. Those that took too long count not: a tracer lasted through them."""
+        """Remember how a request ended.
+
+        Those that took too long count not: a tracer lasted through them.
+        """
         if not isinstance(message, Trace):
             return
         match outcome:

@@ -1,7 +1,8 @@
-"""The environment that a tracer runs in: the user's, without what belongs to the server's own Python.
+"""The environment that a tracer runs in: the user's, without what belongs to the server's own
+Python.
 
-An editor starts the server with variables of its own (a bundled `PYTHONPATH`, the server's virtual environment); they must
-not reach user code. What the user exported stays.
+An editor starts the server with variables of its own (a bundled `PYTHONPATH`, the server's virtual
+environment); they must not reach user code. What the user exported stays.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ UNLESS_SET = {
 def tracer_environment(
     python: str, environ: Mapping[str, str], overrides: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Variables for the interpreter `python`, from the server's; `overrides` are the user's settings and win."""
+    """Variables for the interpreter `python`, from the server's; `overrides` are the user's
+    settings and win.
+    """
     found = {name: value for name, value in environ.items() if name not in SERVERS_OWN}
     if "PYTHONPATH" in found:
         kept = [each for each in found["PYTHONPATH"].split(os.pathsep) if not _of_server(each)]
@@ -58,7 +61,9 @@ def tracer_environment(
 
 
 def neutral_folder() -> str:
-    """A folder to run a process in that belongs to no project: the home folder, where there is one."""
+    """A folder to run a process in that belongs to no project: the home folder, where there is
+    one.
+    """
     home = os.path.expanduser("~")  # noqa: PTH111 - `Path.home` raises where there is none
     return home if os.path.isabs(home) and os.access(home, os.X_OK) else os.path.abspath(os.sep)  # noqa: PTH100, PTH117
 
@@ -71,7 +76,9 @@ def _of_server(entry: str) -> bool:
 
 
 def _activate(python: str, environ: dict[str, str]) -> None:
-    """What `activate` does, for programs that user code starts: the interpreter's environment, not the server's."""
+    """What `activate` does, for programs that user code starts: the interpreter's environment, not
+    the server's.
+    """
     folder = Path(python).parent
     if "VIRTUAL_ENV" in environ and sys.prefix != sys.base_prefix:
         own = Path(sys.prefix)

@@ -1,8 +1,9 @@
 """The imports that a project's files begin with, for a spare to make while it waits.
 
-Importing libraries takes seconds, a trace milliseconds: a spare that has imported what the last tracer had takes its place
-unnoticed. Only plain import statements of installed packages are repeated, and only those of requests that went well; the
-project's own modules and all other statements run for requests alone.
+Importing libraries takes seconds, a trace milliseconds: a spare that has imported what the last
+tracer had takes its place unnoticed. Only plain import statements of installed packages are
+repeated, and only those of requests that went well; the project's own modules and all other
+statements run for requests alone.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Familiar:
         self._seen.clear()
 
     def request(self, id: int) -> Trace | None:
-        """A request that makes the imports and asks for no function; its failure to find one is no news."""
+        """A request that makes the imports and asks for no function; its failure to find one is no
+        news.
+        """
         if not self._chunks:
             return None
         file = str(Path(self._root, "<imports>"))

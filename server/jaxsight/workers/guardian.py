@@ -1,14 +1,17 @@
 """Starts one tracer, and sees to it that nothing of it outlives the server or the tracer itself.
 
-Run as a script by the server's own Python: `guardian.py CONTROL COMMAND…`, with the tracer's stdin, stdout and stderr as its
-own (it hands them on and keeps none) and a socket to the server under the descriptor CONTROL. It is the tracer's parent and
-adopts every orphan below it (Linux), so that a fork bomb, a daemon and a grandchild in a session of its own are found and
-killed: when the tracer ends, when the server asks, and when the server is gone, which closes the socket even on SIGKILL.
-It runs no code of the user, has no threads, and imports next to nothing: starting it must cost milliseconds.
+Run as a script by the server's own Python: `guardian.py CONTROL COMMAND…`, with the tracer's stdin,
+stdout and stderr as its own (it hands them on and keeps none) and a socket to the server under the
+descriptor CONTROL. It is the tracer's parent and adopts every orphan below it (Linux), so that a
+fork bomb, a daemon and a grandchild in a session of its own are found and killed: when the tracer
+ends, when the server asks, and when the server is gone, which closes the socket even on SIGKILL. It
+runs no code of the user, has no threads, and imports next to nothing: starting it must cost
+milliseconds.
 
-Lines from the server: `busy MEMORY PROCESSES` (limits, from here on watched closely), `idle` (answered by `rss BYTES`), `kill`.
-Lines to the server: `started PID`, `error TEXT` (the command cannot be run), `rss BYTES`, `memory USED LIMIT` and
-`processes COUNT LIMIT` (it was killed for this), `exit CODE SIGNAL` (the tracer ended; SIGNAL is 0 when it exited by itself).
+Lines from the server: `busy MEMORY PROCESSES` (limits, from here on watched closely), `idle`
+(answered by `rss BYTES`), `kill`. Lines to the server: `started PID`, `error TEXT` (the command
+cannot be run), `rss BYTES`, `memory USED LIMIT` and `processes COUNT LIMIT` (it was killed for
+this), `exit CODE SIGNAL` (the tracer ended; SIGNAL is 0 when it exited by itself).
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ import time
 
 WATCH_BUSY = 0.1
 WATCH_IDLE = 2.0
-"""Seconds between two looks at the memory, while a request runs and while none does (threads may stay behind)."""
+"""Seconds between two looks at the memory, while a request runs and while none does (threads may
+stay behind).
+"""
 
 SWEEP_PAUSE = 0.002
 SWEEP_LIMIT = 10.0
-"""Seconds after which processes that cannot be killed (stuck in the kernel) are left to themselves."""
+"""Seconds after which processes that cannot be killed (stuck in the kernel) are left to themselves.
+"""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -83,7 +89,10 @@ class Guardian:
         raise Gone
 
     def _start(self) -> None:
-        """Fork, and become the command in a session of its own. This process has one thread, so forking is safe."""
+        """Fork, and become the command in a session of its own.
+
+        This process has one thread, so forking is safe.
+        """
         problem_read, problem_write = os.pipe()
         self._tracer = os.fork()
         if self._tracer == 0:
@@ -139,7 +148,8 @@ class Guardian:
         return descendants(os.getpid())
 
     def _kill_tracer(self) -> None:
-        # The group at once, so that nothing in it can fork away; leaders of other groups follow in `_end_everything`.
+        # The group at once, so that nothing in it can fork away; leaders of other groups follow in
+        # `_end_everything`.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._tracer, signal.SIGKILL)
 
@@ -232,7 +242,9 @@ def _descendants_by_ps(root: int) -> list[int]:
 
 
 def resident(pids: list[int]) -> int:
-    """Bytes of memory that these processes hold, each counted by itself: pages they share count more than once."""
+    """Bytes of memory that these processes hold, each counted by itself: pages they share count
+    more than once.
+    """
     if not sys.platform.startswith("linux"):
         if not pids:
             return 0
@@ -249,7 +261,9 @@ def resident(pids: list[int]) -> int:
 
 
 def proportional(pids: list[int]) -> int:
-    """Bytes of memory that these processes hold together: a page shared by n of them counts 1/n in each."""
+    """Bytes of memory that these processes hold together: a page shared by n of them counts 1/n in
+    each.
+    """
     total = 0
     for pid in pids:
         try:
@@ -263,9 +277,12 @@ def proportional(pids: list[int]) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of whatever loses its own below this process. Linux only: elsewhere the group must do.
+    """Become the parent of whatever loses its own below this process.
 
-    When the server ends, this process is continued where somebody has stopped it, and sees the end of its line.
+    Linux only: elsewhere the group must do.
+
+    When the server ends, this process is continued where somebody has stopped it, and sees the end
+    of its line.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -277,7 +294,9 @@ def _adopt_orphans() -> None:
 
 
 def _be_the_first_to_go() -> None:
-    """Called in the tracer-to-be: no core dumps, and when memory runs out the kernel takes it before the editor."""
+    """Called in the tracer-to-be: no core dumps, and when memory runs out the kernel takes it
+    before the editor.
+    """
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,4 +1,6 @@
-"""A file imported whole in a process of its own, which ends with all that it started, whatever the file does."""
+"""A file imported whole in a process of its own, which ends with all that it started, whatever the
+file does.
+"""
 
 from __future__ import annotations
 
@@ -75,6 +77,8 @@ async def _reply(process: TracerProcess, request: Import) -> Imported | Failed |
 
 
 def line_of(death: Death, file: str) -> int | None:
-    """The line (from 1) of a file at which a process was that ended at its deadline; nothing when it does not say."""
+    """The line (from 1) of a file at which a process was that ended at its deadline; nothing when
+    it does not say.
+    """
     found = re.findall(rf'File "{re.escape(file)}", line (\d+) in <module>', death.last_words)
     return int(found[-1]) if found else None

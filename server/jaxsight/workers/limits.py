@@ -1,4 +1,7 @@
-"""How long a tracer may take, and how much it may use. The settings `timeouts.*` and `memoryLimit` end here."""
+"""How long a tracer may take, and how much it may use.
+
+The settings `timeouts.*` and `memoryLimit` end here.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ GIB = 1024 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds for each stage of a request, and sizes in bytes. A stage's clock starts with its `Stage` message."""
+    """Seconds for each stage of a request, and sizes in bytes.
+
+    A stage's clock starts with its `Stage` message.
+    """
 
     start: float = 60.0
     """From the spawn of a tracer to its greeting: Python and JAX are imported meanwhile."""
@@ -18,7 +24,8 @@ class Limits:
     inputs: float = 10.0
     trace: float = 30.0
     cancel: float = 1.0
-    """What a cancelled request may still take while another one waits; then its tracer is replaced."""
+    """What a cancelled request may still take while another one waits; then its tracer is replaced.
+    """
     memory: int = 4 * GIB
     """Resident memory of a tracer and of all processes that it started, together."""
     processes: int = 512
@@ -27,7 +34,9 @@ class Limits:
     """What user code may print during one request; the rest is dropped."""
 
     def of_stage(self, stage: str) -> float:
-        """Seconds for a stage by its name on the wire; stages without a limit of their own have that of tracing."""
+        """Seconds for a stage by its name on the wire; stages without a limit of their own have
+        that of tracing.
+        """
         match stage:
             case "execute":
                 return self.execute

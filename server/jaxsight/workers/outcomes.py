@@ -1,4 +1,7 @@
-"""What becomes of a request beside the tracer's own answers, and what a supervisor has to tell. Plain data."""
+"""What becomes of a request beside the tracer's own answers, and what a supervisor has to tell.
+
+Plain data.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import signal as signals
 from dataclasses import dataclass
 from enum import Enum
 
+from jaxsight import units
 from jaxsight.tracer.protocol import (
     Cancelled,
     Compared,
@@ -16,7 +20,6 @@ from jaxsight.tracer.protocol import (
     Shown,
     Traced,
 )
-from jaxsight.workers.limits import GIB, MIB
 
 SENT_BY_OTHERS = (9, 15)
 """SIGKILL and SIGTERM: a person, or the kernel that ran out of memory."""
@@ -35,14 +38,19 @@ class Reason(Enum):
     STOPPED = "stopped"
     """The server ended it: a restart, a shutdown, a cancelled request that did not end."""
     SPOILED = "spoiled"
-    """What a file left in it cannot be undone, so that other files need another one; the last words say what."""
+    """What a file left in it cannot be undone, so that other files need another one; the last words
+    say what.
+    """
     UNAVAILABLE = "unavailable"
     """None could be started; the last words say why, and what helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The end of a tracer's process. `signal` is 0 when it exited by itself; `used` and `limit` are bytes, a count or seconds."""
+    """The end of a tracer's process.
+
+    `signal` is 0 when it exited by itself; `used` and `limit` are bytes, a count or seconds.
+    """
 
     reason: Reason
     code: int = 0
@@ -55,9 +63,11 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """Request `id` has no answer: its tracer died in `stage` (`""` before the first), and the next one took over.
+    """Request `id` has no answer: its tracer died in `stage` (`""` before the first), and the next
+    one took over.
 
-    `repeated`: this is what happened before; it was not run again, because the same keeps happening.
+    `repeated`: this is what happened before; it was not run again, because the same keeps
+    happening.
     """
 
     id: int
@@ -67,50 +77,60 @@ class Died:
 
     @property
     def external(self) -> bool:
-        """Whether the cause may lie outside the request, so that asking the same again may go well."""
+        """Whether the cause may lie outside the request, so that asking the same again may go
+        well.
+        """
         killed = self.death.signal in SENT_BY_OTHERS
         return killed or self.death.reason in (Reason.STOPPED, Reason.UNAVAILABLE)
 
     @property
     def message(self) -> str:
-        """What happened, in a sentence for people."""
+        """The error, in one clause."""
         doing = {
             "execute": "executing the module",
-            "inputs": "making the example inputs",
+            "inputs": "evaluating the example inputs",
             "trace": "tracing the function",
             "lower": "lowering the function",
             "compare": "running the function",
-        }.get(self.stage, "answering")
+        }.get(self.stage, "the request")
         death = self.death
         match death.reason:
             case Reason.EXITED:
-                what = f"{doing.capitalize()} ended the process with exit status {death.code}"
+                return f"{doing} exited the process with status {death.code}"
             case Reason.CRASHED:
-                what = f"{doing.capitalize()} crashed the process ({signal_name(death.signal)})"
+                return f"{doing} crashed the process ({signal_name(death.signal)})"
             case Reason.TIMEOUT:
-                setting = self.stage if self.stage in ("execute", "inputs") else "trace"
-                what = (
-                    f"{doing.capitalize()} took longer than {death.limit:g} s "
-                    f"(setting `timeouts.{setting}`)"
-                )
+                return f"{doing} took longer than {death.limit:g} s"
             case Reason.MEMORY:
-                what = (
-                    f"{doing.capitalize()} used {size(death.used)} of memory, "
-                    f"limit {size(death.limit)} (setting `memoryLimit`)"
-                )
+                used, limit = units.size(death.used), units.size(death.limit)
+                return f"{doing} used {used} of memory, limit {limit}"
             case Reason.PROCESSES:
-                what = (
-                    f"{doing.capitalize()} started {death.used:g} processes, limit {death.limit:g}"
-                )
+                return f"{doing} started {death.used:g} processes, limit {death.limit:g}"
             case Reason.PROTOCOL:
-                what = f"{doing.capitalize()} cut the process off from the server"
+                return f"{doing} disconnected the process from the server"
             case Reason.STOPPED:
-                what = f"{doing.capitalize()} was stopped"
+                return f"{doing} was stopped"
             case Reason.SPOILED:
-                what = f"{doing.capitalize()} needs a fresh process, which did not help"
+                return f"{doing} failed again in a new process"
             case Reason.UNAVAILABLE:
                 return death.last_words
-        return f"{what}. Not run again until it changes." if self.repeated else f"{what}."
+
+    @property
+    def help(self) -> str:
+        """The setting to change; empty where none helps."""
+        match self.death.reason:
+            case Reason.TIMEOUT:
+                setting = self.stage if self.stage in ("execute", "inputs") else "trace"
+                return f"increase the setting `timeouts.{setting}`"
+            case Reason.MEMORY:
+                return "increase the setting `memoryLimit`"
+            case _:
+                return ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Further facts, one clause each."""
+        return ("it will not run again until the code changes",) if self.repeated else ()
 
 
 Answer = Traced | Failed | Cancelled | Shown | Lowered | Outlined | Compared
@@ -126,7 +146,10 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`message` says what it is at or, when it failed, why, and what helps; `hello` is the greeting of the tracer in use."""
+    """The state of the tracers; `hello` is the handshake of the tracer in use.
+
+    `message` is the current step or, after a failure, the error and what to do.
+    """
 
     state: State
     message: str = ""
@@ -135,7 +158,9 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What user code printed while `file` was run (`""`: none was, a thread that stayed behind printed)."""
+    """What user code printed while `file` was run (`""`: none was, a thread that stayed behind
+    printed).
+    """
 
     file: str
     text: str
@@ -143,7 +168,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A tracer died or was ended, and the next one took over. `file` is what it was at, if it was at one."""
+    """A tracer died or was ended, and the next one took over.
+
+    `file` is what it was at, if it was at one.
+    """
 
     death: Death
     file: str = ""
@@ -159,8 +187,3 @@ def signal_name(number: int) -> str:
     except ValueError:
         return f"signal {number}"
     return f"{name}, {(signals.strsignal(number) or 'unknown').lower()}"
-
-
-def size(count: float) -> str:
-    """Bytes for people: `4.1 GiB`, `512 MiB`."""
-    return f"{count / GIB:.3g} GiB" if count >= GIB else f"{count / MIB:.3g} MiB"

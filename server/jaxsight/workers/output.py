@@ -1,7 +1,8 @@
-"""What user code prints, on its way to the editor's output channel: bounded, decoded, with the names of real files.
+"""What user code prints, on its way to the editor's output channel: bounded, decoded, with the
+names of real files.
 
-It must never hold more than a line or the limit, however much comes: the pipe is always emptied, so user code never waits
-for a reader.
+It must never hold more than a line or the limit, however much comes: the pipe is always emptied, so
+user code never waits for a reader.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Callable
 from jaxsight.tracer.protocol import CHUNK_FILE, line_in_chunk
 
 Locate = Callable[[str, str], int | None]
-"""Path and chunk id → the line from 1 in the file where the chunk begins now; `None` when it is no longer there."""
+"""Path and chunk id → the line from 1 in the file where the chunk begins now; `None` when it is no
+longer there.
+"""
 
 LONGEST_TAIL = 8 * 1024
 """An unfinished line is kept until its end comes, up to this many characters."""
@@ -25,7 +28,9 @@ _IN_TRACEBACK = re.compile(rf'{CHUNK_FILE.pattern}(?P<middle>", line |:)(?P<line
 
 
 def real_places(text: str, locate: Locate) -> str:
-    """Replace the names under which chunks are compiled by the file's, and their lines by the file's lines."""
+    """Replace the names under which chunks are compiled by the file's, and their lines by the
+    file's lines.
+    """
     if "§" not in text:
         return text
 
@@ -39,7 +44,9 @@ def real_places(text: str, locate: Locate) -> str:
 
 
 class OutputMeter:
-    """Turns the bytes of one tracer's output pipe into text for people, at most `limit` bytes for each request."""
+    """Turns the bytes of one tracer's output pipe into text for people, at most `limit` bytes for
+    each request.
+    """
 
     def __init__(self, limit: int, locate: Locate) -> None:
         self._limit = limit
@@ -51,7 +58,9 @@ class OutputMeter:
         self._last_size = 0
 
     def feed(self, data: bytes) -> str:
-        """The whole lines that `data` completes; `""` once the limit is reached, which is said once."""
+        """The whole lines that `data` completes; `""` once the limit is reached, which is said
+        once.
+        """
         self._remember(data)
         if self._left <= 0:
             return ""

@@ -1,7 +1,8 @@
-"""The tracer at work and the warm spare behind it: when they start, when one takes over, when nothing is tried any more.
+"""The tracer at work and the warm spare behind it: when they start, when one takes over, when
+nothing is tried any more.
 
-A pool always has a tracer at work or starting, unless none starts at all. It must never let a death pass unnoticed, nor
-start processes faster than a broken environment deserves.
+A pool always has a tracer at work or starting, unless none starts at all. It must never let a death
+pass unnoticed, nor start processes faster than a broken environment deserves.
 """
 
 from __future__ import annotations
@@ -27,17 +28,23 @@ TRIES = 5
 FIRST_PAUSE = 0.5
 """Seconds from the second such death to the next try, doubled with each further one."""
 REFUSED_PAUSE = 10.0
-"""Seconds until an interpreter is asked again that said it cannot trace: JAX may have been installed meanwhile."""
+"""Seconds until an interpreter is asked again that said it cannot trace: JAX may have been
+installed meanwhile.
+"""
 
 SPARE_DELAY = 2.0
-"""Seconds that a spare's start waits at most for a pause: it would take the processor of the first requests."""
+"""Seconds that a spare's start waits at most for a pause: it would take the processor of the first
+requests.
+"""
 
 RECYCLE_AFTER = 5000
 """Answers after which an idle tracer gives way to the spare."""
 WARM_UP = 10
 RECYCLE_GROWTH = 2.0
 RECYCLE_SLACK = 256 * MIB
-"""It gives way too when it has grown beyond so many times the size that it had after so many answers, and this much more."""
+"""It gives way too when it has grown beyond so many times the size that it had after so many
+answers, and this much more.
+"""
 
 
 @dataclass(eq=False, slots=True)
@@ -148,7 +155,9 @@ class Pool:
         self._do(self._welcome(self.at_work))
 
     async def ready(self) -> Tracer | None:
-        """The tracer to ask, once it greeted; `None` when there can be none now, for which `problem` is the reason."""
+        """The tracer to ask, once it greeted; `None` when there can be none now, for which
+        `problem` is the reason.
+        """
         while True:
             self.fill()
             tracer = self.at_work
@@ -163,7 +172,9 @@ class Pool:
             self._lose(tracer, await asyncio.shield(tracer.process.death))
 
     def rest(self) -> None:
-        """There is nothing to do: replace a spare that was lost, and let a tracer that has grown give way to the spare."""
+        """There is nothing to do: replace a spare that was lost, and let a tracer that has grown
+        give way to the spare.
+        """
         tracer, spare = self.at_work, self.spare
         if tracer is None or not tracer.process.alive or tracer.hello is None:
             return
@@ -279,12 +290,12 @@ class Pool:
         if self._young_deaths == 1:
             return
         words = f"\n{death.last_words}" if death.last_words else ""
-        what = "ended by itself" if tracer.hello is not None else _no_start(death)
+        what = "exited unexpectedly" if tracer.hello is not None else _no_start(death)
         given_up = self._young_deaths >= TRIES
         pause = float("inf") if given_up else FIRST_PAUSE * 2 ** (self._young_deaths - 2)
         self._fail(
-            f"No tracer runs with {self._python}: it {what}. Choose another interpreter with the "
-            f"setting `jaxsight.python`, or restart jaxsight.{words}",
+            f"Failed to start the tracer with {self._python}: {what}. Choose another interpreter "
+            f"with the setting `jaxsight.python`, or restart jaxsight.{words}",
             pause,
         )
 
@@ -297,10 +308,10 @@ class Pool:
 def _no_start(death: Death) -> str:
     match death.reason:
         case Reason.TIMEOUT:
-            return f"did not greet within {death.limit:g} s"
+            return f"no handshake within {death.limit:g} s"
         case Reason.PROTOCOL:
-            return "did not greet as a tracer does"
+            return "unexpected handshake"
         case Reason.CRASHED:
-            return "crashed at the start"
+            return "crashed on startup"
         case _:
-            return f"ended at the start with exit status {death.code}"
+            return f"exited on startup with status {death.code}"

@@ -1,7 +1,9 @@
-"""One tracer's or compiler's process, seen from the server: messages go in, messages come out, and it ends exactly once.
+"""One tracer's or compiler's process, seen from the server: messages go in, messages come out, and
+it ends exactly once.
 
-On POSIX a guardian stands between (see `guardian`): it kills all that the tracer started, watches memory, and outlives the
-server by moments. Nothing here waits for the tracer: the owner awaits `ready`, `receive` and `death`, which always comes.
+On POSIX a guardian stands between (see `guardian`): it kills all that the tracer started, watches
+memory, and outlives the server by moments. Nothing here waits for the tracer: the owner awaits
+`ready`, `receive` and `death`, which always comes.
 """
 
 from __future__ import annotations
@@ -39,10 +41,14 @@ CONTINUE_PAUSE = 1.0
 """Seconds after which a guardian whose tracer has not greeted yet is woken again."""
 
 EXIT_GRACE = 1.0
-"""Seconds between the closing of the protocol's pipe and the news of the exit, before it counts as cut off and is killed."""
+"""Seconds between the closing of the protocol's pipe and the news of the exit, before it counts as
+cut off and is killed.
+"""
 
 END_GRACE = 12.0
-"""Seconds to wait for a killed tree to be gone; the guardian itself gives up on stuck processes before."""
+"""Seconds to wait for a killed tree to be gone; the guardian itself gives up on stuck processes
+before.
+"""
 
 
 class TracerProcess:
@@ -89,7 +95,10 @@ class TracerProcess:
         on_output: Callable[[TracerProcess, str], None],
         first: bytes = b"",
     ) -> Self:
-        """Spawn `command`, a tracer's, in `folder`. Answers at once; what goes wrong shows as its death. It reads `first` before all messages."""
+        """Spawn `command`, a tracer's, in `folder`.
+
+        Answers at once; what goes wrong shows as its death. It reads `first` before all messages.
+        """
         process = cls(limits, locate, on_output)
         process._launch = asyncio.get_running_loop().create_task(
             process._spawn(command, environment, folder, first)
@@ -102,7 +111,10 @@ class TracerProcess:
         return not self.death.done() and self._killed_for is None
 
     def send(self, message: Message) -> None:
-        """Queue a message for the tracer. `WireError` when it cannot be sent; a dead tracer just does not get it."""
+        """Queue a message for the tracer.
+
+        `WireError` when it cannot be sent; a dead tracer just does not get it.
+        """
         frame = encode(message)
         if self._transport is not None and self.alive:
             pipe = cast(asyncio.WriteTransport | None, self._transport.get_pipe_transport(0))
@@ -110,7 +122,9 @@ class TracerProcess:
                 pipe.write(frame)
 
     async def receive(self) -> Message | None:
-        """The next message after the greeting; `None` when no more comes because the tracer is dead."""
+        """The next message after the greeting; `None` when no more comes because the tracer is
+        dead.
+        """
         message = await self._received.get()
         if message is None:
             self._received.put_nowait(None)
@@ -126,7 +140,10 @@ class TracerProcess:
         self._tell("idle")
 
     def kill(self, death: Death) -> None:
-        """End it, and all that it started, for the reason given. Its death follows within milliseconds."""
+        """End it, and all that it started, for the reason given.
+
+        Its death follows within milliseconds.
+        """
         if not self.alive:
             return
         self._killed_for = death
@@ -146,7 +163,7 @@ class TracerProcess:
             async with asyncio.timeout(END_GRACE):
                 await self._ended.wait()
         except TimeoutError:
-            log.warning("tracer %d does not end", self.pid)
+            log.warning("tracer %d does not exit", self.pid)
             self._close()
 
     async def _spawn(
@@ -271,7 +288,10 @@ class TracerProcess:
             self._broken(error)
 
     def _decode(self) -> None:
-        """Take the messages that have come, in order. A long one is decoded by a thread, and those behind it wait."""
+        """Take the messages that have come, in order.
+
+        A long one is decoded by a thread, and those behind it wait.
+        """
         while self._bodies and self._decoding is None:
             body = self._bodies.popleft()
             if len(body) <= _LONG:
@@ -305,14 +325,14 @@ class TracerProcess:
     def _greet(self, message: Message) -> None:
         """The first message."""
         if not isinstance(message, Hello):
-            self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
+            self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
         elif self._speaks(message.version, VERSION):
             self.ready.set_result(message)
             self.idle()
 
     def _speaks(self, version: int, expected: int) -> bool:
         if version != expected:
-            versions = f"it speaks version {version} of the protocol, not {expected}"
+            versions = f"it uses version {version} of the protocol, not {expected}"
             self.kill(Death(Reason.PROTOCOL, last_words=versions))
         return version == expected
 
@@ -323,7 +343,9 @@ class TracerProcess:
             self._after(EXIT_GRACE, lambda: self.kill(Death(Reason.PROTOCOL)))
 
     def guardian_exited(self) -> None:
-        """The process that the server started is over: on POSIX the guardian, after all below it; else the tracer."""
+        """The process that the server started is over: on POSIX the guardian, after all below it;
+        else the tracer.
+        """
         self._guardian_gone = True
         if self._control is None or self._exit is not None or self._guardian_heard_out:
             self._conclude()
@@ -378,7 +400,7 @@ class CompilerProcess(TracerProcess):
 
     def _greet(self, message: Message) -> None:
         if not isinstance(message, Ready):
-            self.kill(Death(Reason.PROTOCOL, last_words="it did not greet first"))
+            self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
         elif self._speaks(message.version, COMPILER_VERSION):
             self.ready.set_result(
                 Hello(

@@ -1,7 +1,10 @@
-"""A compiler on another machine, reached over the user's own ssh: the same process, the same messages.
+"""A compiler on another machine, reached over the user's own ssh: the same process, the same
+messages.
 
-The other machine needs Python from 3.11 on and JAX, with the plugin for its device; nothing is installed or written there. The modules that a compiler is made of go
-first over the pipe, and are imported from memory; so both ends always speak the same version. Only StableHLO follows, with its constants, never source.
+The other machine needs Python from 3.11 on and JAX, with the plugin for its device; nothing is
+installed or written there. The modules that a compiler is made of go first over the pipe, and are
+imported from memory; so both ends always speak the same version. Only StableHLO follows, with its
+constants, never source.
 """
 
 from __future__ import annotations
@@ -25,13 +28,14 @@ _OPTIONS = (
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SENT = (
-    "__init__.py", "compiler/**/*.py", "tracer/__init__.py", "tracer/boot.py", "tracer/places.py", "tracer/program.py", "tracer/protocol.py",
-    "workers/__init__.py", "workers/wire.py",
+    "__init__.py", "compiler/**/*.py", "tracer/__init__.py", "tracer/boot.py", "tracer/places.py",
+    "tracer/program.py", "tracer/protocol.py", "workers/__init__.py", "workers/wire.py",
 )  # fmt: skip
 _KEPT = ("compiler.cache", "compiler.environments", "compiler.api", "compiler.drawing")
 """What the server needs beside, and a compiler does not."""
 
-# Runs there before any module of ours is: reads them from the pipe, without reading a byte too many.
+# Runs there before any module of ours is: reads them from the pipe, without reading a byte too
+# many.
 _START = """
 import importlib.abc, importlib.util, json, os, sys, zlib
 if sys.version_info < (3, 11):
@@ -41,7 +45,7 @@ def take(count):
     while len(data) < count:
         more = os.read(0, count - len(data))
         if not more:
-            sys.exit("the connection ended")
+            sys.exit("connection closed")
         data += more
     return data
 modules = json.loads(zlib.decompress(take(int.from_bytes(take(4), "big"))))

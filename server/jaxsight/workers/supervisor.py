@@ -1,9 +1,11 @@
 """The tracers of one project root and interpreter, and the queue of requests before them.
 
-Requests run one at a time, the most urgent first. Each is answered exactly once: by the tracer, by `Cancelled`, or by `Died`.
-When a tracer dies the spare takes over at once and the next request goes on with it; a death costs a process, never the
-server. The same where a tracer says that a file has left in it what cannot be undone; then the request is asked again. What a new tracer must know (the overlays) is kept here, so nothing that user code does can lose it. The supervisor
-must never block, and never run a request again that ended the process which ran it.
+Requests run one at a time, the most urgent first. Each is answered exactly once: by the tracer, by
+`Cancelled`, or by `Died`. When a tracer dies the spare takes over at once and the next request goes
+on with it; a death costs a process, never the server. The same where a tracer says that a file has
+left in it what cannot be undone; then the request is asked again. What a new tracer must know (the
+overlays) is kept here, so nothing that user code does can lose it. The supervisor must never block,
+and never run a request again that ended the process which ran it.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ log = logging.getLogger(__name__)
 
 BOOT = Path(__file__).parent.parent / "tracer" / "boot.py"
 
-SHUT_DOWN = "The tracers are shut down."
+SHUT_DOWN = "the tracers are shut down"
 
 
 class Priority(IntEnum):
@@ -101,7 +103,10 @@ class _Entry:
 
 
 class Tracers:
-    """See the module's docstring. To be used within one event loop; `start` spawns, `aclose` ends every process."""
+    """See the module's docstring.
+
+    To be used within one event loop; `start` spawns, `aclose` ends every process.
+    """
 
     def __init__(
         self,
@@ -120,7 +125,8 @@ class Tracers:
         Args:
             python: the user's interpreter.
             root: the project's folder, in which tracers run.
-            spare: keep a second tracer warm (it takes the memory of one more process that imported JAX).
+            spare: keep a second tracer warm (it takes the memory of one more process that imported
+                JAX).
             environ: the environment to derive the tracers' from, the server's by default.
             variables: the user's settings of environment variables, e.g. `JAX_PLATFORMS`; they win.
             locate: where a chunk begins now, for the names of places in output.
@@ -208,7 +214,10 @@ class Tracers:
             raise
 
     def cancel(self, id: int) -> None:
-        """Answer request `id` by `Cancelled` now; stop what it runs. Unknown ids are over already."""
+        """Answer request `id` by `Cancelled` now; stop what it runs.
+
+        Unknown ids are over already.
+        """
         for item in self._queue:
             if item[2].message.id == id:
                 self._queue.remove(item)
@@ -224,7 +233,10 @@ class Tracers:
             self._hurry()
 
     def overlay(self, path: str, text: str | None) -> None:
-        """The editor's text of an open file, `None` when it is closed. Tracers get it before the next request."""
+        """The editor's text of an open file, `None` when it is closed.
+
+        Tracers get it before the next request.
+        """
         if text is None:
             self._overlays.pop(path, None)
         else:
@@ -235,14 +247,20 @@ class Tracers:
         self._pool.keep_spare(wanted)
 
     async def sleep(self) -> bool:
-        """End all processes; the next request starts one. False, and nothing ends, while a request is at work or waits."""
+        """End all processes; the next request starts one.
+
+        False, and nothing ends, while a request is at work or waits.
+        """
         if self._running is not None or self._queue:
             return False
         await self._pool.sleep()
         return True
 
     async def restart(self) -> None:
-        """End all tracers, forget past deaths and start anew. What runs is answered by `Died`, what waits goes on."""
+        """End all tracers, forget past deaths and start anew.
+
+        What runs is answered by `Died`, what waits goes on.
+        """
         self._culprits.clear()
         self._familiar.forget()
         await self._pool.restart()
@@ -293,7 +311,7 @@ class Tracers:
             try:
                 outcome = await self._run(entry, tracer)
             except WireError as error:
-                return _unavailable(message, f"The request cannot be sent: {error}.")
+                return _unavailable(message, f"cannot send the request to the tracer: {error}")
             if isinstance(outcome, Spoiled):
                 death = Death(Reason.SPOILED, last_words=outcome.reason)
                 tracer.process.kill(death)
@@ -304,12 +322,14 @@ class Tracers:
                 words = f"{_subject(message)} in a new process: {outcome.reason}"
                 self._tell(Status(State.BUSY, words, tracer.hello))
                 continue
-            # A tracer that was dying before it began takes nothing with it: the next one is asked, once.
+            # A tracer that was dying before it began takes nothing with it: the next one is asked,
+            # once.
             if isinstance(outcome, Died) and not entry.stage and not retried:
                 continue
             if isinstance(message, Trace) and _is_internal(outcome):
                 if tracer.answered > 1 and not retried and not self._culprits.fails(message):
-                    # What ran before may have broken it from within: a fresh one shows whose fault it is.
+                    # What ran before may have broken it from within: a fresh one shows whose fault
+                    # it is.
                     tracer.process.kill(Death(Reason.STOPPED))
                     continue
                 self._culprits.blame(message)
@@ -324,7 +344,8 @@ class Tracers:
         tracer.give(self._overlays)
         process.file = _file(message)
         process.send(message)
-        # Only now: the guardian wakes up and looks around, and the request should not wait for that.
+        # Only now: the guardian wakes up and looks around, and the request should not wait for
+        # that.
         process.busy()
         self._tell(Status(State.BUSY, _subject(message), tracer.hello))
         limit = self._limits.of_stage("execute" if isinstance(message, Trace) else "")
@@ -355,7 +376,9 @@ class Tracers:
                         case Stage():
                             pass  # of its imports, when it was the spare a moment ago
                         case unexpected:
-                            log.warning("a tracer sent %s", type(unexpected).__name__)
+                            log.warning(
+                                "unexpected message from a tracer: %s", type(unexpected).__name__
+                            )
         except TimeoutError:
             if entry.cancelled_at is not None:
                 process.kill(Death(Reason.STOPPED))
@@ -368,7 +391,8 @@ class Tracers:
     async def _answered(
         self, tracer: Tracer, message: Request, answer: Answer | Spoiled
     ) -> Answer | Spoiled:
-        # What it printed is in the output's pipe by now: a turn of the loop reads it, still under this file's name.
+        # What it printed is in the output's pipe by now: a turn of the loop reads it, still under
+        # this file's name.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if text := tracer.process.output.finish():

@@ -1,12 +1,14 @@
 """Messages as frames on a pipe, between the server and its child processes.
 
-A frame is the length of its body in 4 bytes, big-endian, and the body: JSON in UTF-8 (lone surrogates, which a Python
-string may hold, pass as they are). The body is `{"type": class name, field: value, …}` of one message of
-`jaxsight.tracer.protocol` or `jaxsight.compiler.protocol`. Inside a message a dataclass is the list of its fields' values in order, a tuple is a list, and
+A frame is the length of its body in 4 bytes, big-endian, and the body: JSON in UTF-8 (lone
+surrogates, which a Python string may hold, pass as they are). The body is `{"type": class name,
+field: value, …}` of one message of `jaxsight.tracer.protocol` or `jaxsight.compiler.protocol`.
+Inside a message a dataclass is the list of its fields' values in order, a tuple is a list, and
 where a field may hold one of several dataclasses the list begins with the class's name.
 
-This module runs in the user's interpreter too, so it uses the standard library alone. It must never wait: it turns bytes
-into messages and back, and whatever is not a message is a `WireError`. A stream that gave one is not to be read further.
+This module runs in the user's interpreter too, so it uses the standard library alone. It must never
+wait: it turns bytes into messages and back, and whatever is not a message is a `WireError`. A
+stream that gave one is not to be read further.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
 
 
 def write(out: int | BinaryIO, message: Message) -> None:
-    """Write a message's frame whole, to a blocking descriptor or to a binary file (which is flushed)."""
+    """Write a message's frame whole, to a blocking descriptor or to a binary file (which is
+    flushed).
+    """
     frame = memoryview(encode(message))
     if not isinstance(out, int):
         out.write(frame)
@@ -108,8 +112,8 @@ class FrameReader:
         """The messages that `data` completes.
 
         Raises:
-            WireError: the next frame is none of the protocol's. Those before it were given by the calls before, so
-                whoever must not miss the error calls until nothing is given.
+            WireError: the next frame is none of the protocol's. Those before it were given by the
+                calls before, so whoever must not miss the error calls until nothing is given.
         """
         self._buffer += data
         messages: list[Message] = []
@@ -129,7 +133,8 @@ class FrameReader:
         """The bodies of the frames that `data` completes, for `decode`.
 
         Raises:
-            WireError: the next frame is too large. As for `feed`, those before it were given by the calls before.
+            WireError: the next frame is too large. As for `feed`, those before it were given by the
+                calls before.
         """
         self._buffer += data
         bodies: list[bytearray] = []
@@ -161,7 +166,9 @@ Plan = tuple[tuple[str, ...], tuple[Pack | None, ...], tuple[Unpack, ...], froze
 
 @cache
 def _plan(kind: Any) -> Plan:
-    """Field names, how each is packed (`None`: as it is) and unpacked, and the names that must be given."""
+    """Field names, how each is packed (`None`: as it is) and unpacked, and the names that must be
+    given.
+    """
     if not is_dataclass(kind):
         raise WireError(f"{kind.__name__} is no message")
     hints = get_type_hints(kind)
@@ -178,7 +185,9 @@ def _plan(kind: Any) -> Plan:
 
 @cache
 def _codec(hint: Any) -> tuple[Pack | None, Unpack]:
-    """How a value of this type becomes JSON data (`None`: it is already) and comes back, checked."""
+    """How a value of this type becomes JSON data (`None`: it is already) and comes back,
+    checked.
+    """
     if hint in (int, str, bool, float):
         return None, _scalar(hint)
     if hasattr(hint, "__dataclass_fields__"):
@@ -204,7 +213,10 @@ def _scalar(kind: type) -> Unpack:
 
 @cache
 def _record(kind: Any) -> tuple[Pack, Unpack]:
-    """A nested dataclass as a list. Its fields' codecs are made at first use, since types may contain themselves."""
+    """A nested dataclass as a list.
+
+    Its fields' codecs are made at first use, since types may contain themselves.
+    """
     hints = get_type_hints(kind)
     names = tuple(hints)
     if all(hint in (int, str, bool) for hint in hints.values()) and len(names) > 1:

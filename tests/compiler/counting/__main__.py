@@ -1,4 +1,5 @@
-"""Compare all counts: `python -m tests.compiler.counting [cpu | cuda:h100] [NAME…] [--record FILE]`.
+"""Compare all counts: `python -m tests.compiler.counting [cpu | cuda:h100] [NAME…] [--record
+FILE]`.
 
 For a GPU, run it in the environment of its compiler. `--record` keeps HLO and thunks in a zip file,
 the material of `tests/compiler/test_counting.py`.

@@ -1,4 +1,6 @@
-"""An own count of optimized HLO: recursive, by regular expressions, without the product's reader."""
+"""An own count of optimized HLO: recursive, by regular expressions, without the product's
+reader.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Line:
 
 @dataclass
 class Counted:
-    """What one run launches: by instruction the most and the fewest times, and bytes of one launch."""
+    """What one run launches: by instruction the most and the fewest times, and bytes of one
+    launch.
+    """
 
     launches: dict[str, tuple[int, int]] = field(default_factory=dict)
     moved: dict[str, tuple[int, int]] = field(default_factory=dict)

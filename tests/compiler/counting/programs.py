@@ -1,4 +1,6 @@
-"""Programs that are counted: loops, conditionals, sorts, callbacks, donation, and what is in between."""
+"""Programs that are counted: loops, conditionals, sorts, callbacks, donation, and what is in
+between.
+"""
 
 from __future__ import annotations
 

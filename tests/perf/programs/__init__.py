@@ -1,4 +1,5 @@
-"""The programs that are measured: files as people have them, each with one function that has example inputs.
+"""The programs that are measured: files as people have them, each with one function that has
+example inputs.
 
 `ARGUMENTS` at the end of each is what the baseline calls the function with.
 """
@@ -49,7 +50,9 @@ def edited(number: int) -> str:
 
 
 def lengthened(text: str, lines: int) -> str:
-    """The program in the middle of a file of about so many lines: helpers around it that it does not use."""
+    """The program in the middle of a file of about so many lines: helpers around it that it does
+    not use.
+    """
     head, _, rest = text.partition("\n\n\n")
     count = max((lines - text.count("\n")) // _HELPER.count("\n"), 0)
     helpers = [_HELPER.replace("NUMBER", str(number)) for number in range(count)]

@@ -1,4 +1,5 @@
-"""Checks programs in a process of its own: `python -m tests.sourcerizer.programs [--style pretty] [--plain] [--json] [NAME...]`.
+"""Checks programs in a process of its own: `python -m tests.sourcerizer.programs [--style pretty]
+[--plain] [--json] [NAME...]`.
 
 `--plain` only runs them, to see that they are programs of this JAX.
 """

@@ -1,4 +1,6 @@
-"""Programs for the gate: each is made anew under the setting that it is checked under, so that what it closes over has that setting's types."""
+"""Programs for the gate: each is made anew under the setting that it is checked under, so that what
+it closes over has that setting's types.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def program(
     refused: str = "",
     needs: tuple[str, ...] = (),
 ) -> Callable[[Callable[[], Call]], Callable[[], Call]]:
-    """Registers what makes a program; `since` and `before` are versions of JAX, `needs` names modules without which it is no program."""
+    """Registers what makes a program; `since` and `before` are versions of JAX, `needs` names
+    modules without which it is no program.
+    """
 
     def register(make: Callable[[], Call]) -> Callable[[], Call]:
         there = all(importlib.util.find_spec(module) for module in needs)

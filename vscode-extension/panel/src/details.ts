@@ -15,7 +15,7 @@ export function kernelDetails(model: Model, index: number, reveal: Reveal): HTML
   const kernel = model.kernel(index);
   const facts = [
     launched(kernel),
-    kernel.endsBecause === "output" || kernel.endsBecause === "XLA's choice" ? "" : `ends because of ${kernel.endsBecause}`,
+    kernel.endsBecause === "output" || kernel.endsBecause === "XLA's choice" ? "" : `fusion boundary: ${kernel.endsBecause}`,
     kernel.flops > 0 ? flops(kernel.flops) : "",
     kernel.seconds === null || kernel.launches === 0 ? "" : `≈ ${duration(kernel.seconds)}, an estimate`,
   ].filter((fact) => fact !== "");

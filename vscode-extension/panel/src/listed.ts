@@ -21,7 +21,7 @@ export function listed(shown: Shown): string {
   return [
     `**${plainInMarkdown(shown.function)}**: ${plainInMarkdown(drawn.headline)}`,
     "",
-    "| | kernel | launches | in | out | ends because of | lines |",
+    "| | kernel | launches | in | out | fusion boundary | lines |",
     "|---|---|---|---|---|---|---|",
     ...rows,
     "",

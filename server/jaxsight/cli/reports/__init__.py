@@ -1,4 +1,7 @@
-"""Findings in the formats of the terminal and of other tools. Each module turns `Reported` into text, and does nothing else."""
+"""Findings in the formats of the terminal and of other tools.
+
+Each module turns `Reported` into text, and does nothing else.
+"""
 
 from __future__ import annotations
 

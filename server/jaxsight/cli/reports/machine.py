@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from jaxsight import __version__
 from jaxsight.cli.reports import Incomplete, Refused, Reported
 from jaxsight.cli.reports.text import short_path
 from jaxsight.engine import caveats
-from jaxsight.engine.answers import Caveat, Severity
+from jaxsight.engine.answers import Caveat, Finding, Severity
 from jaxsight.engine.fixes.verifying import Fix
 from jaxsight.engine.inert import visible
 from jaxsight.engine.text import Position
 from jaxsight.engine.uncompiled import Uncompiled
-from jaxsight.findings.catalogue import CODES
+from jaxsight.rules import RULES
 
 GITHUB_COMMANDS = {
     Severity.ERROR: "error",
@@ -38,7 +39,9 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 INCOMPLETE = "incomplete"
-"""What stands for a code where a function's answer leaves something out: no rule, so it can neither be selected nor ignored."""
+"""What stands for a code where a function's answer leaves something out: no rule, so it can neither
+be selected nor ignored.
+"""
 
 
 NOT_COMPILED = "not-compiled"
@@ -53,8 +56,10 @@ def as_json(
 ) -> list[dict[str, Any]]:
     """A list of objects, as `ruff check --output-format json` writes it.
 
-    Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function. A function whose answer leaves
-    something out has an object of its own, with the code `incomplete`, and one that was not compiled too, with `not-compiled`. `python` is the interpreter that traced the file, by `pythons`.
+    Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function. A
+    function whose answer leaves something out has an object of its own, with the code `incomplete`,
+    and one that was not compiled too, with `not-compiled`. `python` is the interpreter that traced
+    the file, by `pythons`.
     """
     objects = [*map(_object, reported), *map(_incomplete, incomplete), *map(_refused, refused)]
     if pythons is None:
@@ -67,6 +72,9 @@ def _object(one: Reported) -> dict[str, Any]:
     return {
         "code": finding.code,
         "message": finding.message,
+        "help": finding.help or None,
+        "notes": list(finding.notes),
+        "data": _figures(finding.data),
         "filename": one.path,
         "location": _location(finding.range.start),
         "end_location": _location(finding.range.end),
@@ -75,6 +83,24 @@ def _object(one: Reported) -> dict[str, Any]:
         "severity": finding.severity.value,
         **caveats.record(one.caveats),
     }
+
+
+def _words(finding: Finding) -> str:
+    """Return the message with its help and notes, a line each."""
+    return "\n".join(finding.lines)
+
+
+def _figures(data: object) -> dict[str, Any] | None:
+    """Return what a finding carries for its fix, as far as JSON can hold it."""
+    if data is None or not is_dataclass(data) or isinstance(data, type):
+        return None
+    return {name: value for name, value in asdict(data).items() if _is_plain(value)}
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float)
 
 
 def _fix(fix: Fix) -> dict[str, Any]:
@@ -110,6 +136,9 @@ def _of_function(one: Incomplete | Refused, code: str, message: str) -> dict[str
     return {
         "code": code,
         "message": message,
+        "help": None,
+        "notes": [],
+        "data": None,
         "filename": one.path,
         "location": _location(function.range.start),
         "end_location": _location(function.range.end),
@@ -129,7 +158,9 @@ def as_github(
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
 ) -> str:
-    """One workflow command per finding, per statement left out and per function not compiled, which GitHub shows on the lines of a pull request."""
+    """One workflow command per finding, per statement left out and per function not compiled, which
+    GitHub shows on the lines of a pull request.
+    """
     notes = (
         _notice(INCOMPLETE, path, caveats.line(caveat), caveats.reason(caveat))
         for path, caveat in _left_out(incomplete)
@@ -168,7 +199,7 @@ def _command(one: Reported) -> str:
         "endColumn": finding.range.end.column + 1,
     }
     written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(finding.message)}"
+    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(_words(finding))}"
 
 
 def _data(text: str) -> str:
@@ -184,16 +215,20 @@ def as_sarif(
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
 ) -> dict[str, Any]:
-    """One SARIF run, with the rules that it speaks of. What answers leave out and functions that were not compiled are notifications of the tool, no results."""
+    """One SARIF run, with the rules that it speaks of.
+
+    What answers leave out and functions that were not compiled are notifications of the tool, no
+    results.
+    """
     rules = [
         {
-            "id": code.code,
-            "name": code.name,
-            "shortDescription": {"text": code.summary},
-            "helpUri": code.url,
+            "id": rule.code,
+            "name": rule.name,
+            "shortDescription": {"text": rule.summary},
+            "helpUri": rule.url,
         }
-        for code in CODES.values()
-        if any(one.finding.code == code.code for one in reported)
+        for rule in RULES.values()
+        if any(one.finding.code == rule.code for one in reported)
     ]
     driver = {"name": "jaxsight", "version": __version__, "rules": rules}
     run: dict[str, Any] = {
@@ -216,7 +251,9 @@ def as_sarif(
 
 
 def _unlinked(text: str) -> str:
-    """A message in which `x[0](y)` is no link, as SARIF has them in plain text too (2.1.0, section 3.11.6)."""
+    """A message in which `x[0](y)` is no link, as SARIF has them in plain text too (2.1.0, section
+    3.11.6).
+    """
     return _LINK.sub(r"\\](", visible(text))
 
 
@@ -242,6 +279,6 @@ def _result(one: Reported) -> dict[str, Any]:
     return {
         "ruleId": one.finding.code,
         "level": SARIF_LEVELS[one.finding.severity],
-        "message": {"text": _unlinked(one.finding.message)},
+        "message": {"text": _unlinked(_words(one.finding))},
         "locations": [{"physicalLocation": physical}],
     }

@@ -1,8 +1,9 @@
-"""Findings for people: the line in question with the wrong part underlined, as compilers do."""
+"""Show findings as compilers do: the line with the wrong part underlined, then help and notes."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,10 +22,17 @@ STYLES = {
 }
 LINE_END = re.compile(r"\r\n|\r|\n")
 GUTTER = "blue"
+_LABELLED = re.compile(r"(help|note): ")
+_NARROWEST = 30
+"""Columns of text that are used even where the terminal has fewer."""
 
 
-def report(reported: Reported) -> Text:
-    """One finding, several lines, no newline at the end."""
+def report(reported: Reported, width: int | None = None) -> Text:
+    """Return one finding on several lines, without a newline at the end.
+
+    Args:
+        width: the columns of the terminal, to wrap help and notes; unlimited by default.
+    """
     finding = reported.finding
     style = STYLES[finding.severity]
     lines = LINE_END.split(reported.source)
@@ -46,20 +54,20 @@ def report(reported: Reported) -> Text:
             (f"{edge} | ", GUTTER),
             (f"{_underline(finding, line)}\n", style),
         ]
-    for said in _notes(finding, rest):
-        parts += [(f"{edge} = ", GUTTER), f"{said}\n"]
+    for line in _footer(finding, rest):
+        parts += [(f"{edge} = ", GUTTER), *_wrapped(line, width, len(edge) + len(" = "))]
     text = styled(*parts)
     text.rstrip()
     return text
 
 
 def shown_path(path: str) -> str:
-    """The path for people, on one line."""
+    """Return the path for people, on one line."""
     return one_line(short_path(path))
 
 
 def short_path(path: str) -> str:
-    """The path below the working folder where it lies there, else as it is."""
+    """Return the path relative to the working folder if it is inside, else unchanged."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except ValueError:
@@ -78,8 +86,31 @@ def _width(text: str) -> int:
     return cell_len(visible(text.expandtabs(4)))
 
 
-def _notes(finding: Finding, rest: list[str]) -> Iterator[str]:
+def _wrapped(text: str, width: int | None, indent: int) -> Iterator[Part]:
+    """Yield the parts of a footer line, wrapped and indented below its label.
+
+    Args:
+        indent: the columns in front of it.
+    """
+    label = _LABELLED.match(text)
+    if label is not None:
+        indent += len(label[0])
+        yield (label[0], "bold")
+        text = text[label.end() :]
+    columns = max(width - indent, _NARROWEST) if width is not None else len(text) + 1
+    lines = textwrap.wrap(
+        visible(text), columns, break_long_words=False, break_on_hyphens=False
+    ) or [""]
+    yield f"\n{' ' * indent}".join(lines) + "\n"
+
+
+def _footer(finding: Finding, rest: list[str]) -> Iterator[str]:
+    """Yield the lines below the source: further lines of the message, help, notes, places, page."""
     yield from (line for line in rest if line.strip())
+    for text in finding.lines[1:]:
+        first, *more = text.splitlines()
+        yield first
+        yield from (line for line in more if line.strip())
     for place in finding.related:
         yield f"{_place(place)}: {one_line(place.message)}"
     if finding.url:

@@ -1,13 +1,17 @@
 """NVIDIA's GPUs.
 
 Sources:
-* [guide]: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability" (threads, registers and shared memory of a
-  multiprocessor; FP32 units in its section "Arithmetic Instructions").
-* [sheet]: NVIDIA's data sheet of the product (multiprocessors or CUDA cores, boost clock, memory and its bandwidth, peak rates; tensor rates are dense ones).
+* [guide]: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability"
+  (threads, registers and shared memory of a multiprocessor; FP32 units in its section "Arithmetic
+  Instructions").
+* [sheet]: NVIDIA's data sheet of the product (multiprocessors or CUDA cores, boost clock, memory
+  and its bandwidth, peak rates; tensor rates are dense ones).
 * [paper]: NVIDIA's architecture white paper (L2 cache).
-* [xla]: the specification of the same chip in OpenXLA's `xla/backends/gpu/target_config/specs`, where it says what the driver tells.
+* [xla]: the specification of the same chip in OpenXLA's `xla/backends/gpu/target_config/specs`,
+  where it says what the driver tells.
 
-Only fields that every version from JAX 0.9 on knows are written: an unknown one would not be parsed.
+Only fields that every version from JAX 0.9 on knows are written: an unknown one would not be
+parsed.
 """
 
 from __future__ import annotations
@@ -51,7 +55,9 @@ BLACKWELL_RTX = Generation(12, 0, 1536, 100 * KIB, 99 * KIB, 128, 2)
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One chip. Clock in GHz, bandwidth in bytes a second, peak rates in operations a second by the dtype of a matmul's operands."""
+    """One chip. Clock in GHz, bandwidth in bytes a second, peak rates in operations a second by the
+    dtype of a matmul's operands.
+    """
 
     name: str
     title: str
@@ -64,8 +70,10 @@ class Gpu:
     l2: int
     memory: int
     peak: Mapping[str, float] = field(hash=False)
-    """`f32` is what the plain units do, `tf32`, `bf16`, `f8`, `s8`, `f64` the tensor cores. What is not
-    there the chip has no tensor cores for, or no public source gives."""
+    """`f32` is what the plain units do, `tf32`, `bf16`, `f8`, `s8`, `f64` the tensor cores.
+
+    What is not there the chip has no tensor cores for, or no public source gives.
+    """
     platform: str = "cuda"
 
     @property

@@ -1,10 +1,14 @@
-"""Google's TPUs. libtpu knows the chips by the names of their topologies; the figures are for the roofline alone.
+"""Google's TPUs. libtpu knows the chips by the names of their topologies; the figures are for the
+roofline alone.
 
 Sources:
-* [cloud]: the page of each version in Google Cloud's TPU documentation ("System architecture", per chip).
-* [book]: Austin et al., "How to Scale Your Model", jax-ml.github.io/scaling-book, "How to Think About TPUs" (clocks; its appendix A: 8 x 128
-  lanes with 4 units each in the vector unit of a TensorCore).
-* [isca]: Jouppi et al., "TPU v4: An Optically Reconfigurable Supercomputer", ISCA 2023, table 4 (clock, two TensorCores).
+* [cloud]: the page of each version in Google Cloud's TPU documentation ("System architecture", per
+  chip).
+* [book]: Austin et al., "How to Scale Your Model", jax-ml.github.io/scaling-book, "How to Think
+  About TPUs" (clocks; its appendix A: 8 x 128 lanes with 4 units each in the vector unit of a
+  TensorCore).
+* [isca]: Jouppi et al., "TPU v4: An Optically Reconfigurable Supercomputer", ISCA 2023, table 4
+  (clock, two TensorCores).
 """
 
 from __future__ import annotations
@@ -18,7 +22,9 @@ GIGA = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Tpu:
-    """One chip. Bandwidth in bytes a second, peak rates in operations a second by the dtype of a matmul's operands."""
+    """One chip. Bandwidth in bytes a second, peak rates in operations a second by the dtype of a
+    matmul's operands.
+    """
 
     name: str
     title: str

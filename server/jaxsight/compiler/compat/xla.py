@@ -1,10 +1,15 @@
-"""Compiling StableHLO by XLA's clients, for devices that are here and for those that are not. Holds for JAX 0.8 to 0.12 (GPUs that are not here: from 0.9 on).
+"""Compiling StableHLO by XLA's clients, for devices that are here and for those that are not.
 
-For a Mosaic kernel of Pallas XLA links host code against JAX's GPU runtime (`jaxlib/mosaic/gpu`), which a machine without
-that GPU does not load. The optimized HLO is complete by then; it is read from what XLA dumps.
+Holds for JAX 0.8 to 0.12 (GPUs that are not here: from 0.9 on).
 
-Private API used: `compiler.get_compile_options` and `backend_compile_and_load`, `mlir.make_ir_context`, `xla_client.DeviceList`, executables'
-`hlo_modules`, `get_compiled_memory_stats` and `cost_analysis`, `_jax.hlo_module_cost_analysis`, `topologies` with a target's description.
+For a Mosaic kernel of Pallas XLA links host code against JAX's GPU runtime (`jaxlib/mosaic/gpu`),
+which a machine without that GPU does not load. The optimized HLO is complete by then; it is read
+from what XLA dumps.
+
+Private API used: `compiler.get_compile_options` and `backend_compile_and_load`,
+`mlir.make_ir_context`, `xla_client.DeviceList`, executables' `hlo_modules`,
+`get_compiled_memory_stats` and `cost_analysis`, `_jax.hlo_module_cost_analysis`, `topologies` with
+a target's description.
 """
 
 from __future__ import annotations
@@ -68,7 +73,9 @@ class Compilation:
     flops: float = -1.0
     bytes_accessed: float = -1.0
     linked: bool = True
-    """Whether XLA went on behind the optimized HLO; if not, it tells no sizes but that of the temporaries."""
+    """Whether XLA went on behind the optimized HLO; if not, it tells no sizes but that of the
+    temporaries.
+    """
 
 
 _UNLINKED = "Failed to lookup host symbol"
@@ -100,7 +107,8 @@ def described(platform: str, **given: Any) -> Device:
 
     Args:
         platform: `cuda`, `rocm` or `tpu`.
-        given: what the plugin wants to know: `topology_name`, or `topology` and `target_config`, the text of a GpuTargetConfigProto.
+        given: what the plugin wants to know: `topology_name`, or `topology` and `target_config`,
+            the text of a GpuTargetConfigProto.
 
     Raises:
         NoDevice: the plugin is not installed, or does not know it.

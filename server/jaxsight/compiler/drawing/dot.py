@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from jaxsight import units
 from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Graph, Kernel
 
 _MOST = 8
@@ -66,16 +67,7 @@ def _short(text: str) -> str:
 
 
 def _flow(edge: Edge) -> str:
-    return f"{edge.value.text}\n{_size(edge.value.bytes)}"
-
-
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.4g} {unit}"
-        size /= 1024
-    return f"{size:.4g} GiB"
+    return f"{edge.value.text}\n{units.size(edge.value.bytes)}"
 
 
 def _node(end: End) -> str:

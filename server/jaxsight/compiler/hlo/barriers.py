@@ -1,7 +1,8 @@
 """Why a kernel ends where it does: its fusion barrier.
 
-A kernel's own operation may be one that nothing is fused behind (a reduction, an FFT, a matmul). If it is not, what reads its results may be
-one that nothing is fused before. If neither is, its results are wanted outside: by the caller, by the next turn of a loop, by several kernels.
+A kernel's own operation may be one that nothing is fused behind (a reduction, an FFT, a matmul). If
+it is not, what reads its results may be one that nothing is fused before. If neither is, its
+results are wanted outside: by the caller, by the next turn of a loop, by several kernels.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ _BEFORE = frozenset(
 def reasons(
     units: list[Unit], kinds: list[Kind], fused: Fused, flow: Flow, barriers: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """The reason of each kernel, and the equation that is the reason where that is another kernel's.
+    """The reason of each kernel, and the equation that is the reason where that is another
+    kernel's.
 
     Args:
         barriers: the equations whose results go into an `optimization_barrier`.

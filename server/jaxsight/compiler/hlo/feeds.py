@@ -1,7 +1,8 @@
 """What kernels prepare something for that compute no equation: copies, pads, changes of layout.
 
-XLA inserts them without a name of the program's (copies of what a loop carries in `copy_insertion.cc`,
-transposes in `layout_assignment.cc`), so that their place is told by what reads their results.
+XLA inserts them without a name of the program's (copies of what a loop carries in
+`copy_insertion.cc`, transposes in `layout_assignment.cc`), so that their place is told by what
+reads their results.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ VECTOR = "vector"
 
 _NOTHING = frozenset(
     {
-        "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape", "iota",
-        "copy", "transpose", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate", "pad",
-        "reverse", "gather", "bitcast-convert", "fusion", "call", "while", "conditional", "convert",
-        "after-all", "opt-barrier", "partition-id", "replica-id", "custom-call", "domain", "copy-start",
-        "copy-done", "rng-bit-generator",
+        "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape",
+        "iota", "copy", "transpose", "slice", "dynamic-slice", "dynamic-update-slice",
+        "concatenate", "pad", "reverse", "gather", "bitcast-convert", "fusion", "call", "while",
+        "conditional", "convert", "after-all", "opt-barrier", "partition-id", "replica-id",
+        "custom-call", "domain", "copy-start", "copy-done", "rng-bit-generator",
     }
 )  # fmt: skip
 
@@ -146,8 +146,9 @@ def _dot(instruction: Instruction, lookup: Lookup) -> int:
 def _convolution(instruction: Instruction, lookup: Lookup) -> int:
     """The products of a convolution, without those with padding and with the holes of a dilation.
 
-    As `HloCostAnalysis::HandleConvolution` (xla/service/hlo_cost_analysis.cc) counts them. TPUs write
-    the batch dimensions of a product as spatial ones, with a dilation that leaves one valid position.
+    As `HloCostAnalysis::HandleConvolution` (xla/service/hlo_cost_analysis.cc) counts them. TPUs
+    write the batch dimensions of a product as spatial ones, with a dilation that leaves one valid
+    position.
     """
     labels = _LABELS.search(instruction.attributes)
     result = arrays(instruction.shape)

@@ -1,7 +1,9 @@
-"""What passes between kernels: follows every value from the kernel that makes it to those that read it, through tuples, loops and branches.
+"""What passes between kernels: follows every value from the kernel that makes it to those that read
+it, through tuples, loops and branches.
 
-A value is known by its sources, one tuple of them for each array in it. What a loop carries is a source of its own, which stands
-for what comes in and what the body gives; it is resolved when everything has been followed.
+A value is known by its sources, one tuple of them for each array in it. What a loop carries is a
+source of its own, which stands for what comes in and what the body gives; it is resolved when
+everything has been followed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _CARRIED = "carried"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Result `leaf` of kernel `index`, or parameter `leaf`, or what loop `index` carries as its `leaf`."""
+    """Result `leaf` of kernel `index`, or parameter `leaf`, or what loop `index` carries as its
+    `leaf`.
+    """
 
     what: str
     index: int
@@ -133,7 +137,9 @@ class _Following:
         return self.flow
 
     def _computations(self, top: Call, given: list[Leaves]) -> Leaves:
-        """Follow a run and all runs within it, with a stack of our own: loops may be nested deeper than Python's."""
+        """Follow a run and all runs within it, with a stack of our own: loops may be nested deeper
+        than Python's.
+        """
         stack = [_Frame(top, given)]
         while True:
             frame = stack[-1]

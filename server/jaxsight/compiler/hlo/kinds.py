@@ -120,12 +120,15 @@ _HEROES = (
 
 
 _AS_CONVOLUTION = {"dot_general": ("dot", "matmul"), "fft": ("fft", "FFT")}
-"""Primitives that XLA writes as convolutions for TPUs: the operation that they are, and its words."""
+"""Primitives that XLA writes as convolutions for TPUs: the operation that they are, and its words.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`word` and `what` as in `graph.Kernel`; `hero` is the operation that decides (`reduce`, `dot`, `fft`, `custom-call`…), or empty."""
+    """`word` and `what` as in `graph.Kernel`; `hero` is the operation that decides (`reduce`,
+    `dot`, `fft`, `custom-call`…), or empty.
+    """
 
     word: str
     what: str
@@ -133,7 +136,9 @@ class Kind:
 
 
 class Fused:
-    """What fusions hold: the instructions of their computations, those of fusions and calls within too. Each computation is looked at once."""
+    """What fusions hold: the instructions of their computations, those of fusions and calls within
+    too. Each computation is looked at once.
+    """
 
     def __init__(self, module: Module) -> None:
         self._module = module

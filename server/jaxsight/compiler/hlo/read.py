@@ -36,9 +36,12 @@ def read(
 
     Args:
         text: the HLO as XLA prints it after optimization.
-        constants: types (`f32[1024]`) of the constants that the program had before it was compiled; all others are folded ones.
-        barriers: paths of the equations whose results go into an `optimization_barrier`, which XLA removes at the end.
-        platform: what it was compiled for, `cpu`, `cuda`, `rocm` or `tpu`: says what is launched of loops and sorts.
+        constants: types (`f32[1024]`) of the constants that the program had before it was compiled;
+            all others are folded ones.
+        barriers: paths of the equations whose results go into an `optimization_barrier`, which XLA
+            removes at the end.
+        platform: what it was compiled for, `cpu`, `cuda`, `rocm` or `tpu`: says what is launched of
+            loops and sorts.
         trips: how often the loops of equations (by path) go round, where the HLO does not tell.
     """
     module = parse(text)
@@ -142,8 +145,8 @@ class _Computed:
 def _equation(unit: Unit) -> str:
     """What an operation comes from.
 
-    XLA rewrites a product with a vector to one with a matrix and a selection to a call of its own, and leaves
-    only what is behind it its name.
+    XLA rewrites a product with a vector to one with a matrix and a selection to a call of its own,
+    and leaves only what is behind it its name.
     """
     instruction = unit.instruction
     if instruction.opcode in ("dot", "custom-call") and not instruction.op_name:
@@ -159,7 +162,9 @@ def _ends_at(unit: Unit, fused: Fused) -> str:
 
 
 def _workspace(instruction: Instruction) -> int:
-    """Scratch memory of a call of cuBLAS or cuDNN: XLA makes it the call's last result, of bytes (`gemm_rewriter.cc`, `cudnn_fused_conv_rewriter.cc`)."""
+    """Scratch memory of a call of cuBLAS or cuDNN: XLA makes it the call's last result, of bytes
+    (`gemm_rewriter.cc`, `cudnn_fused_conv_rewriter.cc`).
+    """
     if instruction.opcode != "custom-call" or not _SCRATCH.match(
         instruction.attribute("custom_call_target")
     ):
@@ -173,8 +178,8 @@ def _outputs(instruction: Instruction) -> tuple[Value, ...]:
     """What it writes, without a library's workspace.
 
     A start gives operands and contexts too (`xla/hlo/ir/hlo_instruction.cc`, `CreateCopyStart`,
-    `CreateAsyncStart`); only that of an all-reduce is the result alone. A context and a token follow
-    what a receive gives.
+    `CreateAsyncStart`); only that of an all-reduce is the result alone. A context and a token
+    follow what a receive gives.
     """
     elements = parts(instruction.shape)
     values = arrays(instruction.shape)
@@ -207,7 +212,9 @@ def _temporaries(flow: Flow, kernels: tuple[Kernel, ...]) -> tuple[Temporary, ..
 
 
 def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
-    """The constants, `own` the types that the program had: what XLA only reshaped is the program's."""
+    """The constants, `own` the types that the program had: what XLA only reshaped is the
+    program's.
+    """
     sizes = {(dtype(text), elements(text)) for text in own}
     found = []
     for computation in module.computations.values():

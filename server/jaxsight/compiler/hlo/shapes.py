@@ -15,7 +15,9 @@ _BITS = {"pred": 8, "token": 0, "opaque": 0}
 
 
 def bits(dtype: str) -> int:
-    """Bits of one element as it lies in memory: `f32` 32, `s4` 4, `f8e4m3fn` 8, `c64` 64, `pred` 8."""
+    """Bits of one element as it lies in memory: `f32` 32, `s4` 4, `f8e4m3fn` 8, `c64` 64, `pred`
+    8.
+    """
     if dtype in _BITS:
         return _BITS[dtype]
     found = _NUMBER.search(dtype)

@@ -1,7 +1,8 @@
 """HLO text as instructions: one per line, as all versions from JAX 0.4.35 to 0.12 print them.
 
-Names come with `%` or without, operands with types or without, metadata with a stack frame or a source line; none of that matters here.
-Large texts are the rule, so each line is looked at a constant number of times, and attributes are found when they are asked for.
+Names come with `%` or without, operands with types or without, metadata with a stack frame or a
+source line; none of that matters here. Large texts are the rule, so each line is looked at a
+constant number of times, and attributes are found when they are asked for.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ class Computation:
 
     @cached_property
     def passed_on(self) -> dict[str, Instruction]:
-        """By the names of operations the first that only passes on what each gives, with its equation."""
+        """By the names of operations the first that only passes on what each gives, with its
+        equation.
+        """
         found: dict[str, Instruction] = {}
         for instruction in self.instructions:
             passes = instruction.opcode in ("bitcast", "get-tuple-element")
@@ -179,7 +182,9 @@ def _take_element(computation: Computation, name: str, number: int) -> None:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that hold something, with their numbers; a literal printed over several lines is joined."""
+    """Lines that hold something, with their numbers; a literal printed over several lines is
+    joined.
+    """
     pending: list[str] = []
     begun = 0
     for number, line in enumerate(text.split("\n")):

@@ -1,7 +1,7 @@
 """How much of each value a fusion needs, and what it leaves in memory.
 
-A kernel that slices or gathers reads the rows that it takes, not the array; one that updates a slice
-in place writes the slice. XLA's own cost analysis counts so too (`FusionParameterReadBytes`,
+A kernel that slices or gathers reads the rows that it takes, not the array; one that updates a
+slice in place writes the slice. XLA's own cost analysis counts so too (`FusionParameterReadBytes`,
 `HandleDynamicUpdateSlice`, `HandleGather` and `HandleScatter` in xla/service/hlo_cost_analysis.cc).
 """
 
@@ -23,8 +23,9 @@ Global Memory")."""
 _SAME = frozenset({"bitcast", "reshape", "bitcast-convert"})
 _WHOLE = frozenset(
     {
-        "dot", "ragged-dot", "scaled-dot", "convolution", "fft", "sort", "custom-call", "while", "call",
-        "conditional", "reduce-window", "select-and-scatter", "cholesky", "triangular-solve", "all-reduce",
+        "dot", "ragged-dot", "scaled-dot", "convolution", "fft", "sort", "custom-call", "while",
+        "call", "conditional", "reduce-window", "select-and-scatter", "cholesky",
+        "triangular-solve", "all-reduce",
     }
 )  # fmt: skip
 """Operations that read all of their operands for any part of their result."""
@@ -176,7 +177,9 @@ def _window_sizes(instruction: Instruction, source: str, updates: str) -> tuple[
 
 
 def _touched(taken: tuple[int, ...], source: str) -> int:
-    """Bytes of memory that a block of an array touches, in whole sectors for each contiguous run."""
+    """Bytes of memory that a block of an array touches, in whole sectors for each contiguous
+    run.
+    """
     values = arrays(source)
     if not values or not taken:
         return 0

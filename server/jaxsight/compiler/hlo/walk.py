@@ -1,6 +1,8 @@
-"""Which instructions of a module a run launches: what is reached from the entry through while, conditional and call.
+"""Which instructions of a module a run launches: what is reached from the entry through while,
+conditional and call.
 
-The order is that of the text, an inner computation's units where it is called. A computation that is called twice gives its units twice.
+The order is that of the text, an inner computation's units where it is called. A computation that
+is called twice gives its units twice.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ _TRANSFERS = frozenset(
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"?(\d+)"?\}')
 _SMALL_CALL = 'xla_cpu_small_call="true"'
 _MANY = 2_000_000
-"""Units after which a module is not followed further: calls of calls may be many more than its lines."""
+"""Units after which a module is not followed further: calls of calls may be many more than its
+lines.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,13 +82,17 @@ class Unit:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One time that a computation is run: `caller` is the instruction that runs it, `role` as what."""
+    """One time that a computation is run: `caller` is the instruction that runs it, `role` as
+    what.
+    """
 
     computation: Computation
     units: dict[str, int] = field(default_factory=dict)
     """Which of its instructions are which unit, by name."""
     calls: dict[str, list[tuple[str, Call]]] = field(default_factory=dict)
-    """The runs within it, by the calling instruction's name: (role, run), `body` and `condition` of a while, else the branches."""
+    """The runs within it, by the calling instruction's name: (role, run), `body` and `condition` of
+    a while, else the branches.
+    """
     loops: dict[str, int] = field(default_factory=dict)
     """Which loop a while instruction is."""
 
@@ -237,7 +245,9 @@ def _run(
     branch: int | None = None,
     times: tuple[int, int] = (1, 1),
 ) -> tuple[str, _Place] | None:
-    """The beginning of a computation that an instruction runs, at most and at least so many times."""
+    """The beginning of a computation that an instruction runs, at most and at least so many
+    times.
+    """
     computation = found.module.computations.get(name)
     if computation is None:
         found.notes.append(f"{instruction.name} runs {name}, which is not there")

@@ -1,7 +1,9 @@
-"""Example inputs: what a docstring, a class, a doctest, annotations or `pyproject.toml` say to trace a function with.
+"""Example inputs: what a docstring, a class, a doctest, annotations or `pyproject.toml` say to
+trace a function with.
 
-All of it is read from text. Nothing here runs code, imports JAX or knows of an editor. `of` gives what to trace
-with and what is wrong, `complete` what could be typed, `skeleton` a first section to start from.
+All of it is read from text. Nothing here runs code, imports JAX or knows of an editor. `of` gives
+what to trace with and what is wrong, `complete` what could be typed, `skeleton` a first section to
+start from.
 """
 
 from jaxsight.engine.examples.completion import complete

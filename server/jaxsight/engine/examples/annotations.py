@@ -1,6 +1,8 @@
-"""Examples from jaxtyping annotations: `Float[Array, "b d"]` with sizes for `b` and `d` is an array.
+"""Examples from jaxtyping annotations: `Float[Array, "b d"]` with sizes for `b` and `d` is an
+array.
 
-Axes that may be any number of axes (`...`, `*batch`) become none; an axis of any size (`_`, `_name`) becomes
+Axes that may be any number of axes (`...`, `*batch`) become none; an axis of any size (`_`,
+`_name`) becomes
 1. An annotation that is not understood gives no example and no complaint.
 """
 

@@ -1,12 +1,12 @@
-"""Puts one example set together: which line gives which parameter, every size a number, what is missing.
+"""Bind the lines of an example set to the parameters of a function, and evaluate its sizes.
 
-Lines are bound in layers, later ones over earlier ones: the class's section, the first set of the function, then
-the set itself.
+Lines are bound in layers, later ones over earlier ones: the class's section, the first set of the
+function, then the set itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.engine.answers import Severity
@@ -29,19 +29,24 @@ from jaxsight.engine.examples.problems import (
     UNKNOWN_SIZE,
     Malformed,
     Problem,
+    listed,
     nearest,
     problem,
+    quoted,
 )
 from jaxsight.engine.examples.sets import ExampleSet
 from jaxsight.engine.examples.signature import Signature
 from jaxsight.engine.examples.sizes import Sizes
+from jaxsight.engine.inert import clause
 from jaxsight.engine.text import Range
 from jaxsight.tracer import protocol
+
+_REMOVE = "remove this line"
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The sets that one set is made of, weakest first: `shared` of the class, `own` of the function."""
+    """The sets that one set consists of, weakest first: `shared` of the class, then `own`."""
 
     shared: tuple[DeclaredSet, ...]
     own: tuple[DeclaredSet, ...]
@@ -57,7 +62,7 @@ class Layers:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A parameter that nothing gives; `sizes` are those that its annotation would give it with."""
+    """A parameter without example; `sizes` are the undefined ones of its annotation."""
 
     name: str
     sizes: tuple[str, ...] = ()
@@ -65,7 +70,10 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The outcome: a set when nothing is missing or wrong. `shared_problems` lie in the class's docstring."""
+    """The outcome: a set, unless something is missing or wrong.
+
+    The ranges of `shared_problems` are in the class's docstring.
+    """
 
     set: ExampleSet | None
     missing: tuple[Missing, ...]
@@ -75,7 +83,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What a parameter gets, and where that stands."""
+    """The example of a parameter, and its place."""
 
     value: Node | Expression
     range: Range
@@ -99,7 +107,7 @@ class _Binding:
 
 
 def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Bound:
-    """Put the layers together for a function; `sizes` are the settings'."""
+    """Bind the layers for a function; `sizes` are those of the settings."""
     defined = {d.name: d.size for layer in layers.all for d in layer.sizes}
     binding = _Binding(signature, Sizes(defined, sizes))
     for layer in layers.shared:
@@ -133,67 +141,73 @@ def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Boun
 
 
 def _place(binding: _Binding, given: Given) -> None:
-    """Bind a line of the function's own to the parameter that it names."""
+    """Bind a line of the function's own section to the parameter that it names."""
     signature = binding.signature
     name, stars = given.name, given.stars
     value = _Value(given.value, given.value.range, shared=False)
     if stars == 0 and name in signature.plain:
         if name in signature.function.static_names and _holds_array(given.value):
-            message = (
-                f"`{name}` is static, so it cannot be an array: give a literal, or `{name} = …`"
-            )
-            binding.problems.append(problem(MALFORMED, given.value.range, message))
+            message = f"static parameter {quoted(name)} cannot be an array"
+            help = f"use a literal, or a Python expression: `{name} = …`"
+            binding.problems.append(problem(MALFORMED, given.value.range, message, help))
         binding.values[name] = value
     elif stars == 1 and name == signature.variadic:
         if isinstance(given.value, Tree) and given.value.kind != "dict":
             binding.values["*"] = value
         else:
-            message = f"`*{name}` takes a tuple of examples: `*{name}: (f32[8], f32[8])`"
-            binding.problems.append(problem(MALFORMED, given.value.range, message))
+            message = f"{quoted(f'*{name}')} takes a tuple of examples"
+            help = f"write `*{name}: (f32[8], f32[8])`"
+            binding.problems.append(problem(MALFORMED, given.value.range, message, help))
     elif stars == 2 and name == signature.keywords:
         _place_keywords(binding, given)
     elif stars == 0 and name in (signature.variadic, signature.keywords):
         written = f"*{name}" if name == signature.variadic else f"**{name}"
         display = "(f32[8], f32[8])" if name == signature.variadic else "{'a': f32[8]}"
-        message = f"`{name}` collects arguments: write `{written}: {display}`"
-        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, message))
+        kind = "positional" if name == signature.variadic else "keyword"
+        message = f"{quoted(name)} collects {kind} arguments"
+        help = f"write `{written}: {display}`"
+        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, message, help))
     elif stars == 0 and name == signature.class_parameter:
-        message = f"`{name}` is the class itself and needs no example"
-        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, message))
+        message = f"{quoted(name)} is bound to the class and takes no example"
+        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, message, _REMOVE))
     elif stars == 0 and signature.keywords is not None:
         binding.values[name] = value
     else:
-        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, _unknown(signature, given)))
+        binding.problems.append(_unknown(signature, given))
 
 
 def _place_keywords(binding: _Binding, given: Given) -> None:
     tree = given.value
+    write = f"write `**{given.name}: {{'a': f32[8]}}`"
     if not isinstance(tree, Tree) or tree.kind != "dict":
-        message = f"`**{given.name}` takes a dict of examples: `**{given.name}: {{'a': f32[8]}}`"
-        binding.problems.append(problem(MALFORMED, tree.range, message))
+        message = f"{quoted(f'**{given.name}')} takes a dict of examples"
+        binding.problems.append(problem(MALFORMED, tree.range, message, write))
         return
     for key, child in zip(tree.keys, tree.children, strict=True):
         name = key[1:-1]
         if key[0] not in "'\"" or not name.isidentifier():
-            message = f"the keys of `**{given.name}` are names in quotes, not {key}"
-            binding.problems.append(problem(MALFORMED, given.range, message))
+            message = f"expected a quoted parameter name as key, found {quoted(key)}"
+            binding.problems.append(problem(MALFORMED, given.range, message, write))
         elif name in binding.signature.plain:
-            message = f"`{name}` is a parameter of its own: give it on its own line"
-            binding.problems.append(problem(CONFLICT, given.range, message))
+            message = f"{quoted(name)} is a parameter and cannot be a key of `**{given.name}`"
+            help = f"write its example on a line of its own: `{name}: …`"
+            binding.problems.append(problem(CONFLICT, given.range, message, help))
         else:
             binding.values[name] = _Value(child, child.range, shared=False)
 
 
-def _unknown(signature: Signature, given: Given) -> str:
+def _unknown(signature: Signature, given: Given) -> Problem:
     shown = "*" * given.stars + given.name
     names = [p.name for p in signature.parameters]
-    function = signature.function.qualname
+    message = f"{quoted(signature.function.qualname)} has no parameter {quoted(shown)}"
     near = nearest(given.name, names)
     if near is not None:
-        return f"`{function}` has no parameter `{shown}`: did you mean `{near}`?"
-    if not names:
-        return f"`{function}` has no parameter `{shown}`: it takes none"
-    return f"`{function}` has no parameter `{shown}`: it has {', '.join(f'`{n}`' for n in names)}"
+        help = f"did you mean `{near}`?"
+    elif names:
+        help = f"use a parameter of the function: {', '.join(f'`{name}`' for name in names)}"
+    else:
+        help = _REMOVE
+    return problem(UNKNOWN_ARGUMENT, given.range, message, help)
 
 
 def _holds_array(value: Node | Expression) -> bool:
@@ -201,7 +215,7 @@ def _holds_array(value: Node | Expression) -> bool:
 
 
 def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Missing, ...]:
-    """Take from annotations what no line gives; returns the parameters that nothing gives."""
+    """Take missing examples from annotations; return the parameters that still have none."""
     missing: list[Missing] = []
     for parameter in binding.signature.required:
         if parameter.name in binding.values or parameter.name in spoiled:
@@ -222,7 +236,7 @@ def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Missing, ...]:
 
 
 def _argument(binding: _Binding, name: str, bound: _Value) -> None:
-    """Add a parameter's argument, every item of `*args` as one of its own."""
+    """Add a parameter's argument, or one for each item of `*args`."""
     try:
         match name, bound.value:
             case "*", Tree(_, children):
@@ -250,7 +264,10 @@ def _add(binding: _Binding, name: str, value: Node | Expression, range: Range) -
 
 
 def _numbers(binding: _Binding, layers: Layers) -> tuple[tuple[str, int], ...]:
-    """The sizes that the set's expressions may use: all that it defines, and those of elsewhere that it does use."""
+    """Return the sizes that the set's expressions may use.
+
+    These are all that the set defines, and those of the class and the settings that it uses.
+    """
     sizes = binding.sizes
     numbers: dict[str, int] = {}
     layered = [(d, layer in layers.own) for layer in layers.all for d in layer.sizes]
@@ -270,29 +287,26 @@ def _numbers(binding: _Binding, layers: Layers) -> tuple[tuple[str, int], ...]:
 def missing_problems(
     signature: Signature, missing: Sequence[Missing], heading: Range
 ) -> list[Problem]:
-    """What to say of parameters without example, at the heading of the set that lacks them."""
+    """Return problems for parameters without example, at the heading of the set."""
     problems: list[Problem] = []
     if any(one.name == signature.self_name for one in missing):
-        message = (
-            f"`{signature.self_name}` has no example: add `{signature.self_name} = {signature.class_name}(…)` here,"
-            f" or in an `Example inputs:` section of the docstring of `{signature.class_name}`"
+        message = f"no example for `{signature.self_name}`"
+        help = (
+            f"add `{signature.self_name} = {signature.class_name}(…)` here, or to an"
+            f" `Example inputs:` section in the docstring of `{signature.class_name}`"
         )
-        problems.append(problem(MISSING_ARGUMENT, heading, message))
+        problems.append(problem(MISSING_ARGUMENT, heading, message, help))
     rest = [one for one in missing if one.name != signature.self_name]
     sizes = dict.fromkeys(size for one in rest for size in one.sizes)
     if sizes:
-        names = _listed([one.name for one in rest if one.sizes])
-        where = ", ".join(f"{size}=…" for size in sizes)
-        known = "is not known" if len(sizes) == 1 else "are not known"
-        message = f"{_listed(sizes)} in the annotation of {names} {known}: add `where {where}`"
-        problems.append(problem(UNKNOWN_SIZE, heading, message))
+        annotated = [one.name for one in rest if one.sizes]
+        of = f"annotation{'s' * (len(annotated) > 1)} of {listed(annotated)}"
+        what = f"size{'s' * (len(sizes) > 1)} {listed(sizes)}"
+        help = f"add `where {', '.join(f'{size}=…' for size in sizes)}`"
+        problems.append(
+            problem(UNKNOWN_SIZE, heading, clause(f"undefined {what} in the {of}", 100), help)
+        )
     if bare := [one.name for one in rest if not one.sizes]:
-        have = "has" if len(bare) == 1 else "have"
-        message = f"{_listed(bare)} {have} no example: add `{', '.join(bare)}: f32[8, 8]`"
-        problems.append(problem(MISSING_ARGUMENT, heading, message))
+        help = f"add `{', '.join(bare)}: f32[8, 8]`"
+        problems.append(problem(MISSING_ARGUMENT, heading, f"no example for {listed(bare)}", help))
     return problems
-
-
-def _listed(names: Iterable[str]) -> str:
-    *first, last = [f"`{name}`" for name in names]
-    return f"{', '.join(first)} and {last}" if first else last

@@ -1,4 +1,6 @@
-"""What could be typed inside a section of example inputs; outside of one, only its heading, once begun."""
+"""What could be typed inside a section of example inputs; outside of one, only its heading, once
+begun.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ _BEGUN_HEADING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """Where one types: `start` and `end` of the word around the offset, `before` the logical line up to that word."""
+    """Where one types: `start` and `end` of the word around the offset, `before` the logical line
+    up to that word.
+    """
 
     source: Source
     section: Section

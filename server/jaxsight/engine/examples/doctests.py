@@ -1,7 +1,8 @@
 """Examples from doctests: the calls of a function in its own docstring.
 
-What the calls' arguments were assigned before, in the same docstring, is put in their place, so that a call stands
-alone. Nothing is run, and a doctest that cannot be understood is no problem of anybody's.
+What the calls' arguments were assigned before, in the same docstring, is put in their place, so
+that a call stands alone. Nothing is run, and a doctest that cannot be understood is no problem of
+anybody's.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ LONGEST = 2000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of the function, its arguments freed from the doctest's own names; `names` are those that remain."""
+    """A call of the function, its arguments freed from the doctest's own names; `names` are those
+    that remain.
+    """
 
     source: str
     names: tuple[str, ...]
@@ -89,7 +92,9 @@ def _statements(docstring: Docstring) -> Iterator[tuple[ast.stmt, Range]]:
 
 
 def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
-    """Calls of `name` or `something.name` in a statement, where its arguments are no loop's or lambda's variables."""
+    """Calls of `name` or `something.name` in a statement, where its arguments are no loop's or
+    lambda's variables.
+    """
     if not isinstance(
         statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Assert
     ):
@@ -128,7 +133,9 @@ def _configures(statement: ast.stmt) -> bool:
 
 
 def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
-    """What a name stands for after a statement; `None` when that cannot be written as an expression."""
+    """What a name stands for after a statement; `None` when that cannot be written as an
+    expression.
+    """
     match statement:
         case ast.Import():
             for alias in statement.names:
@@ -182,7 +189,9 @@ _USUAL = {"jax.numpy": "jnp", "numpy": "np"}
 
 
 def _inline(value: ast.expr, known: dict[str, ast.expr | None]) -> ast.expr | None:
-    """A copy with the known names put in; nothing when one of them has no expression or it grows too long."""
+    """A copy with the known names put in; nothing when one of them has no expression or it grows
+    too long.
+    """
     replacer = _Replacer(known)
     copy = ast.parse(ast.unparse(value), mode="eval").body
     inlined: ast.expr = replacer.visit(copy)

@@ -1,4 +1,5 @@
-"""The dtypes and key implementations that example inputs may name: those of jaxprs and those of NumPy.
+"""The dtypes and key implementations that example inputs may name: those of jaxprs and those of
+NumPy.
 
 A table by name, so that the server needs neither JAX nor NumPy to read one.
 """

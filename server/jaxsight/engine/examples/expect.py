@@ -1,4 +1,7 @@
-"""`Expect (TARGET): kernels <= 3, temp <= 4 MiB`: a contract, read into numbers; without a target for the one in use."""
+"""Read contracts: `Expect (TARGET): kernels <= 3, temp <= 4 MiB`.
+
+A contract without a target applies to the configured one.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from jaxsight.engine.examples.problems import (
     Problem,
     nearest,
     problem,
+    quoted,
 )
 from jaxsight.engine.examples.source import Source
-from jaxsight.engine.examples.tokens import Reader, found
+from jaxsight.engine.examples.tokens import Reader
 from jaxsight.engine.text import Range
 
 Comparison = OneOf["<=", "<", "==", ">=", ">"]
@@ -26,7 +30,9 @@ METRICS = {
     "temp": "bytes",
     "folded": "bytes",
 }
-"""What can be expected, and what it is measured in."""
+"""The metrics of contracts, and what each is measured in."""
+
+_METRICS_HELP = "use `kernels`, `launches`, `temp` or `folded`"
 
 UNITS = {
     "B": 1,
@@ -45,7 +51,7 @@ _PLAIN = re.compile(r"[0-9][0-9_]*(\.[0-9_]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`value` counts kernels or launches, or bytes."""
+    """One comparison; `value` is a number of kernels, launches or bytes."""
 
     metric: str
     comparison: Comparison
@@ -55,7 +61,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """What must hold on a target; on the one in use where `target` is empty."""
+    """A contract for a target; for the configured one where `target` is empty."""
 
     target: str
     conditions: tuple[Condition, ...]
@@ -63,12 +69,15 @@ class Expect:
 
 
 def read_conditions(source: Source, start: int, end: int) -> tuple[list[Condition], list[Problem]]:
-    """The conditions between two offsets, one by commas or lines each; reading ends at the first wrong one."""
+    """Return the conditions between two offsets, separated by commas or lines.
+
+    Reading stops at the first malformed condition, which is the problem returned.
+    """
     reader = Reader(source, start, end)
     conditions: list[Condition] = []
     try:
         if reader.token.is_a("end"):
-            raise reader.expected("a condition such as `kernels <= 3`")
+            raise reader.expected("a condition", help="write a condition such as `kernels <= 3`")
         while not reader.token.is_a("end"):
             conditions.append(_condition(reader))
             if reader.token.is_(","):
@@ -77,22 +86,25 @@ def read_conditions(source: Source, start: int, end: int) -> tuple[list[Conditio
                 raise reader.expected("`,` or the end of the line")
     except Malformed as malformed:
         wrong = malformed.problem
-        return conditions, [problem(MALFORMED_EXPECT, wrong.range, wrong.message)]
+        return conditions, [problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)]
     return conditions, []
 
 
 def _condition(reader: Reader) -> Condition:
     name = reader.token
-    known = ", ".join(f"`{metric}`" for metric in METRICS)
     if name.kind != "name":
-        raise reader.expected(f"one of {known}")
+        raise reader.expected("a metric", help=_METRICS_HELP)
     if name.text not in METRICS:
         near = nearest(name.text, METRICS)
-        end = f"did you mean `{near}`?" if near else f"known are {known}"
-        raise reader.fail(f"`{name.text}` is nothing to expect: {end}")
+        raise reader.fail(
+            f"unknown metric {quoted(name.text)}",
+            help=f"did you mean `{near}`?" if near else _METRICS_HELP,
+        )
     reader.advance()
     if not reader.token.is_("<=", "<", "==", ">=", ">"):
-        raise reader.expected(f"`<=`, `<`, `==`, `>=` or `>` after `{name.text}`")
+        raise reader.expected(
+            f"a comparison after `{name.text}`", help="use `<=`, `<`, `==`, `>=` or `>`"
+        )
     comparison = reader.advance().text
     number = reader.token
     if number.kind != "number" or not _PLAIN.fullmatch(number.text):
@@ -104,18 +116,19 @@ def _condition(reader: Reader) -> Condition:
     )
     if METRICS[name.text] == "bytes":
         if unit is None and amount:
-            raise reader.fail(
-                f"expected a unit, such as `{number.text} MiB`, found {found(reader.token)}"
+            raise reader.expected(
+                f"a unit after {quoted(number.text)}", help=f"write `{number.text} MiB`"
             )
         if unit is not None and unit.text not in UNITS:
             near = nearest(unit.text, UNITS) or "MiB"
-            raise reader.fail(f"`{unit.text}` is no unit: did you mean `{near}`?")
+            raise reader.fail(f"unknown unit {quoted(unit.text)}", help=f"did you mean `{near}`?")
         if unit is not None:
             amount *= UNITS[reader.advance().text]
     elif unit is not None:
-        raise reader.fail(f"`{name.text}` is a count: it has no unit")
+        raise reader.fail(f"`{name.text}` is a count and takes no unit", help="remove the unit")
     if amount != int(amount):
-        raise reader.fail(f"`{name.text}` must come to a whole number", number)
+        of_bytes = " of bytes" if METRICS[name.text] == "bytes" else ""
+        raise reader.fail(f"`{name.text}` must be a whole number{of_bytes}", number)
     match comparison:
         case "<=" | "<" | "==" | ">=" | ">":
             return Condition(name.text, comparison, int(amount), reader.range_from(name.start))

@@ -1,4 +1,4 @@
-"""Python expressions after `=`: checked for syntax and put on one line, never evaluated here."""
+"""Read Python expressions after `=`: check the syntax and join the lines, without evaluating."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from jaxsight.engine.examples.problems import MALFORMED, Malformed, problem
+from jaxsight.engine.examples.problems import (
+    MALFORMED,
+    Malformed,
+    problem,
+    python_error,
+    quoted,
+)
 from jaxsight.engine.examples.source import Source
 from jaxsight.engine.examples.tokens import DEEPEST, Reader
 from jaxsight.engine.text import Position, Range
@@ -15,7 +21,7 @@ from jaxsight.engine.text import Position, Range
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression's source, on one line and without comments, and the names that it takes from around it."""
+    """An expression's source, on one line and without comments, and its free names."""
 
     source: str
     names: tuple[str, ...]
@@ -23,57 +29,55 @@ class Expression:
 
 
 def read_expression(source: Source, start: int, end: int, subject: str) -> Expression:
-    """The expression between two offsets; raises `Malformed` where Python says that it is none."""
+    """Return the expression between two offsets; raise `Malformed` where Python cannot parse it."""
     reader = Reader(source, start, end)
     if reader.token.kind == "end":
-        raise reader.expected(f"a Python expression after `{subject} =`")
+        raise reader.expected(f"a Python expression after {quoted(f'{subject} =')}")
     first = reader.token.start
     _check_brackets(reader)
     text = source.text[first:end]
     try:
-        # In brackets an expression may go on over lines without more of its own.
+        # Parentheses let an expression continue over lines without its own.
         tree = ast.parse(f"({text}\n)", mode="eval")
         written = ast.unparse(tree)
     except SyntaxError as error:
-        raise Malformed(
-            problem(
-                MALFORMED,
-                _place(source, first, end, error),
-                f"not a Python expression: {error.msg}",
-            )
-        ) from error
+        message, help = python_error(error, "Python expression")
+        range = _place(source, first, end, error)
+        raise Malformed(problem(MALFORMED, range, message, help)) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise Malformed(
-            problem(MALFORMED, source.range(first, end), f"not a Python expression: {error}")
-        ) from error
+        message, help = python_error(error, "Python expression")
+        range = source.range(first, end)
+        raise Malformed(problem(MALFORMED, range, message, help)) from error
     return Expression(written, free_names(written), reader.range_from(first))
 
 
 def _check_brackets(reader: Reader) -> None:
-    """Reads to the end; fails at a bracket without its partner, which the brackets put around would hide."""
+    """Read to the end; raise `Malformed` at an unmatched bracket.
+
+    The parentheses that `read_expression` adds would hide one.
+    """
     open_: list[tuple[str, Malformed]] = []
     while reader.token.kind != "end":
         token = reader.token
         if token.is_("(", "[", "{"):
             closing = {"(": ")", "[": "]", "{": "}"}[token.text]
-            failure = reader.fail(f"`{token.text}` is not closed: expected `{closing}`")
-            open_.append((closing, failure))
+            open_.append((closing, reader.unclosed(token, closing)))
             if len(open_) > DEEPEST:
-                raise reader.fail(f"brackets nest deeper than {DEEPEST}")
+                raise reader.fail(f"brackets nested more than {DEEPEST} levels deep")
         elif token.is_(")", "]", "}"):
             if not open_:
-                raise reader.fail(f"`{token.text}` closes nothing")
+                raise reader.fail(f"unmatched `{token.text}`")
             if (closing := open_.pop()[0]) != token.text:
                 raise reader.expected(f"`{closing}`")
         elif token.is_("'", '"'):
-            raise reader.fail("this string is not closed")
+            raise reader.fail("string is never closed")
         reader.advance()
     if open_:
         raise open_[-1][1]
 
 
 def _place(source: Source, first: int, end: int, error: SyntaxError) -> Range:
-    """Where Python found the error, inside what was read."""
+    """Return the range of a syntax error, inside the expression."""
 
     def offset(line: int | None, column: int | None) -> int | None:
         if line is None or column is None or line < 1 or column < 1:
@@ -92,7 +96,7 @@ def _place(source: Source, first: int, end: int, error: SyntaxError) -> Range:
 
 
 def free_names(expression: str) -> tuple[str, ...]:
-    """The names that an expression reads from the module, sorted; those that it binds itself are left out."""
+    """Return the names that an expression reads but does not bind, sorted."""
     table = symtable.symtable(expression, "<example inputs>", "eval")
     return tuple(sorted(set(_free(table))))
 

@@ -1,6 +1,6 @@
-"""What the lines of a section say: examples for arguments, sizes, and what to expect.
+"""Read the lines of a section: examples for parameters, sizes, and contracts.
 
-A line that cannot be read is a problem at its wrong token; the lines after it are read all the same.
+A malformed line is a problem at its wrong token; the lines after it are still read.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from jaxsight.engine.examples.problems import (
     Malformed,
     Problem,
     problem,
+    quoted,
 )
 from jaxsight.engine.examples.sections import (
+    TARGET_HELP,
     LogicalLine,
     Section,
     find_sections,
@@ -34,12 +36,17 @@ from jaxsight.engine.functions import Docstring
 from jaxsight.engine.limits import docstring_problem
 from jaxsight.engine.text import Position, Range
 
+_DUPLICATE_HELP = "remove one, or give each a set of its own: `Example inputs (NAME):`"
+
 _SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An example for one name. `stars` is 1 for `*args`, 2 for `**kwargs`; `range` is the name's, stars included."""
+    """An example for one name.
+
+    `stars` is 1 for `*args`, 2 for `**kwargs`; `range` includes them.
+    """
 
     name: str
     stars: int
@@ -58,7 +65,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSet:
-    """One section as written. `spoiled` are the names whose line could not be read."""
+    """One section as written. `spoiled` are the names on malformed lines."""
 
     name: str
     heading: Range
@@ -71,7 +78,10 @@ class DeclaredSet:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """All that a docstring (or a project example) declares. `expects` stand before the first set, or without one."""
+    """The declarations of a docstring or a project example.
+
+    `expects` are the contracts before the first set.
+    """
 
     sets: tuple[DeclaredSet, ...] = ()
     expects: tuple[Expect, ...] = ()
@@ -79,7 +89,7 @@ class Declared:
 
 
 def read_docstring(docstring: Docstring | None) -> Declared:
-    """The sections of a docstring; nothing when there are none."""
+    """Return the sections of a docstring."""
     if docstring is None:
         return Declared()
     if reason := docstring_problem(docstring.text):
@@ -88,16 +98,16 @@ def read_docstring(docstring: Docstring | None) -> Declared:
 
 
 def _unread(docstring: Docstring, reason: str) -> Declared:
-    """A docstring that is too long to be searched: that is a problem where it seems to have a section."""
+    """Report a docstring that is too long to be searched, if it seems to have a section."""
     if _SECTION.search(docstring.text) is None:
         return Declared()
     start = docstring.start
     first = Range(start, Position(start.line, start.column + 1))
-    return Declared(problems=(problem(MALFORMED, first, reason),))
+    return Declared(problems=(problem(MALFORMED, first, reason, "shorten the docstring"),))
 
 
 def read_project(text: str) -> Declared:
-    """A project example: sections with headings, or just the lines of one."""
+    """Return the declarations of a project example: sections, or the lines of a single one."""
     source = Source(text)
     declared = read_source(source)
     if declared.sets or declared.problems:
@@ -106,7 +116,7 @@ def read_project(text: str) -> Declared:
 
 
 def read_source(source: Source) -> Declared:
-    """The sections in a text, with the problems of their headings."""
+    """Return the sections of a text, with the problems of their headings."""
     found = find_sections(source)
     problems = list(found.problems)
     sets: list[DeclaredSet] = []
@@ -114,14 +124,13 @@ def read_source(source: Source) -> Declared:
     for section in found.sections:
         if section.topic == "inputs":
             if any(section.name == other.name for other in sets):
-                name = f"a set named `{section.name}`" if section.name else "an unnamed set"
-                problems.append(
-                    problem(
-                        CONFLICT,
-                        section.heading,
-                        f"there is {name} already: name this one differently",
-                    )
+                message = (
+                    f"duplicate example set {quoted(section.name)}"
+                    if section.name
+                    else "more than one unnamed example set"
                 )
+                help = "name each set differently: `Example inputs (NAME):`"
+                problems.append(problem(CONFLICT, section.heading, message, help))
             sets.append(_read_set(source, section))
             continue
         start = section.inline
@@ -152,12 +161,12 @@ def _expect(
 
 @dataclass(slots=True)
 class _Lines:
-    """The set that is being read."""
+    """The set that is read, so far."""
 
     source: Source
     given: list[Given] = field(default_factory=list)
     known: set[tuple[str, int]] = field(default_factory=set)
-    """The names and stars of what is given."""
+    """The names of `given`, with their stars."""
     sizes: list[Definition] = field(default_factory=list)
     expects: list[Expect] = field(default_factory=list)
     spoiled: set[str] = field(default_factory=set)
@@ -206,10 +215,10 @@ def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
         name = names[0][0]
         if reader.token.is_("="):
             if len(names) > 1:
-                message = (
-                    "`=` gives one argument, so that nobody reads it as unpacking: use a line each"
+                raise reader.fail(
+                    "`=` takes a single parameter",
+                    help="write one line for each parameter; an example cannot be unpacked",
                 )
-                raise reader.fail(message)
             equals = reader.advance()
             value: Node | Expression = read_expression(reader.source, equals.end, line.end, name)
         elif reader.token.is_(":"):
@@ -218,14 +227,16 @@ def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
             reader.finish()
         else:
             raise reader.expected(
-                f"`:` and an example after `{name}`, or `=` and a Python expression"
+                f"`:` or `=` after {quoted(name)}",
+                help=f"write `{name}: EXAMPLE`, or `{name} = EXPRESSION`",
             )
     except Malformed:
         lines.spoiled.update(name for name, _, _ in names)
         raise
     for name, stars, range in names:
         if (name, stars) in lines.known:
-            lines.problems.append(problem(CONFLICT, range, f"`{name}` has an example already"))
+            message = f"duplicate example for {quoted(name)}"
+            lines.problems.append(problem(CONFLICT, range, message, _DUPLICATE_HELP))
             continue
         lines.known.add((name, stars))
         lines.given.append(Given(name, stars, value, range))
@@ -237,7 +248,7 @@ def _name(reader: Reader) -> tuple[str, int, Range]:
     if reader.token.is_("*", "**"):
         stars = len(reader.advance().text)
     if reader.token.kind != "name":
-        raise reader.expected("the name of an argument")
+        raise reader.expected("a parameter name")
     name = reader.advance().text
     return name, stars, reader.range_from(start)
 
@@ -247,15 +258,14 @@ def _read_sizes(lines: _Lines, reader: Reader) -> None:
     while True:
         name = reader.token
         if name.kind != "name":
-            raise reader.expected("a size such as `B=32` after `where`")
+            raise reader.expected("a size after `where`", help="write a size such as `where B=32`")
         reader.advance()
-        reader.take("=", f"`=` and a number after `{name.text}`")
+        reader.take("=", f"`=` after {quoted(name.text)}", help=f"write `{name.text}=32`")
         size = read_size(reader)
         range = reader.token_range(name)
         if any(name.text == other.name for other in lines.sizes):
-            lines.problems.append(
-                problem(CONFLICT, range, f"size `{name.text}` is defined already")
-            )
+            message = f"duplicate definition of size {quoted(name.text)}"
+            lines.problems.append(problem(CONFLICT, range, message, "remove one of them"))
         else:
             lines.sizes.append(Definition(name.text, size, range))
         if reader.token.kind == "end":
@@ -264,7 +274,7 @@ def _read_sizes(lines: _Lines, reader: Reader) -> None:
 
 
 def _read_bare_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
-    """`Expect: kernels <= 3`, for the target in use."""
+    """Read a contract for the configured target: `Expect: kernels <= 3`."""
     start = reader.advance().start
     range = reader.range_from(start)
     colon = reader.take(":")
@@ -276,20 +286,22 @@ def _read_bare_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
 def _read_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
     start = reader.advance().start
     try:
-        opening = reader.take("(", "`(` and a target after `Expect`, as in `Expect (h100):`")
+        opening = reader.take("(", "`(` after `Expect`", help=TARGET_HELP)
         while not reader.token.is_(")"):
             if reader.token.kind == "end":
-                raise reader.fail("`(` is not closed: expected `)`", opening)
+                raise reader.unclosed(opening, ")")
             reader.advance()
         closing = reader.advance()
         target = reader.source.text[opening.end : closing.start].strip()
         if not target:
-            raise reader.fail("expected a target between the brackets", closing)
+            raise reader.fail("missing target in parentheses", closing, help=TARGET_HELP)
         range = reader.range_from(start)
         colon = reader.take(":")
     except Malformed as malformed:
         wrong = malformed.problem
-        raise Malformed(problem(MALFORMED_EXPECT, wrong.range, wrong.message)) from malformed
+        raise Malformed(
+            problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)
+        ) from malformed
     expect, problems = _expect(reader.source, target, range, colon.end, line.end)
     lines.expects.append(expect)
     lines.problems += problems

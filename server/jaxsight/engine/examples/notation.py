@@ -1,7 +1,9 @@
-"""What an example input may be: arrays as jaxprs print them, keys, pytrees as Python displays, literals.
+"""What an example input may be: arrays as jaxprs print them, keys, pytrees as Python displays,
+literals.
 
-Nodes are plain data with the range that they were read from, which takes no part in comparing them: reading what
-`show` prints gives an equal node. Nothing here evaluates code; sizes by name are resolved by `to_spec`.
+Nodes are plain data with the range that they were read from, which takes no part in comparing them:
+reading what `show` prints gives an equal node. Nothing here evaluates code; sizes by name are
+resolved by `to_spec`.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ Size = Number | Named | Arithmetic
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """`f32[4, D]`; `dtype` is NumPy's name. `weak` is written `~f32[]`, as JAX prints weakly typed values."""
+    """`f32[4, D]`; `dtype` is NumPy's name.
+
+    `weak` is written `~f32[]`, as JAX prints weakly typed values.
+    """
 
     dtype: str
     shape: tuple[Size, ...]

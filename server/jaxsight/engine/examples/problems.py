@@ -1,7 +1,7 @@
-"""What is wrong with example inputs: one `Problem` per wrong token, with the code that names its kind.
+"""Problems of example inputs: one `Problem` per wrong token, with the code of its rule.
 
-The codes' names and pages are in the catalogue of all findings; here stands only how bad each is. JX905 (an
-expression raises an error) is not made here: nothing in this package evaluates anything.
+The rules' names and pages are in `jaxsight.rules`; this module only adds severities. JX905 (an
+expression raises an error) is reported elsewhere: nothing in this package evaluates code.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jaxsight.engine.answers import Severity
+from jaxsight.engine.inert import clause
 from jaxsight.engine.text import Range
 
 MALFORMED = "JX901"
@@ -31,46 +32,82 @@ SEVERITIES = {
     DOES_NOT_EVALUATE: Severity.ERROR,
     UNKNOWN_SIZE: Severity.ERROR,
     CONFLICT: Severity.ERROR,
-    # A contract that cannot be read does not keep the function from being traced.
+    # The function is traced even if a contract cannot be read.
     MALFORMED_EXPECT: Severity.WARNING,
     PROJECT_EXAMPLE: Severity.ERROR,
 }
+
+_LONGEST = 30
+"""Characters of a quoted name or token in a message."""
+_NAMED = 3
+"""Names that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A wrong token and what was expected there.
 
-    `range` is relative to the function's chunk, as all ranges of `Function` are; that of a JX909 is relative to the
-    project example's own text.
+    `range` is relative to the function's chunk, as all ranges of `Function` are; that of a JX909
+    is relative to the project example's own text.
     """
 
     code: str
     severity: Severity
     range: Range
     message: str
+    """What is wrong: one clause, without a full stop."""
+    help: str = ""
+    """What to do, in the imperative."""
 
 
 class Malformed(Exception):
-    """Reading stopped at a problem; the reader of the next line goes on."""
+    """Reading a line stopped at a problem; the lines after it are still read."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
 
-def problem(code: str, range: Range, message: str) -> Problem:
-    """A problem with its code's severity."""
-    return Problem(code, SEVERITIES[code], range, message)
+def problem(code: str, range: Range, message: str, help: str = "") -> Problem:
+    """Return a problem with the severity of its code."""
+    return Problem(code, SEVERITIES[code], range, message, help)
+
+
+def quoted(text: str) -> str:
+    """Return text of the user in backticks, on one line and shortened."""
+    return f"`{clause(text, _LONGEST)}`"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return some names for a message: `a`, `b` and 3 more."""
+    words = [quoted(name) for name in names]
+    if len(words) > _NAMED:
+        words = [*words[: _NAMED - 1], f"{len(words) - _NAMED + 1} more"]
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def python_error(error: Exception, subject: str) -> tuple[str, str]:
+    """Return message and help for an exception of Python's parser.
+
+    Args:
+        subject: the noun phrase for the invalid part, such as `Python literal`.
+    """
+    reason = str((error.msg if isinstance(error, SyntaxError) else None) or error)
+    what, _, advice = clause(reason, 200).replace(". ", "; ", 1).partition("; ")
+    if not what or what == "invalid syntax":
+        return f"invalid {subject}", advice
+    return clause(f"invalid {subject}: {what}", 100), advice
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` is probably a slip of."""
+    """Return the known word that `word` is probably a misspelling of."""
     exact = {name.lower(): name for name in known}
     letters = sorted(word.lower())
     for lower, name in exact.items():
         if sorted(lower) == letters:
-            # Swapped letters are the commonest slip, and `i23` is otherwise nearer to `i2` than to `i32`.
+            # Swapped letters are the most common typo, and `i23` is otherwise closer to `i2` than
+            # `i32`.
             return name
     found = difflib.get_close_matches(word.lower(), exact, n=1, cutoff=0.6)
     return exact[found[0]] if found else None

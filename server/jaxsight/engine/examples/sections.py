@@ -1,7 +1,7 @@
-"""Finds the example-input sections of a docstring, in Google, numpydoc and reST style, and their logical lines.
+"""Find the example-input sections of a docstring, in Google, numpydoc and reST style.
 
-Only where things stand is decided here; what a line says is read by `lines`. Text that is no section is never
-complained about: a docstring is prose first.
+This module only divides sections into logical lines; `lines` reads them. Text outside of sections
+is never reported: a docstring is prose first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from jaxsight.engine.text import Range
 
 Topic = OneOf["inputs", "expect"]
 
+SET_HELP = "write `Example inputs (NAME):` for a named set"
+TARGET_HELP = "write `Expect (h100):`, or `Expect:` for the configured target"
+
 _HEADING = re.compile(
     r"""
     (?P<blank>[ \t]*)
@@ -32,13 +35,13 @@ _HEADING = re.compile(
 )
 _UNDERLINE = re.compile(r"[ \t]*([-=~^\"'*+])\1{2,}[ \t]*")
 _OTHER = re.compile(r"[ \t]*(?:\.\.[ \t]|>>>|:[a-zA-Z])")
-"""What cannot be an item: a directive, a doctest, a field."""
+"""Lines that cannot be items: directives, doctests, fields."""
 _UNCLOSED = re.compile(r"[ \t]*:?(?i:example[ \t]+inputs)[ \t]*(?P<open>\()[^()]*:[ \t]*")
 _ITEM = re.compile(
     r"[ \t]*(?:where[ \t]+\w+[ \t]*=|Expect[ \t]*\(|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*[^\W\d]\w*)*[ \t]*:)"
 )
 _CONDITION = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]*(?:<=?|>=?|==?)[ \t]*[0-9]")
-"""What tells an `Expect:` without a target from prose."""
+"""Distinguishes an `Expect:` without a target from prose."""
 _INLINE = re.compile(
     r"[ \t]*(?:where[ \t]+\w+[ \t]*=|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*\w+)*[ \t]*[:=])"
 )
@@ -46,10 +49,11 @@ _INLINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and the stretch of lines under it.
+    """A heading and the lines under it.
 
-    `name` is the set's name, or the target of an `Expect`, empty where it names none. `lines` are the first line of the body and the one after
-    its last; `inline` is where text on the heading's own line begins, when there is some. `indent` is the heading's.
+    `name` is the set's name, or the target of an `Expect`; empty without one. `lines` are the
+    first line of the body and the one after its last; `inline` is the offset of text on the
+    heading's own line, if any. `indent` is the heading's.
     """
 
     topic: Topic
@@ -69,7 +73,7 @@ class Sections:
 
 
 def find_sections(source: Source) -> Sections:
-    """The sections of a docstring, in order; a heading that is not closed is a problem."""
+    """Return the sections of a docstring, in order, and the problems of their headings."""
     sections: list[Section] = []
     problems: list[Problem] = []
     if "xample" not in source.text and "EXAMPLE" not in source.text and "Expect" not in source.text:
@@ -84,16 +88,18 @@ def find_sections(source: Source) -> Sections:
                     problem(
                         MALFORMED,
                         source.range(start, start + 1),
-                        "`(` is not closed: a named set is `Example inputs (name):`",
+                        "`(` is never closed",
+                        SET_HELP,
                     )
                 )
             line += 1
             continue
         if not section.name and "(" in _text(source, section.heading):
-            what = "a name for the set" if section.topic == "inputs" else "a target"
-            problems.append(
-                problem(MALFORMED, section.heading, f"expected {what} between the brackets")
+            what, help = (
+                ("set name", SET_HELP) if section.topic == "inputs" else ("target", TARGET_HELP)
             )
+            message = f"missing {what} in parentheses"
+            problems.append(problem(MALFORMED, section.heading, message, help))
         sections.append(section)
         line = max(section.lines[1], line + 1)
     return Sections(tuple(sections), tuple(problems))
@@ -105,7 +111,7 @@ def _text(source: Source, range: Range) -> str:
 
 
 def _section_at(source: Source, line: int) -> Section | None:
-    """The section whose heading stands on this line, if one does."""
+    """Return the section whose heading is on this line, if any."""
     text = source.line(line)
     match = _HEADING.fullmatch(text)
     if match is None:
@@ -161,7 +167,7 @@ def _underlined(source: Source, line: int) -> bool:
 
 
 def _deeper_until(source: Source, first: int, indent: int) -> int:
-    """The line after the last one that is indented more than a heading."""
+    """Return the line after the last one that is indented more than a heading."""
     end = first
     for line in range(first, source.line_count):
         if not source.line(line).strip():
@@ -173,7 +179,7 @@ def _deeper_until(source: Source, first: int, indent: int) -> int:
 
 
 def _numpydoc_until(source: Source, first: int, indent: int) -> int:
-    """The line after the last one before the next underlined heading, or before less indentation."""
+    """Return the line after the last one before the next underlined heading or a dedent."""
     end = first
     for line in range(first, source.line_count):
         text = source.line(line)
@@ -194,7 +200,7 @@ def _is_heading(source: Source, line: int) -> bool:
 
 
 def whole(source: Source) -> Section:
-    """A text that is the body of a section, without a heading of its own."""
+    """Return a section without heading whose body is the whole text."""
     return Section(
         "inputs",
         "google",
@@ -208,14 +214,14 @@ def whole(source: Source) -> Section:
 
 @dataclass(frozen=True, slots=True)
 class LogicalLine:
-    """Offsets of an item: a line with those that continue it (indented more, or inside its open brackets)."""
+    """Offsets of an item: a line and its continuation lines (indented more, or inside brackets)."""
 
     start: int
     end: int
 
 
 def logical_lines(source: Source, section: Section) -> Iterator[LogicalLine]:
-    """The items of a section's body, blank lines and comments left out."""
+    """Yield the items of a section's body, without blank lines and comments."""
     if section.inline is not None:
         yield LogicalLine(section.inline, source.line_bounds(section.line)[1])
     start: int | None = None
@@ -243,7 +249,7 @@ def _blanks(line: str) -> str:
 
 
 def opened(text: str, start: int, end: int) -> int:
-    """How many more brackets a stretch opens than it closes; those in strings and comments do not count."""
+    """Return how many brackets a stretch leaves open, without those in strings and comments."""
     depth = 0
     while start < end:
         if text[start] == "#":

@@ -1,4 +1,4 @@
-"""What the tracer takes, and what the other parts of the engine see: example sets, ready to be traced with."""
+"""Example sets in the form that the tracer takes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Origin = OneOf["docstring", "class", "doctest", "annotations", "project", "none"
 
 @dataclass(frozen=True, slots=True)
 class ExampleSet:
-    """Inputs that a function can be traced with: every argument that it needs is there.
+    """Inputs that a function can be traced with: all required arguments are there.
 
-    `expressions` are the names that the `=` expressions and the call read from the module. `places` says where each
-    argument's example stands (by the argument's name; a doctest's call by the empty name), for errors that come up
-    when it is evaluated; those of a project example are relative to its text. `line` is that of the heading (of
-    the call, of the `def`), relative to the chunk.
+    `expressions` are the names that the `=` expressions and the call read from the module. `places`
+    are the ranges of the examples by argument (of a doctest's call by the empty name), for errors
+    when they are evaluated; those of a project example are relative to its text. `line` is that of
+    the heading (of the call, of the `def`), relative to the chunk.
     """
 
     name: str
@@ -35,7 +35,7 @@ class ExampleSet:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """The sets that a function can be traced with, and what is wrong with those that it cannot be traced with."""
+    """The example sets of a function, and the problems of those that it cannot be traced with."""
 
     sets: tuple[ExampleSet, ...] = ()
     problems: tuple[Problem, ...] = ()

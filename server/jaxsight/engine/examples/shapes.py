@@ -1,11 +1,11 @@
-"""Reads sizes and shapes: numbers, names, and arithmetic on them."""
+"""Read sizes and shapes: numbers, names, and arithmetic on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from jaxsight.engine.examples.notation import Arithmetic, Named, Number, Operator, Size
-from jaxsight.engine.examples.problems import UNKNOWN_SIZE
+from jaxsight.engine.examples.problems import UNKNOWN_SIZE, quoted
 from jaxsight.engine.examples.sizes import LARGEST
 from jaxsight.engine.examples.tokens import DEEPEST, Reader
 
@@ -13,7 +13,7 @@ _OPERATORS: dict[str, Operator] = {"+": "+", "-": "-", "*": "*", "//": "//", "%"
 
 
 def read_shape(reader: Reader) -> tuple[Size, ...]:
-    """`[` sizes `]`."""
+    """Return the sizes between `[` and `]`."""
     opening = reader.take("[")
     sizes: list[Size] = []
     while not reader.token.is_("]"):
@@ -29,12 +29,12 @@ def read_shape(reader: Reader) -> tuple[Size, ...]:
 
 
 def read_size(reader: Reader) -> Size:
-    """A size: a number, a name, or arithmetic on them."""
+    """Return a size: a number, a name, or arithmetic on them."""
     return _Arithmetic(reader).sum()
 
 
 class _Arithmetic:
-    """One size; what it is made of is counted, for a long one would exhaust the stack of those who walk it."""
+    """Read one size; its operations are counted, since walking a long one exhausts the stack."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -53,10 +53,13 @@ class _Arithmetic:
         while self.reader.token.is_("*", "//", "%"):
             left = self._arithmetic(start, left, self._factor)
         if self.reader.token.is_("/", "**"):
-            instead = (
-                "`//` divides sizes" if self.reader.token.text == "/" else "sizes know + - * // %"
+            operator = self.reader.token.text
+            raise self.reader.fail(
+                f"sizes do not support `{operator}`",
+                help="use `//` for integer division"
+                if operator == "/"
+                else "use `+`, `-`, `*`, `//` or `%`",
             )
-            raise self.reader.fail(f"`{self.reader.token.text}` is not for sizes: {instead}")
         return left
 
     def _arithmetic(self, start: int, left: Size, operand: Callable[[], Size]) -> Size:
@@ -68,7 +71,7 @@ class _Arithmetic:
     def _operate(self) -> None:
         self._operations += 1
         if self._operations > DEEPEST:
-            raise self.reader.fail("this size is too long")
+            raise self.reader.fail(f"size with more than {DEEPEST} operations")
 
     def _factor(self) -> Size:
         token = self.reader.token
@@ -78,9 +81,10 @@ class _Arithmetic:
                 try:
                     value = int(token.text, 0)
                 except ValueError as error:
-                    raise self.reader.fail("a size is a whole number", token) from error
+                    message = f"size {quoted(token.text)} is not a whole number"
+                    raise self.reader.fail(message, token) from error
                 if value > LARGEST:
-                    raise self.reader.fail("this is too large for a size", token, UNKNOWN_SIZE)
+                    raise self.reader.fail(f"size exceeds {LARGEST:,}", token, UNKNOWN_SIZE)
                 return Number(value, self.reader.token_range(token))
             case "name":
                 self.reader.advance()
@@ -93,10 +97,10 @@ class _Arithmetic:
                 self.reader.take(")")
                 return inner
             case "operator" if token.text == "-":
-                raise self.reader.fail("a size is at least 0")
+                raise self.reader.fail("size is negative")
             case "operator" if token.text in ("...", ":", "?"):
                 raise self.reader.fail(
-                    f"`{token.text}` is no size: an example has a number or a name there"
+                    f"`{token.text}` is not a valid size", help="use a number or a name"
                 )
             case _:
-                raise self.reader.expected("a size: a number or a name")
+                raise self.reader.expected("a size", help="use a number or a name")

@@ -6,7 +6,9 @@ from jaxsight.engine.functions import Function, Parameter
 
 
 class Signature:
-    """A function's parameters as the caller of a trace sees them: bound to its class where Python binds it."""
+    """A function's parameters as the caller of a trace sees them: bound to its class where Python
+    binds it.
+    """
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -25,7 +27,9 @@ class Signature:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The names that arguments are bound to, in the signature's order; `*` stands for those of `*args`."""
+        """The names that arguments are bound to, in the signature's order; `*` stands for those of
+        `*args`.
+        """
         return tuple(
             "*" if p.kind == "var_positional" else p.name
             for p in self.parameters
@@ -43,6 +47,8 @@ class Signature:
 
     @property
     def traced_by_class(self) -> bool:
-        """Whether the class's section alone may have it traced: not what Python itself calls, but for `__call__`."""
+        """Whether the class's section alone may have it traced: not what Python itself calls, but
+        for `__call__`.
+        """
         name = self.function.qualname.rpartition(".")[2]
         return self.self_name is not None and (name == "__call__" or not name.startswith("__"))

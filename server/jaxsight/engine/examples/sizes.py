@@ -1,4 +1,6 @@
-"""Sizes by name: what `where` and the settings say they are, and the numbers that shapes come to."""
+"""Named sizes: their values from `where` and the settings, and the numbers that shapes evaluate
+to.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +15,39 @@ from jaxsight.engine.examples.notation import (
     names_in,
     show_size,
 )
-from jaxsight.engine.examples.problems import CONFLICT, UNKNOWN_SIZE, Malformed, nearest, problem
+from jaxsight.engine.examples.problems import (
+    CONFLICT,
+    UNKNOWN_SIZE,
+    Malformed,
+    nearest,
+    problem,
+    quoted,
+)
+from jaxsight.engine.inert import clause
 
 LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """`defined` by `where` lines, possibly by other sizes; `given` by the settings. The defined ones win."""
+    """Sizes `defined` by `where` lines, and those `given` by the settings, which rank lower.
+
+    A definition may refer to other sizes.
+    """
 
     defined: Mapping[str, Size]
     given: Mapping[str, int]
 
     def value(self, size: Size) -> int:
-        """The number that a size comes to; raises `Malformed` at the name or the operation that has none."""
+        """Return the value of a size; raise `Malformed` at a name or operation without one."""
         return self._value(size, ())
 
     def knows(self, name: str) -> bool:
+        """Whether a size has a value."""
         return name in self.defined or name in self.given
 
     def used(self, size: Size) -> frozenset[str]:
-        """The names that a size needs, those that its names are defined by too."""
+        """Return the names that a size depends on, directly or by their definitions."""
         seen: set[str] = set()
         waiting = list(names_in(size))
         while waiting:
@@ -50,20 +64,19 @@ class Sizes:
                 return value
             case Named(name, range):
                 if name in inside:
-                    circle = " → ".join((*inside[inside.index(name) :], name))
-                    raise Malformed(
-                        problem(CONFLICT, range, f"size `{name}` is defined by itself: {circle}")
-                    )
+                    circle = clause(" → ".join((*inside[inside.index(name) :], name)), 60)
+                    raise Malformed(problem(CONFLICT, range, f"circular size definition: {circle}"))
                 if name in self.defined:
                     return self._value(self.defined[name], (*inside, name))
                 if name in self.given:
                     return self.given[name]
-                raise Malformed(problem(UNKNOWN_SIZE, range, self._unknown(name)))
+                message = f"undefined size {quoted(name)}"
+                raise Malformed(problem(UNKNOWN_SIZE, range, message, self._remedy(name)))
             case Arithmetic(operator, left, right, range):
                 first, second = self._value(left, inside), self._value(right, inside)
-                shown = show_size(size)
+                shown = quoted(show_size(size))
                 if operator in ("//", "%") and second == 0:
-                    raise Malformed(problem(UNKNOWN_SIZE, range, f"`{shown}` divides by zero"))
+                    raise Malformed(problem(UNKNOWN_SIZE, range, f"division by zero in {shown}"))
                 match operator:
                     case "+":
                         result = first + second
@@ -77,15 +90,14 @@ class Sizes:
                         result = first % second
                 if result < 0:
                     raise Malformed(
-                        problem(UNKNOWN_SIZE, range, f"`{shown}` is {result}: a size is at least 0")
+                        problem(UNKNOWN_SIZE, range, f"size {shown} is negative ({result})")
                     )
                 if result > LARGEST:
                     raise Malformed(
-                        problem(UNKNOWN_SIZE, range, f"`{shown}` is too large for a size")
+                        problem(UNKNOWN_SIZE, range, f"size {shown} exceeds {LARGEST:,}")
                     )
                 return result
 
-    def _unknown(self, name: str) -> str:
+    def _remedy(self, name: str) -> str:
         near = nearest(name, (*self.defined, *self.given))
-        instead = f"did you mean `{near}`?" if near else f"add `where {name}=…`"
-        return f"size `{name}` is not known: {instead}"
+        return f"did you mean `{near}`?" if near else f"add `where {name}=…`"

@@ -1,4 +1,6 @@
-"""A first section of example inputs for a function that has none, made from its signature and annotations."""
+"""A first section of example inputs for a function that has none, made from its signature and
+annotations.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ _CALLABLES = re.compile(r"(?:\w+\.)*Callable\b")
 
 
 def skeleton(function: Function) -> Edit:
-    """The edit that adds a section, in the style of the docstring that is there; a docstring when there is none."""
+    """The edit that adds a section, in the style of the docstring that is there; a docstring when
+    there is none.
+    """
     style = style_of(_source(function.docstring)) if function.docstring is not None else "google"
     body = function.body_start
     indent = function.body_indent
@@ -60,7 +64,9 @@ def _section(function: Function, style: Style, indent: str) -> str:
 
 
 def _lines(function: Function) -> list[str]:
-    """The lines of the section; parameters with a default have none, nor has `self` when the class gives it."""
+    """The lines of the section; parameters with a default have none, nor has `self` when the class
+    gives it.
+    """
     signature = Signature(function)
     shared = read_docstring(function.class_docstring).sets[:1]
     given = {g.name for declared in shared for g in declared.given}
@@ -125,7 +131,9 @@ def _first_choice(annotation: str) -> str | None:
 
 
 def _appended(docstring: Docstring, body: Position, indent: str, section: str) -> Edit:
-    """The section behind the docstring's text; quotes that cannot hold several lines become triple."""
+    """The section behind the docstring's text; quotes that cannot hold several lines become
+    triple.
+    """
     source = _source(docstring)
     kept = docstring.text.rstrip()
     addition = ("\n\n" if kept else "\n") + section + "\n" + indent

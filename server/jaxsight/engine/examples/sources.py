@@ -1,7 +1,7 @@
-"""Where a function's example inputs come from: the ladder from its own docstring down to its annotations.
+"""Choose the source of a function's example inputs, from its docstring down to its annotations.
 
-What somebody wrote to be an example comes before what is only understood as one: the function's section, its
-class's, the project's table; then doctests, then annotations. Annotations also fill in what the others leave out.
+Explicit examples come first: the function's section, its class's, the project's table; then
+doctests, then annotations. Annotations also fill in what the others leave out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from jaxsight.engine.text import Range
 
 
 def of(function: Function, *, sizes: Mapping[str, int], project: str | None = None) -> Examples:
-    """The example inputs of a function.
+    """Return the example inputs of a function.
 
     Args:
-        function: what is known of it from its text.
+        function: the function as read from its text.
         sizes: the settings' sizes by name.
         project: the text of the function's entry in `[tool.jaxsight.examples]`, if it has one.
     """
@@ -44,7 +44,7 @@ def of(function: Function, *, sizes: Mapping[str, int], project: str | None = No
 def _declared(
     signature: Signature, own: Declared, shared: Declared, sizes: Mapping[str, int]
 ) -> Examples:
-    """The sets of the function's own sections; what they lack is a problem."""
+    """Return the sets of the function's own sections; missing arguments are problems."""
     bounds = [bind(signature, layers, sizes) for layers in _layers(own, shared)]
     problems = [p for b in bounds for p in (*b.problems, *b.shared_problems)]
     problems += _problems_of(shared)
@@ -53,12 +53,12 @@ def _declared(
 
 
 def _missing(signature: Signature, own: Declared, bounds: list[Bound]) -> list[Problem]:
-    """Each missing argument once, at the first set that lacks it."""
-    told: set[str] = set()
+    """Report each missing argument once, at the first set that lacks it."""
+    reported: set[str] = set()
     problems: list[Problem] = []
     for declared, bound in zip(own.sets, bounds, strict=True):
-        new = [one for one in bound.missing if one.name not in told]
-        told.update(one.name for one in new)
+        new = [one for one in bound.missing if one.name not in reported]
+        reported.update(one.name for one in new)
         problems += missing_problems(signature, new, declared.heading)
     return problems
 
@@ -66,7 +66,7 @@ def _missing(signature: Signature, own: Declared, bounds: list[Bound]) -> list[P
 def _elsewhere(
     signature: Signature, shared: Declared, sizes: Mapping[str, int], project: str | None
 ) -> Examples:
-    """The first source below the docstring's section that has all that the function needs."""
+    """Return the first source after the docstring's section that gives all arguments."""
     examples = Examples()
     if shared.sets and signature.traced_by_class:
         examples = _of_class(signature, shared, sizes)
@@ -82,7 +82,7 @@ def _elsewhere(
 
 
 def _of_class(signature: Signature, shared: Declared, sizes: Mapping[str, int]) -> Examples:
-    """The class's sets, where they give all that a method needs; a method that needs more is not complained of."""
+    """Return the class's sets that give all arguments; a method that needs more is no problem."""
     bounds = [
         bind(signature, Layers(_chain(shared.sets, declared.name), ()), sizes)
         for declared in shared.sets
@@ -99,14 +99,14 @@ def _of_project(
     sizes: Mapping[str, int],
     before: tuple[Problem, ...],
 ) -> Examples:
-    """The entry of the project's table; its problems are JX909, placed in its text."""
+    """Return the project's entry; its problems are JX909, with ranges in its text."""
     declared = read_project(text)
     bounds = [bind(signature, layers, sizes) for layers in _layers(declared, shared)]
     own = [*declared.problems, *(p for b in bounds for p in b.problems)]
     own += _missing(signature, declared, bounds)
     problems = [
         *before,
-        *(problem(PROJECT_EXAMPLE, p.range, p.message) for p in own),
+        *(problem(PROJECT_EXAMPLE, p.range, p.message, p.help) for p in own),
         *(p for b in bounds for p in b.shared_problems),
     ]
     return Examples(_sets(bounds), tuple(problems), "project")
@@ -131,7 +131,7 @@ def _of_doctests(function: Function) -> tuple[ExampleSet, ...]:
 def _of_annotations(
     signature: Signature, shared: Declared, sizes: Mapping[str, int]
 ) -> ExampleSet | None:
-    """A set from annotations alone (and the class's `self`), when they give every parameter that is needed."""
+    """Return a set from annotations (and the class's `self`), if they give all arguments."""
     function = signature.function
     needed = [p for p in signature.required if p.name != signature.self_name]
     if not needed:
@@ -151,7 +151,7 @@ def _layers(own: Declared, shared: Declared) -> list[Layers]:
 def _chain(
     sets: tuple[DeclaredSet, ...], name: str, last: DeclaredSet | None = None
 ) -> tuple[DeclaredSet, ...]:
-    """The first set, then the one of that name (or `last`) when it is another."""
+    """Return the first set, then the one of that name (or `last`) if it is another."""
     if not sets:
         return ()
     first = sets[0]
@@ -168,7 +168,7 @@ def _problems_of(declared: Declared) -> list[Problem]:
 
 
 def _in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Each once, by place."""
+    """Return each problem once, ordered by place."""
 
     def place(found: Problem) -> tuple[bool, Range]:
         return found.code == PROJECT_EXAMPLE, found.range

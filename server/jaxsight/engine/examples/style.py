@@ -1,4 +1,6 @@
-"""The three ways in which docstrings are laid out, and how an example-input heading looks in each."""
+"""The three ways in which docstrings are laid out, and how an example-input heading looks in
+each.
+"""
 
 from __future__ import annotations
 

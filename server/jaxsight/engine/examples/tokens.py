@@ -1,4 +1,4 @@
-"""Tokens of example inputs, and how a reader fails at one: with its place and what was expected there."""
+"""Tokens of example inputs, and the errors of a reader: where it stopped and what it expected."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from jaxsight.engine.examples.problems import MALFORMED, Malformed, problem
+from jaxsight.engine.examples.problems import MALFORMED, Malformed, problem, quoted
 from jaxsight.engine.examples.source import Source
 from jaxsight.engine.text import Range
 
 DEEPEST = 60
-"""How deep brackets may nest: more is a slip, and would exhaust the stack."""
+"""How deep brackets may nest: more is a mistake, and would exhaust the stack."""
 
 BLANK = re.compile(r"(?:[ \t\f\r\n]|\\\r?\n|#[^\r\n]*)*")
 STRING = re.compile(
@@ -45,7 +45,7 @@ class Token:
 
 
 class Reader:
-    """The tokens from `start` to `end` of a source, one at a time."""
+    """Read the tokens from `start` to `end` of a source, one at a time."""
 
     def __init__(self, source: Source, start: int = 0, end: int | None = None) -> None:
         self.source = source
@@ -54,50 +54,59 @@ class Reader:
         self.token = self._scan(start)
 
     def advance(self) -> Token:
+        """Return the current token and move to the next one."""
         token = self.token
         self._last = token.end
         self.token = self._scan(token.end)
         return token
 
     def peek(self) -> Token:
-        """The token after the current one."""
+        """Return the token after the current one."""
         return self._scan(self.token.end)
 
     def range_from(self, start: int) -> Range:
-        """From an offset to the end of what was read."""
+        """Return the range from an offset to the end of the last token read."""
         return self.source.range(start, self._last)
 
     def token_range(self, token: Token) -> Range:
         return self.source.range(token.start, token.end)
 
-    def fail(self, message: str, token: Token | None = None, code: str = MALFORMED) -> Malformed:
-        return Malformed(problem(code, self.token_range(token or self.token), message))
+    def fail(
+        self, message: str, token: Token | None = None, code: str = MALFORMED, *, help: str = ""
+    ) -> Malformed:
+        """Return the error at a token, by default the current one."""
+        return Malformed(problem(code, self.token_range(token or self.token), message, help))
 
-    def expected(self, what: str) -> Malformed:
-        """The failure at the current token, which is named beside what was expected."""
-        return self.fail(f"expected {what}, found {found(self.token)}")
+    def expected(self, what: str, *, help: str = "") -> Malformed:
+        """Return the error at the current token, which the message quotes."""
+        return self.fail(f"expected {what}, found {found(self.token)}", help=help)
 
-    def take(self, operator: str, what: str | None = None) -> Token:
+    def take(self, operator: str, what: str | None = None, *, help: str = "") -> Token:
+        """Return the current token, which must be an operator, and move to the next one."""
         if not self.token.is_(operator):
-            raise self.expected(what or f"`{operator}`")
+            raise self.expected(what or f"`{operator}`", help=help)
         return self.advance()
 
     def finish(self, what: str = "the end of the line") -> None:
-        """Fails unless all was read."""
+        """Raise `Malformed` unless all tokens were read."""
         if self.token.kind != "end":
             raise self.expected(what)
 
+    def unclosed(self, opening: Token, closing: str) -> Malformed:
+        """Return the error at a bracket without its closing bracket."""
+        return self.fail(f"`{opening.text}` is never closed", opening, help=f"add `{closing}`")
+
     def check_closed(self, opening: Token, closing: str) -> None:
-        """Fails at `opening` when the text ends before its partner."""
+        """Raise `Malformed` at `opening` where the text ends before the closing bracket."""
         if self.token.kind == "end":
-            raise self.fail(f"`{opening.text}` is not closed: expected `{closing}`", opening)
+            raise self.unclosed(opening, closing)
 
     def _scan(self, offset: int) -> Token:
         text, end = self.source.text, self._end
         blank = BLANK.match(text, offset, end)
         offset = blank.end() if blank else offset
         if offset >= end:
-            # An empty range past the end would be drawn nowhere: stand right behind what was read.
+            # Editors draw no empty range past the end: place it right after the last token.
             return Token("end", "", self._last, self._last)
         kinds: tuple[tuple[TokenKind, re.Pattern[str]], ...] = (
             ("string", STRING),
@@ -112,5 +121,5 @@ class Reader:
 
 
 def found(token: Token) -> str:
-    """How a message names a token."""
-    return "the end of the line" if token.kind == "end" else f"`{token.text}`"
+    """Return a token as messages quote it."""
+    return "the end of the line" if token.kind == "end" else quoted(token.text)

@@ -1,7 +1,7 @@
-"""Reads an example: an array, a key, a literal, or a display of such; stops at the first wrong token.
+"""Read an example: an array, a key, a literal, or a pytree of these; stop at the first wrong token.
 
-A hand-written descent rather than a generated parser: what was expected is said in the words of example inputs
-("a scalar is `f32[]`", "a Python expression comes after `=`"), which a grammar does not know.
+This is a recursive-descent parser written by hand, so that errors speak of example inputs ("write
+`f32[]` for a scalar", "use `=` for Python expressions"): a grammar knows no such words.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from jaxsight.engine.examples.problems import (
     Malformed,
     nearest,
     problem,
+    python_error,
+    quoted,
 )
 from jaxsight.engine.examples.shapes import read_shape
 from jaxsight.engine.examples.source import Source
 from jaxsight.engine.examples.tokens import DEEPEST, STRING, Reader, Token
 
+_KEY_HELP = "use `fry`, `rbg` or `urbg`"
+
 
 def read(text: str) -> Node:
-    """The example that a whole text is; raises `Malformed`."""
+    """Return the example that a whole text is; raise `Malformed` for anything else."""
     reader = Reader(Source(text))
     node = read_value(reader)
     reader.finish()
@@ -32,7 +36,7 @@ def read(text: str) -> Node:
 
 
 def read_value(reader: Reader, subject: str = "x") -> Node:
-    """The example that comes next; `subject` is the argument that it is for, for messages."""
+    """Return the next example; `subject` is the parameter that it is for, for messages."""
     return _Values(reader, subject).value()
 
 
@@ -43,7 +47,7 @@ class _Values:
         self._depth = 0
 
     def value(self) -> Node:
-        """One example: an array, a key, a literal, or a display of such."""
+        """Return one example: an array, a key, a literal, or a pytree of these."""
         token = self.reader.token
         match token.kind:
             case "operator" if token.text in ("{", "[", "("):
@@ -56,12 +60,14 @@ class _Values:
                     "False",
                     "None",
                 ):
-                    raise self.reader.expected("a dtype after `~`, such as `~f32[]`")
+                    raise self.reader.expected(
+                        "a dtype after `~`", help="write `~f32[]` for a weakly typed scalar"
+                    )
                 return self._array(token.start, weak=True)
             case "operator" if token.text in ("-", "+", "..."):
                 return self._literal()
             case "operator" if token.text in ("'", '"'):
-                raise self.reader.fail("this string is not closed")
+                raise self.reader.fail("string is never closed")
             case "string" | "number":
                 return self._literal()
             case "name" if token.text in ("True", "False", "None"):
@@ -72,7 +78,8 @@ class _Values:
                 return self._array(token.start, weak=False)
             case _:
                 raise self.reader.expected(
-                    "an example such as `f32[8, 16]`, a pytree of them, or a literal"
+                    "an example",
+                    help="write an array such as `f32[8, 16]`, a pytree of arrays, or a literal",
                 )
 
     def _array(self, start: int, *, weak: bool) -> Array:
@@ -82,16 +89,17 @@ class _Values:
             raise self._not_a_value(token, after)
         if token.text not in BY_NAME:
             near = suggestion(token.text)
-            end = (
-                f": did you mean `{near}`?"
+            raise self.reader.fail(
+                f"unknown dtype {quoted(token.text)}",
+                code=UNKNOWN_DTYPE,
+                help=f"did you mean `{near}`?"
                 if near
-                else "; jaxprs print `f32`, `bf16`, `i32`, `bool`, …"
+                else "use a dtype as jaxprs print it: `f32`, `bf16`, `i32`, `bool`, …",
             )
-            raise self.reader.fail(f"`{token.text}` is no dtype{end}", code=UNKNOWN_DTYPE)
         self.reader.advance()
         if not self.reader.token.is_("["):
             raise self.reader.expected(
-                f"`[` and a shape after `{token.text}` (a scalar is `{token.text}[]`)"
+                f"a shape after `{token.text}`", help=f"write `{token.text}[]` for a scalar"
             )
         shape = read_shape(self.reader)
         return Array(BY_NAME[token.text], shape, weak, self.reader.range_from(start))
@@ -99,35 +107,48 @@ class _Values:
     def _not_a_value(self, token: Token, after: Token) -> Malformed:
         name = token.text
         if after.is_("(", "."):
-            return self.reader.fail(
-                f"`{name}` begins a Python expression, which comes after `=`: write `{self.subject} = {name}…`"
-            )
+            return self._expression("a Python expression", f"{name}…")
         near = suggestion(name)
         if near is not None:
             return self.reader.fail(
-                f"`{name}` is no dtype: did you mean `{near}[…]`?", code=UNKNOWN_DTYPE
+                f"unknown dtype {quoted(name)}",
+                code=UNKNOWN_DTYPE,
+                help=f"did you mean `{near}[…]`?",
             )
         return self.reader.fail(
-            f"expected an example such as `f32[8, 16]`, found `{name}`"
-            f" (a string is `'{name}'`, a Python expression `{self.subject} = {name}`)"
+            f"expected an example such as `f32[8, 16]`, found {quoted(name)}",
+            help=f"write `'{name}'` for a string, or `{self.subject} = {name}` for an expression",
+        )
+
+    def _expression(self, what: str, text: str = "…") -> Malformed:
+        """Return the error at the current token, where a Python expression stands after `:`."""
+        return self.reader.fail(
+            f"expected an example, found {what}",
+            help=f"use `=` for Python expressions: `{self.subject} = {text}`",
         )
 
     def _key(self) -> Key:
         start = self.reader.advance().start
-        self.reader.take("<", "`<` and a key implementation after `key`, as in `key<fry>[]`")
+        self.reader.take(
+            "<", "`<` after `key`", help="name the key implementation, such as `key<fry>[]`"
+        )
         name = self.reader.token
         if name.kind != "name":
-            raise self.reader.expected("a key implementation: `fry`, `rbg` or `urbg`")
+            raise self.reader.expected("a key implementation", help=_KEY_HELP)
         if name.text not in KEY_IMPLEMENTATIONS:
             near = nearest(name.text, KEY_IMPLEMENTATIONS)
-            end = f"did you mean `{near}`?" if near else "JAX has `fry`, `rbg` and `urbg`"
             raise self.reader.fail(
-                f"`{name.text}` is no key implementation: {end}", code=UNKNOWN_DTYPE
+                f"unknown key implementation {quoted(name.text)}",
+                code=UNKNOWN_DTYPE,
+                help=f"did you mean `{near}`?" if near else _KEY_HELP,
             )
         self.reader.advance()
         self.reader.take(">")
         if not self.reader.token.is_("["):
-            raise self.reader.expected(f"`[` and a shape (one key is `key<{name.text}>[]`)")
+            raise self.reader.expected(
+                f"a shape after `key<{name.text}>`",
+                help=f"write `key<{name.text}>[]` for a single key",
+            )
         shape = read_shape(self.reader)
         return Key(KEY_IMPLEMENTATIONS[name.text], shape, self.reader.range_from(start))
 
@@ -136,7 +157,7 @@ class _Values:
         closing = {"{": "}", "[": "]", "(": ")"}[opening.text]
         self._depth += 1
         if self._depth > DEEPEST:
-            raise self.reader.fail(f"brackets nest deeper than {DEEPEST}", opening)
+            raise self.reader.fail(f"brackets nested more than {DEEPEST} levels deep", opening)
         keys: list[Node] = []
         children: list[Node] = []
         mapping = False
@@ -149,14 +170,15 @@ class _Values:
                     mapping = self.reader.token.is_(":")
                 if mapping:
                     keys.append(self._dict_key(child, keys))
-                    self.reader.take(":", "`:` after a dict's key")
+                    self.reader.take(":", "`:` after a dict key")
                     child = self.value()
                 elif not is_literal(child):
                     raise Malformed(
                         problem(
                             MALFORMED,
                             child.range,
-                            "a dict's item is `key: example`; a set holds literals",
+                            "a set can only contain literals",
+                            "write `key: example` for each item of a dict",
                         )
                     )
             children.append(child)
@@ -184,10 +206,16 @@ class _Values:
     def _dict_key(self, key: Node, before: list[Node]) -> Node:
         if not _hashable(key):
             raise Malformed(
-                problem(MALFORMED, key.range, "a dict's key is a literal, such as `'w'` or `0`")
+                problem(
+                    MALFORMED,
+                    key.range,
+                    "dict key is not a hashable literal",
+                    "use a literal such as `'w'` or `0`",
+                )
             )
         if key in before:
-            raise Malformed(problem(CONFLICT, key.range, f"the key {show(key)} is there twice"))
+            message = f"duplicate dict key {quoted(show(key))}"
+            raise Malformed(problem(CONFLICT, key.range, message, "remove one of the items"))
         return key
 
     def _literal(self) -> Literal:
@@ -207,25 +235,20 @@ class _Values:
         try:
             ast.literal_eval(source)
         except (SyntaxError, ValueError) as error:
-            reason = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise Malformed(
-                problem(
-                    MALFORMED,
-                    self.reader.range_from(first.start),
-                    f"not a Python literal: {reason}",
-                )
-            ) from error
+            message, help = python_error(error, "Python literal")
+            range = self.reader.range_from(first.start)
+            raise Malformed(problem(MALFORMED, range, message, help)) from error
         return Literal(source, self.reader.range_from(first.start))
 
     def _string(self) -> str:
         token = self.reader.token
         prefix = STRING.match(token.text)
         if prefix is not None and "f" in prefix["prefix"].lower():
-            raise self.reader.fail(f"an f-string is an expression: write `{self.subject} = …`")
+            raise self._expression("an f-string")
         return self.reader.advance().text
 
     def _number(self) -> str:
-        """A number with its sign, possibly complex: `-1`, `1e-3`, `1+2j`."""
+        """Return a number with its sign, possibly complex: `-1`, `1e-3`, `1+2j`."""
         sign = self.reader.advance().text if self.reader.token.is_("-", "+") else ""
         if self.reader.token.kind != "number":
             raise self.reader.expected("a number")
@@ -236,7 +259,7 @@ class _Values:
         if self.reader.token.is_a("name"):
             raise self.reader.expected("the end of the number")
         if self.reader.token.is_("+", "-", "*", "/", "//", "%", "**"):
-            raise self.reader.fail(f"arithmetic is an expression: write `{self.subject} = …`")
+            raise self._expression("arithmetic")
         return source
 
 

@@ -1,4 +1,7 @@
-"""What a fix is asked about: a finding in the text, with the syntax around it. Makes edits that leave all other text as it is."""
+"""What a fix is asked about: a finding in the text, with the syntax around it.
+
+Makes edits that leave all other text as it is.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,9 @@ _APART = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.Dict
 """What is evaluated later, more than once, or perhaps never: nothing is taken out of it."""
 _METHODS = frozenset(
     {
-        "all", "any", "argmax", "argmin", "astype", "conj", "cumsum", "dot", "flatten", "max", "mean", "min", "prod", "ravel", "repeat",
-        "reshape", "round", "squeeze", "std", "sum", "swapaxes", "take", "transpose", "var", "view", "set", "add", "multiply", "get",
+        "all", "any", "argmax", "argmin", "astype", "conj", "cumsum", "dot", "flatten", "max",
+        "mean", "min", "prod", "ravel", "repeat", "reshape", "round", "squeeze", "std", "sum",
+        "swapaxes", "take", "transpose", "var", "view", "set", "add", "multiply", "get",
     }
 )  # fmt: skip
 """Of arrays. `add` is one of sets too, but what it gives there is nothing."""
@@ -38,16 +42,22 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed change. `title` says what it does; a `safe` one is meant to leave every value as it is."""
+    """A proposed change.
+
+    `title` says what it does; a `safe` one is meant to leave every value as it is.
+    """
 
     title: str
     edits: tuple[Edit, ...]
     safe: bool = True
     same: bool = True
-    """Whether the values are to be the same; where not, types and shapes are all that is compared."""
+    """Whether the values are to be the same; where not, types and shapes are all that is compared.
+    """
     adapted: tuple[Edit, ...] = ()
-    """Where another form of arguments and results is what is changed: the same change with what takes and gives the old form around it.
-    It is compared in place of the change, and never offered."""
+    """Where another form of arguments and results is what is changed: the same change with what
+    takes and gives the old form around it. It is compared in place of the change, and never
+    offered.
+    """
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,9 @@ class Asked:
                 yield self if chunk is self.chunk else Asked(self.view, self.finding, chunk)
 
     def of_subject(self) -> Asked:
-        """The same asked about where the traced function stands: a finding may be in a helper that it calls."""
+        """The same asked about where the traced function stands: a finding may be in a helper that
+        it calls.
+        """
         chunk = self.module.chunk_at(self.view.subject.range.start)
         if chunk is None or chunk is self.chunk or chunk.broken is not None:
             return self
@@ -102,7 +114,9 @@ class Asked:
 
     @cached_property
     def nodes(self) -> Sequence[ast.AST]:
-        """The nodes within the finding's range, the largest first; the smallest one around it where it holds none."""
+        """The nodes within the finding's range, the largest first; the smallest one around it where
+        it holds none.
+        """
         place = self.finding.range
         within, around = [], []
         for node in ast.walk(self.tree):
@@ -180,7 +194,9 @@ class Asked:
         return self.text(node) if isinstance(node, _BOUND) else f"({self.text(node)})"
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
-        """The simple statement around a node before which something of it can be computed; none inside lambdas and the like."""
+        """The simple statement around a node before which something of it can be computed; none
+        inside lambdas and the like.
+        """
         for each in self.around(node):
             if isinstance(each, _APART):
                 return None
@@ -224,7 +240,9 @@ class Asked:
         return Range(Position(place.start.line, 0), Position(place.end.line + 1, 0))
 
     def hoisted(self, node: ast.expr, name: str, title: str) -> Iterator[Candidate]:
-        """An expression inside a function as a name of the module's, bound before the function; nothing where it needs what functions bind."""
+        """An expression inside a function as a name of the module's, bound before the function;
+        nothing where it needs what functions bind.
+        """
         around = [each for each in self.around(node) if isinstance(each, ast.stmt)]
         if not around or not isinstance(top := around[-1], FunctionNode | ast.ClassDef):
             return
@@ -279,12 +297,16 @@ class Asked:
 
     @property
     def lax(self) -> str:
-        """What `jax.lax` is called here; `jax.lax` where it has no name, which `jax_import` then gives."""
+        """What `jax.lax` is called here; `jax.lax` where it has no name, which `jax_import` then
+        gives.
+        """
         return self.imports.get("jax.lax", f"{self.imports.get('jax', 'jax')}.lax")
 
     @property
     def partial(self) -> str:
-        """What `functools.partial` is called here; `functools_import` gives it where it has no name."""
+        """What `functools.partial` is called here; `functools_import` gives it where it has no
+        name.
+        """
         module = self.imports.get("functools", "functools")
         return self.imports.get("functools.partial", f"{module}.partial")
 
@@ -311,7 +333,9 @@ class Asked:
         return ()
 
     def is_pure(self, node: ast.AST) -> bool:
-        """Whether an expression calls nothing but functions of JAX and NumPy and methods of arrays: it may run more often, or never."""
+        """Whether an expression calls nothing but functions of JAX and NumPy and methods of arrays:
+        it may run more often, or never.
+        """
         for call in ast.walk(node):
             if isinstance(call, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
                 return False
@@ -325,7 +349,9 @@ class Asked:
         return True
 
     def called(self, node: ast.expr) -> str:
-        """The full name of what a call calls, `jax.numpy.sum`, as far as imports tell; empty otherwise."""
+        """The full name of what a call calls, `jax.numpy.sum`, as far as imports tell; empty
+        otherwise.
+        """
         dotted = _dotted(node)
         if not dotted:
             return ""

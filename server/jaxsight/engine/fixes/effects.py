@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight import units
 from jaxsight.compiler.protocol import Compiled, Folding
 from jaxsight.compiler.roofline import total
 from jaxsight.compiler.targets import parse
-from jaxsight.engine.kernels import short_size, short_time
 from jaxsight.tracer.protocol import Traced
 
 _SHARE = 0.8
@@ -21,7 +21,10 @@ _LONG = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one form of a function costs. `compiled` is for the first target, where it was compiled."""
+    """What one form of a function costs.
+
+    `compiled` is for the first target, where it was compiled.
+    """
 
     equations: int
     constants: int
@@ -102,8 +105,8 @@ def slower(before: Figures, after: Figures) -> bool:
 def too_slow(before: Figures, after: Figures, times: float) -> bool:
     """Whether it may take more than so many times as long on the target.
 
-    Where no time is estimated, as on CPUs, it may where so many times as many kernels are launched, or as many bytes moved:
-    a fix leaves the arithmetic what it was.
+    Where no time is estimated, as on CPUs, it may where so many times as many kernels are launched,
+    or as many bytes moved: a fix leaves the arithmetic what it was.
     """
     if before.compiled is None or after.compiled is None:
         return False
@@ -115,10 +118,13 @@ def too_slow(before: Figures, after: Figures, times: float) -> bool:
 
 
 LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
+ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
 
 
 def worse(before: Figures, after: Figures) -> frozenset[str]:
-    """Which figures of the target are worse: what is launched, stored at once or moved, and the estimated time."""
+    """Which figures of the target are worse: what is launched, stored at once or moved, and the
+    estimated time.
+    """
     if before.compiled is None or after.compiled is None:
         return frozenset()
     (stored, moved), (stored_now, moved_now) = before.memory, after.memory
@@ -145,13 +151,13 @@ def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
         stored, moved = zip(before.memory, after.memory, strict=True)
         told = _grown(*stored) or _grown(*reversed(stored))
         if told:
-            yield f"temp {short_size(stored[0])} → {short_size(stored[1])}"
+            yield f"temp {units.size(stored[0])} → {units.size(stored[1])}"
         if _grown(*moved) or (not told and _grown(*reversed(moved))):
-            yield f"memory traffic {short_size(moved[0])} → {short_size(moved[1])}"
+            yield f"memory traffic {units.size(moved[0])} → {units.size(moved[1])}"
         if slower(before, after):
-            yield f"≈ time {short_time(before.time or 0)} → {short_time(after.time or 0)}"
+            yield f"≈ time {units.time(before.time or 0)} → {units.time(after.time or 0)}"
     if before.constants != after.constants:
-        yield f"constants {short_size(before.constants)} → {short_size(after.constants)}"
+        yield f"constants {units.size(before.constants)} → {units.size(after.constants)}"
     if after.equations < before.equations * _SHARE:
         yield f"equations {before.equations} → {after.equations}"
     if timed and before.compiled is not None and after.compiled is not None:

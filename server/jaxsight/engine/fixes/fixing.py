@@ -1,4 +1,6 @@
-"""Which fixes are tried when: in the background once findings are known, first those that a person asks about, none after an edit."""
+"""Which fixes are tried when: in the background once findings are known, first those that a person
+asks about, none after an edit.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from jaxsight.engine.views import View
 log = logging.getLogger(__name__)
 
 PAUSE = 0.5
-"""Seconds after which candidates of new findings are tried: typing goes on meanwhile, and drops them."""
+"""Seconds after which candidates of new findings are tried: typing goes on meanwhile, and drops
+them.
+"""
 
 
 @dataclass(eq=False, slots=True)
@@ -56,7 +60,9 @@ class Fixing:
         aside: Aside,
         refresh: Callable[[str], None],
     ) -> Fixing:
-        """`compiling` gives the session's own, `refresh` is called with a file of which something else is known."""
+        """`compiling` gives the session's own, `refresh` is called with a file of which something
+        else is known.
+        """
         return Fixing(documents, project_of, Verifying(compiling, aside, refresh))
 
     def start(
@@ -67,7 +73,9 @@ class Fixing:
         *,
         pause: float = PAUSE,
     ) -> None:
-        """These are a file's findings now: try what may fix them, in place of what was being tried there."""
+        """These are a file's findings now: try what may fix them, in place of what was being tried
+        there.
+        """
         found = [
             (view, finding)
             for view, finding in found
@@ -98,7 +106,9 @@ class Fixing:
     async def fixes(
         self, path: str, module: Module, range: Range | None, patience: float | None
     ) -> list[Fix]:
-        """The fixes of a file's findings in a range that are proved within `patience` seconds; all of them when it is not given."""
+        """The fixes of a file's findings in a range that are proved within `patience` seconds; all
+        of them when it is not given.
+        """
         works = [
             work
             for work in self._work.get(path, [])

@@ -1,58 +1,18 @@
-"""Which module proposes fixes for which code."""
+"""The remedies of all rules that have one, by code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 
-from jaxsight.engine.fixes import (
-    jx101,
-    jx102,
-    jx201,
-    jx203,
-    jx204,
-    jx205,
-    jx206,
-    jx207,
-    jx208,
-    jx209,
-    jx301,
-    jx302,
-    jx303,
-    jx304,
-    jx401,
-    jx403,
-    jx405,
-    jx407,
-    jx412,
-)
-from jaxsight.engine.fixes.asked import Asked, Candidate
+from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules import FIX_MODULES
 
-Propose = Callable[[Asked], Iterator[Candidate]]
 
-FIXES: Mapping[str, Propose] = {
-    **dict.fromkeys(jx101.CODES, jx101.candidates),
-    **dict.fromkeys(jx102.CODES, jx102.candidates),
-    **{
-        module.CODE: module.candidates
-        for module in (
-            jx201,
-            jx203,
-            jx204,
-            jx205,
-            jx206,
-            jx207,
-            jx208,
-            jx209,
-            jx301,
-            jx302,
-            jx303,
-            jx304,
-            jx401,
-            jx403,
-            jx405,
-            jx407,
-            jx412,
-        )
-    },
-}
-"""By code: what proposes fixes for it, the best first."""
+def _remedy(module: str) -> Remedy:
+    declared = import_module(module).REMEDY
+    assert isinstance(declared, Remedy)
+    return declared
+
+
+FIXES: Mapping[str, Remedy] = {code: _remedy(module) for code, module in FIX_MODULES.items()}

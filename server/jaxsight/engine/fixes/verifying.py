@@ -1,6 +1,8 @@
-"""What proves that a candidate helps: it is applied in memory, traced, run against the original, compiled, and looked at again.
+"""What proves that a candidate helps: it is applied in memory, traced, run against the original,
+compiled, and looked at again.
 
-Everything is known by content: the same change of the same function is tried once, wherever it stands.
+Everything is known by content: the same change of the same function is tried once, wherever it
+stands.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -24,45 +26,22 @@ from jaxsight.engine.fixes import effects
 from jaxsight.engine.fixes.asked import Asked, Candidate, applied
 from jaxsight.engine.fixes.effects import Figures
 from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.engine.fixes.remedy import Proof
 from jaxsight.engine.fixes.workshop import Workshop
 from jaxsight.engine.module import Module
 from jaxsight.engine.questions import Question, ask
 from jaxsight.engine.text import Edit
 from jaxsight.engine.views import Answer, View
-from jaxsight.findings import jx102_folded_while_compiling
-from jaxsight.findings.registry import OF_KERNELS, OF_PROGRAMS
+from jaxsight.rules import RULES
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.tracer.protocol import Compared, Miscompiled, Outlined, Traced
 from jaxsight.workers.outcomes import Died
 
 log = logging.getLogger(__name__)
 
 _KEPT = 512
-_TIMED = frozenset({"JX101", "JX102", "JX103", "JX104", "JX209"})
-"""Codes that tell of how long compiling takes, too."""
-_LAUNCHES = frozenset(OF_KERNELS) - {"JX102", "JX103"}
-"""Codes that are fixed by what is launched and stored, whether or not something of the kind is left to be found."""
-_ANY = frozenset({effects.LAUNCHED, effects.STORED, effects.MOVED, effects.TIME})
-_TRADES: Mapping[str, frozenset[str]] = {
-    # Seconds of compiling, for what is computed in each call.
-    "JX102": _ANY,
-    # Fewer kernels, for larger temporaries.
-    "JX203": frozenset({effects.STORED}),
-    "JX207": frozenset({effects.STORED}),
-    # Less memory at once, for kernels that take turns.
-    "JX206": frozenset({effects.LAUNCHED, effects.MOVED, effects.TIME}),
-    # Less to trace and to compile, for a loop that launches its kernels in each iteration.
-    "JX209": _ANY,
-    # Numbers that are right, for what it takes to compute them.
-    "JX403": _ANY,
-    "JX404": _ANY,
-    "JX405": _ANY,
-}
-"""By code the figures of the target that a fix may make worse, for what it makes better: its title has
-both. A fix that makes any other figure worse is none."""
 _LONGEST_TRADE = 2.0
 """Times as long as before that a program may take for what its fix makes better."""
-_UNBOUNDED = frozenset({"JX102", "JX403", "JX404", "JX405"})
-"""Codes whose fixes may take any time: what they mend is an error, or takes seconds by itself."""
 _NOT_COMPARED = "it could not be compared"
 _SETS = 4
 """Example sets of a function with which a change is tried, at most."""
@@ -76,7 +55,11 @@ def _of_text(module: Module) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A proved change. `safe` when the function is the same to all who call it, same values, types and parameters, and launches no more."""
+    """A proved change.
+
+    `safe` when the function is the same to all who call it, same values, types and parameters, and
+    launches no more.
+    """
 
     finding: Finding
     title: str
@@ -100,14 +83,17 @@ class _Verdict:
 
 @dataclass(eq=False, slots=True)
 class Verifying:
-    """One per session; `compiling` gives the session's own, `refresh` is called with a file of which something else is known."""
+    """One per session; `compiling` gives the session's own, `refresh` is called with a file of
+    which something else is known.
+    """
 
     compiling: Callable[[], Compiling]
     aside: Aside
     refresh: Callable[[str], None]
     _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
     _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
-    """What the compiler was seen to compute wrongly, by the key of the question about the function."""
+    """What the compiler was seen to compute wrongly, by the key of the question about the function.
+    """
 
     def miscompiled(self, question: Question) -> Miscompiled | None:
         """What running the function showed to be compiled wrongly."""
@@ -140,7 +126,9 @@ class Verifying:
         return None
 
     async def _harmless(self, workshop: Workshop, view: View, candidate: Candidate) -> bool:
-        """Whether the function with its other sets, and the file's others that come to the changed text, compute what they did."""
+        """Whether the function with its other sets, and the file's others that come to the changed
+        text, compute what they did.
+        """
         text = applied(view.module.text, candidate.edits)
         chunks = [
             view.module.chunk_at(edit.range.start)
@@ -208,7 +196,7 @@ class Verifying:
         asked = Asked.of(view, finding)
         if asked is None:
             return
-        for candidate in islice(FIXES[finding.code](asked), _TRIED):
+        for candidate in islice(FIXES[finding.code].propose(asked), _TRIED):
             question = await self._asked(workshop, view, candidate.edits)
             if question is not None:
                 yield candidate, question
@@ -263,23 +251,23 @@ class Verifying:
             return _Verdict(compared.message, hopeless=True)
         if candidate.same and not compared.same:
             return _Verdict(compared.words)
+        remedy = FIXES[code]
         first = await self._looked_at(workshop, before, code, target)
         second = await self._looked_at(workshop, after, code, target)
         if first is None or second is None:
             return _Verdict("it could not be compiled", untold=True)
-        words = list(effects.words(first.figures, second.figures, timed=code in _TIMED))
-        if code == "JX206":
-            helps = effects.smaller(first.figures, second.figures)
-        elif code in _LAUNCHES:
-            helps = second.findings <= first.findings and effects.fewer(
-                first.figures, second.figures
-            )
-        else:
-            helps = second.findings < first.findings
-        worse = effects.worse(first.figures, second.figures) - _TRADES.get(code, frozenset())
-        is_bounded = code not in _UNBOUNDED
+        words = list(effects.words(first.figures, second.figures, timed=remedy.timed))
+        match remedy.proof:
+            case Proof.SMALLER:
+                helps = effects.smaller(first.figures, second.figures)
+            case Proof.FEWER:
+                fewer = effects.fewer(first.figures, second.figures)
+                helps = second.findings <= first.findings and fewer
+            case Proof.GONE:
+                helps = second.findings < first.findings
+        worse = effects.worse(first.figures, second.figures) - remedy.trades
         if worse or (
-            is_bounded and effects.too_slow(first.figures, second.figures, _LONGEST_TRADE)
+            not remedy.costs_any and effects.too_slow(first.figures, second.figures, _LONGEST_TRADE)
         ):
             helps = False
         if not helps:
@@ -320,11 +308,11 @@ class Verifying:
         compiled = result.outcome if result is not None else None
         if not isinstance(compiled, Compiled):
             compiled = None
-        if code in OF_KERNELS:
+        if RULES[code].in_kernels is not None:
             if result is None or compiled is None:
                 return None
             found = list(noticing.of_kernels(view, outlined, result, [code], folding))
-        elif code in OF_PROGRAMS:
+        elif RULES[code].in_program is not None:
             found = list(noticing.of_program(view, outlined, [code]))
         else:
             found = [each for each in _of_text(question.module) if each.code == code]
@@ -334,7 +322,7 @@ class Verifying:
         self, workshop: Workshop, answer: Answer, target: Target, outlined: Outlined
     ) -> Folding | None:
         interpreter = workshop.project.interpreter
-        if interpreter is None or not jx102_folded_while_compiling.is_candidate(outlined.folds):
+        if interpreter is None or not folded_while_compiling.is_candidate(outlined.folds):
             return None
         with contextlib.suppress(Gone):
             return await self.compiling().folding(answer, target, interpreter.path, workshop.lower)
@@ -359,7 +347,9 @@ class _Look:
 
 
 def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | None:
-    """The question that the changed text asks about the same function and set; nothing where it asks none, or the same."""
+    """The question that the changed text asks about the same function and set; nothing where it
+    asks none, or the same.
+    """
     before = view.answer.question
     try:
         text = applied(view.module.text, edits)

@@ -1,7 +1,8 @@
-"""Where candidates are tried: a tracer of their own, so that what a person waits for never waits for them, nor ends with them.
+"""Where candidates are tried: a tracer of their own, so that what a person waits for never waits
+for them, nor ends with them.
 
-It starts when the first candidate is to be tried and ends when none was for a while. What it runs is user code, on drawn inputs: it has the
-limits of a tracer, and none of it is told of.
+It starts when the first candidate is to be tried and ends when none was for a while. What it runs
+is user code, on drawn inputs: it has the limits of a tracer, and none of it is told of.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Workshop:
     _ending: asyncio.Task[None] | None = None
 
     async def trace(self, question: Question) -> Answer | None:
-        """What a question is answered by; nothing where there can be no tracer, or the answer is that it died."""
+        """What a question is answered by; nothing where there can be no tracer, or the answer is
+        that it died.
+        """
         question = replace(question, key=f"{question.key} to be fixed")
         if (known := self._answers.get(question.key)) is not None:
             return known
@@ -91,7 +94,9 @@ class Workshop:
         return None
 
     async def compare(self, before: Answer, after: Answer) -> Compared | Died | None:
-        """Whether two functions compute the same; how running them ended the tracer; nothing where that is not known."""
+        """Whether two functions compute the same; how running them ended the tracer; nothing where
+        that is not known.
+        """
         tracers = self._started()
         match before.reply, after.reply:
             case (Traced(id=one), Traced(id=other)) if tracers is not None:

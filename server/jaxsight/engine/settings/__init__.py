@@ -1,7 +1,8 @@
 """Settings: one schema, read from `pyproject.toml` and from the editor, merged, documented.
 
 project = read_project(root)                    # problems as findings on pyproject.toml's lines
-settings = merge(project, editor_values)        # problems of the editor's values in `settings.problems`
+settings = merge(project, editor_values)        # problems of the editor's values in
+`settings.problems`
 """
 
 from jaxsight.engine.settings.reading import ProjectSettings, merge, parse_project, read_project

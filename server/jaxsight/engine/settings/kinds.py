@@ -1,7 +1,7 @@
-"""The kinds of values that settings take: what is expected, in words and as JSON schema, and how a raw value is read.
+"""The kinds of values that settings take: how each is described, its JSON schema, and its reader.
 
-A reader gets what TOML or JSON held, whatever that is, and never raises: it complains, with the path below the setting to the
-wrong part, and returns what could be kept, or `None` for nothing.
+A reader takes any value of TOML or JSON and never raises: it complains, with the path below the
+setting to the wrong part, and returns the valid part, or `None`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from typing import Generic, TypeVar
 
 from jaxsight.compiler.targets import UnknownTarget
 from jaxsight.compiler.targets import parse as parse_target
-from jaxsight.findings.catalogue import CODES
+from jaxsight.rules import NAMES, RULES
+from jaxsight.rules.selection import is_selector
 
 T = TypeVar("T")
 
 LARGEST = 2**63 - 1
-"""The largest whole number that a setting can have: a size that no machine has."""
+"""The largest whole number that a setting can have, larger than the memory of any machine."""
 LONGEST = 1e9
-"""Seconds, 30 years: a longer time is cut to this."""
+"""The longest time in seconds, 30 years; longer ones are cut to this."""
 MOST_CODES = 256
-"""Entries of a list of codes; there are fewer codes."""
+"""Entries of a list of rules; there are fewer rules."""
 _DIGITS = 4000
-"""Bits of the longest integer that is written out."""
+"""Bits of the longest integer that a message shows."""
 
 Path = tuple[str | int, ...]
-Complain = Callable[[Path, str], None]
+Complain = Callable[[Path, str, str], None]
+"""Takes the path below the setting, a message, and help (empty if there is none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,11 @@ class Kind(Generic[T]):
     schema: Mapping[str, object]
     read: Callable[[object, Complain], T | None]
     table: bool = False
-    """Whether the editor's entries are added to the project's rather than put in their place."""
+    """Whether the editor's entries are added to the project's instead of replacing them."""
 
 
 def shown(value: object) -> str:
-    """`value` as TOML and JSON write it, shortened."""
+    """Return a value as TOML and JSON write it, shortened."""
     match value:
         case bool():
             text = "true" if value else "false"
@@ -54,7 +56,7 @@ def shown(value: object) -> str:
         case Sequence():
             text = f"[{', '.join(shown(item) for item in value[:40])}]"
         case int() if value.bit_length() > _DIGITS:
-            text = f"an integer of {value.bit_length()} bits"
+            text = f"an integer of {value.bit_length():,} bits"
         case _:
             text = str(value)
     return shortened(text)
@@ -66,9 +68,9 @@ def shortened(text: str) -> str:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """`; did you mean ...?` with the nearest of `known`, or nothing."""
+    """Return `did you mean …?` with the nearest of `known`, or nothing."""
     found = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"; did you mean `{found[0]}`?" if found else ""
+    return f"did you mean `{found[0]}`?" if found else ""
 
 
 def _scalar(
@@ -77,7 +79,7 @@ def _scalar(
     def read(value: object, complain: Complain) -> T | None:
         kept = keep(value)
         if kept is None:
-            complain((), f"expected {expected}, got {shown(value)}")
+            complain((), f"expected {expected}, got {shown(value)}", "")
         return kept
 
     return Kind(expected, schema, read)
@@ -102,15 +104,15 @@ FLAG: Kind[bool] = _scalar(
     "true or false", {"type": "boolean"}, lambda value: value if isinstance(value, bool) else None
 )
 SECONDS: Kind[float] = _scalar(
-    "a number of seconds above 0", {"type": "number", "exclusiveMinimum": 0}, _positive_number
+    "a positive number of seconds", {"type": "number", "exclusiveMinimum": 0}, _positive_number
 )
 SIZE: Kind[int] = _scalar(
-    "a whole number above 0", {"type": "integer", "minimum": 1}, _positive_integer
+    "a positive whole number", {"type": "integer", "minimum": 1}, _positive_integer
 )
 
 
 def one_of(*choices: str) -> Kind[str]:
-    """One of a few words."""
+    """Return the kind of one of some words."""
     expected = "one of " + ", ".join(shown(choice) for choice in choices)
 
     def keep(value: object) -> str | None:
@@ -121,14 +123,14 @@ def one_of(*choices: str) -> Kind[str]:
 
 def _read_target(value: object, complain: Complain) -> str | None:
     if not isinstance(value, str):
-        complain((), f'expected a target such as "cuda:h100", got {shown(value)}')
+        complain((), f'expected a target such as "cuda:h100", got {shown(value)}', "")
         return None
     if not value:
         return ""
     try:
         return parse_target(value).name
     except UnknownTarget as error:
-        complain((), str(error))
+        complain((), error.message, error.help)
         return None
 
 
@@ -136,17 +138,17 @@ TARGET: Kind[str] = Kind("a target", {"type": "string"}, _read_target)
 
 
 def list_of(kind: Kind[T], expected: str) -> Kind[tuple[T, ...]]:
-    """A list whose items are all of one kind; a wrong one is left out, the others are kept."""
+    """Return the kind of a list whose items are of one kind; invalid items are dropped."""
 
     def read(value: object, complain: Complain) -> tuple[T, ...] | None:
         if not isinstance(value, list | tuple):
-            complain((), f"expected {expected}, got {shown(value)}")
+            complain((), f"expected {expected}, got {shown(value)}", "")
             return None
         kept = []
         for index, item in enumerate(value):
 
-            def complain_below(path: Path, message: str, index: int = index) -> None:
-                complain((index, *path), message)
+            def complain_below(path: Path, message: str, help: str, index: int = index) -> None:
+                complain((index, *path), message, help)
 
             if (read := kind.read(item, complain_below)) is not None:
                 kept.append(read)
@@ -182,7 +184,7 @@ def _bytes(value: object) -> int | None:
 
 
 MEMORY: Kind[int] = _scalar(
-    'an amount of memory such as "4 GiB", or a number of bytes',
+    'an amount of memory such as "4 GiB"',
     {"type": ["string", "integer"]},
     _bytes,
 )
@@ -193,44 +195,44 @@ CODE_LENGTH = len("JX401")
 
 def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
     if not isinstance(value, list | tuple):
-        complain((), f'expected a list of codes such as ["JX4"], got {shown(value)}')
+        complain((), f'expected a list of rules such as ["JX4"], got {shown(value)}', "")
         return None
     if len(value) > MOST_CODES:
-        complain((), f"expected at most {MOST_CODES} codes, got {len(value)}")
+        complain((), f"expected at most {MOST_CODES} rules, got {len(value):,}", "")
         return None
     kept = []
     for index, item in enumerate(value):
         if not isinstance(item, str):
-            complain((index,), f"expected a code or its beginning, got {shown(item)}")
-        elif item != "ALL" and not any(code.startswith(item) for code in CODES):
+            complain((index,), f"expected a rule or rule prefix, got {shown(item)}", "")
+        elif not is_selector(item):
             meant = item.upper().replace("O", "0").replace("I", "1").replace("L", "1")
-            known = [meant] if meant in CODES else list(CODES)
+            known = [meant] if meant in RULES else [*RULES, *NAMES]
             hint = nearest(item, known) if len(item) >= CODE_LENGTH else ""
-            complain((index,), f"no code begins with {shown(item)}{hint}")
+            complain((index,), f"unknown rule {shown(item)}", hint)
         else:
             kept.append(item)
     return tuple(kept)
 
 
 CODE_LIST: Kind[tuple[str, ...]] = Kind(
-    "a list of codes or their beginnings",
+    "a list of rules or rule prefixes",
     {"type": "array", "items": {"type": "string"}},
     _read_codes,
 )
 
 
 def table_of(kind: Kind[T], expected: str) -> Kind[Mapping[str, T]]:
-    """A table whose values are all of one kind; a wrong entry is left out, the others are kept."""
+    """Return the kind of a table whose values are of one kind; invalid entries are dropped."""
 
     def read(value: object, complain: Complain) -> Mapping[str, T] | None:
         if not isinstance(value, Mapping):
-            complain((), f"expected {expected}, got {shown(value)}")
+            complain((), f"expected {expected}, got {shown(value)}", "")
             return None
         kept = {}
         for name, item in value.items():
 
-            def complain_below(path: Path, message: str, name: str = str(name)) -> None:
-                complain((name, *path), message)
+            def complain_below(path: Path, message: str, help: str, name: str = str(name)) -> None:
+                complain((name, *path), message, help)
 
             if (read := kind.read(item, complain_below)) is not None:
                 kept[str(name)] = read

@@ -1,7 +1,7 @@
-"""From raw tables to settings: the project's `[tool.jaxsight]`, the editor's objects, and the two merged.
+"""Read settings from the project's `[tool.jaxsight]` and the editor's objects, and merge them.
 
-A wrong value or an unknown key never raises: it is reported (on its line, for a project) and the next in rank takes its place:
-the editor's value wins over the project's, the project's over the default.
+An invalid value or an unknown key never raises: it is reported (on its line, for a project) and the
+value of the next source applies: the editor's, then the project's, then the default.
 """
 
 from __future__ import annotations
@@ -9,39 +9,39 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from jaxsight import reading
-from jaxsight.engine.answers import Finding, Severity
+from jaxsight.engine.answers import Finding, Severity, finding_of
+from jaxsight.engine.inert import clause
+from jaxsight.engine.settings.kinds import Complain, nearest, shortened, shown
 from jaxsight.engine.settings.kinds import Path as Keys
-from jaxsight.engine.settings.kinds import nearest, shortened, shown
 from jaxsight.engine.settings.schema import SCHEMA, Settings, camel
 from jaxsight.engine.settings.toml_places import TomlPlace, places
 from jaxsight.engine.text import Position, Range
-from jaxsight.findings.catalogue import CODES
 
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"
 MOST_PROBLEMS = 100
-"""Problems of one file or object that are told; the rest would be more of the same."""
+"""Problems of one file or object that are reported."""
 DEEPEST = 64
-"""Arrays, tables and parts of a key within one another; `tomllib` takes ever longer for more."""
+"""Nesting of arrays, tables and dotted keys; deeper documents take `tomllib` ever longer."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """What one `pyproject.toml` sets: values by dotted key, and what is wrong with it, on its lines."""
+    """The settings of one `pyproject.toml`: values by dotted key, and its problems."""
 
     path: str
     values: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[Finding, ...] = ()
     example_ranges: Mapping[str, Range] = field(default_factory=dict)
-    """Where the text of each entry of `examples` stands, quotes included."""
+    """The range of each entry of `examples`, quotes included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class _Problem:
     keys: Keys
     """As written, so that its place can be found."""
     message: str
+    help: str
     on_key: bool
     severity: Severity
 
@@ -65,10 +66,9 @@ def read_project(root: str | Path) -> ProjectSettings:
     except reading.MissingError:
         return ProjectSettings(path)
     except reading.UnreadableError as error:
-        log.warning("%s", error)  # no editor shows findings in what it cannot open
-        return ProjectSettings(
-            path, problems=(_finding(_at(0, 0), f"cannot be read: {error.reason}"),)
-        )
+        log.warning("%s", error)  # no editor shows findings in a file that it cannot open
+        message = clause(f"cannot read the file: {error.reason}", 100)
+        return ProjectSettings(path, problems=(_finding(_at(0, 0), message),))
     return parse_project(text, path)
 
 
@@ -81,9 +81,9 @@ def parse_project(text: str, path: str) -> ProjectSettings:
     except tomllib.TOMLDecodeError as error:
         return ProjectSettings(path, problems=(_decode_finding(error, text),))
     except ValueError:
-        # Of an integer with too many digits Python's own error comes, without a place.
+        # Python's own error for an integer with too many digits has no place.
         return ProjectSettings(
-            path, problems=(_finding(_long_integer(text), "an integer has too many digits"),)
+            path, problems=(_finding(_long_integer(text), "integer with too many digits"),)
         )
     tool = document.get("tool")
     table = tool.get("jaxsight") if isinstance(tool, dict) else None
@@ -96,7 +96,8 @@ def parse_project(text: str, path: str) -> ProjectSettings:
         return ProjectSettings(path, problems=(_finding(range, message),))
     values, problems = _read(table, project=True)
     findings = tuple(
-        _finding(problem.range(found), problem.message, problem.severity) for problem in problems
+        _finding(problem.range(found), problem.message, problem.severity, problem.help)
+        for problem in problems
     )
     ranges = {
         str(name): _place(found, ("examples", name)).value for name in values.get("examples", {})
@@ -105,11 +106,16 @@ def parse_project(text: str, path: str) -> ProjectSettings:
 
 
 def merge(project: ProjectSettings, editor: Mapping[str, Any]) -> Settings:
-    """The settings in force; `editor` is the raw object of the section `jaxsight` (or `initializationOptions`)."""
+    """Return the settings in force.
+
+    Args:
+        project: the settings of `pyproject.toml`.
+        editor: the raw object of the section `jaxsight`, or the `initializationOptions`.
+    """
     values, problems = _read(editor, project=False)
     settings = Settings(
         problems=tuple(
-            f"jaxsight.{'.'.join(map(str, problem.keys))}: {problem.message}"
+            f"jaxsight.{'.'.join(map(str, problem.keys))}: {_one_line(problem)}"
             for problem in problems
         )
     )
@@ -120,6 +126,10 @@ def merge(project: ProjectSettings, editor: Mapping[str, Any]) -> Settings:
         value = {**given[0], **given[-1]} if setting.kind.table else given[-1]
         settings = _with(settings, setting.attributes, value)
     return settings
+
+
+def _one_line(problem: _Problem) -> str:
+    return f"{problem.message}; {problem.help}" if problem.help else problem.message
 
 
 def _with(settings: Any, attributes: tuple[str, ...], value: object) -> Any:
@@ -139,8 +149,10 @@ def _read(table: Mapping[str, Any], *, project: bool) -> tuple[dict[str, Any], l
                 problems.append(_unknown(written, key, raw))
             continue
         if project and setting.editor_only:
-            message = f"`{key}` is read in the editor's settings only"
-            problems.append(_Problem(written, message, on_key=True, severity=Severity.WARNING))
+            message = f"`{key}` applies only in the editor's settings"
+            help = "remove it, and set it in the editor"
+            problem = _Problem(written, message, help, on_key=True, severity=Severity.WARNING)
+            problems.append(problem)
             continue
         value = setting.kind.read(raw, _complaints(problems, written))
         if value is not None:
@@ -148,18 +160,17 @@ def _read(table: Mapping[str, Any], *, project: bool) -> tuple[dict[str, Any], l
     return values, problems
 
 
-def _complaints(problems: list[_Problem], written: Keys) -> Callable[[Keys, str], None]:
-    def complain(below: Keys, message: str) -> None:
+def _complaints(problems: list[_Problem], written: Keys) -> Complain:
+    def complain(below: Keys, message: str, help: str) -> None:
         if len(problems) < MOST_PROBLEMS:
-            problems.append(
-                _Problem((*written, *below), message, on_key=False, severity=Severity.ERROR)
-            )
+            keys = (*written, *below)
+            problems.append(_Problem(keys, message, help, on_key=False, severity=Severity.ERROR))
 
     return complain
 
 
 def _entries(table: Mapping[str, Any]) -> Iterator[tuple[Keys, str, object]]:
-    """Each setting of a table: its keys as written, its dotted key, its raw value. `null` is unset."""
+    """Yield each setting of a table: keys as written, dotted key, raw value; `null` is unset."""
     for name, raw in table.items():
         key = camel(str(name))
         if raw is None:
@@ -175,18 +186,19 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[Keys, str, object]]:
 def _unknown(written: Keys, key: str, raw: object) -> _Problem:
     if key in GROUPS:
         message = f"expected a table, got {shown(raw)}"
-        return _Problem(written, message, on_key=False, severity=Severity.ERROR)
+        return _Problem(written, message, "", on_key=False, severity=Severity.ERROR)
     group = key.rpartition(".")[0]
     known = {
         name.removeprefix(f"{group}." if group else "") for name in SCHEMA if name.startswith(group)
     }
     known = {name.partition(".")[0] for name in known}
-    message = f"unknown setting `{shortened(key)}`{nearest(key.rpartition('.')[2], sorted(known))}"
-    return _Problem(written, message, on_key=True, severity=Severity.WARNING)
+    help = nearest(key.rpartition(".")[2], sorted(known))
+    message = f"unknown setting `{shortened(key)}`"
+    return _Problem(written, message, help, on_key=True, severity=Severity.WARNING)
 
 
 def _place(found: Mapping[Keys, TomlPlace], keys: Keys) -> TomlPlace:
-    """The place of a key below `[tool.jaxsight]`, or of the nearest table above that has one."""
+    """Return the place of a key below `[tool.jaxsight]`, or of the nearest enclosing table."""
     path: Keys = ("tool", "jaxsight", *keys)
     while path and path not in found:
         path = path[:-1]
@@ -197,8 +209,10 @@ def _at(line: int, column: int) -> Range:
     return Range(Position(line, column), Position(line, column))
 
 
-def _finding(range: Range, message: str, severity: Severity = Severity.ERROR) -> Finding:
-    return Finding(CODE, severity, range, message, CODES[CODE].url)
+def _finding(
+    range: Range, message: str, severity: Severity = Severity.ERROR, help: str = ""
+) -> Finding:
+    return finding_of(CODE, range, message, severity=severity, help=help)
 
 
 _TOKEN = re.compile(
@@ -254,4 +268,4 @@ def _decode_finding(error: tomllib.TOMLDecodeError, text: str) -> Finding:
         message = message[: found.start()]
         if found[1]:
             line, column = int(found[1]) - 1, int(found[2]) - 1
-    return _finding(_at(line, column), f"not valid TOML: {message}")
+    return _finding(_at(line, column), clause(f"invalid TOML: {message}", 100))

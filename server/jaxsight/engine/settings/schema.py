@@ -1,7 +1,7 @@
 """The schema: every setting once, with its type, default and description.
 
-Reading (`pyproject.toml`, the editor), the extension's settings and the page of the documentation all come from
-these classes. A setting's key is its field's name in camelCase, below its group's.
+The readers (`pyproject.toml`, the editor), the extension's settings and the documentation are
+derived from these classes. A setting's key is its field's name in camelCase, below its group's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Scope = Literal["resource", "window", "machine-overridable"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: `key` dotted and in camelCase, `default` as TOML and JSON would hold it."""
+    """One setting: `key` dotted and in camelCase, `default` as a value of TOML and JSON."""
 
     key: str
     kind: Kind[Any]
@@ -40,7 +40,7 @@ class Setting:
     description: str
     scope: Scope
     attributes: tuple[str, ...]
-    """Where its value lies in `Settings`."""
+    """The path of its value in `Settings`."""
     editor_only: bool
 
 
@@ -52,9 +52,9 @@ def _setting(
     scope: Scope = "resource",
     editor_only: bool = False,
 ) -> Any:
-    """A dataclass field whose default is `default`, read as any other value would be."""
+    """Return a dataclass field whose default is read from `default` like any other value."""
 
-    def refuse(path: object, message: str) -> None:
+    def refuse(path: object, message: str, help: str) -> None:
         raise AssertionError(f"the default {default!r}: {message}")
 
     value = kind.read(default, refuse)
@@ -70,92 +70,97 @@ def _setting(
 
 @dataclass(frozen=True, slots=True)
 class InlayHints:
-    """What is shown inside the lines of the code."""
+    """Inlay hints."""
 
     shapes: bool = _setting(
         FLAG,
         True,
-        "Show the shape and dtype of what is assigned, behind the name that it is assigned to.",
+        "Show the shape and dtype of each assigned value after its name.",
     )
     kernels: bool = _setting(
         FLAG,
         True,
-        "Show behind a function's head how many kernels it is on the target, how often they are launched and what temporary memory they take. "
-        "Functions with example inputs are compiled for that, in the background.",
+        "Show kernel count, launches and temporary memory after the function signature. "
+        "Functions with example inputs are compiled in the background.",
     )
-    barriers: bool = _setting(
-        FLAG, True, "Show at the end of a line that ends a kernel why it does."
-    )
+    barriers: bool = _setting(FLAG, True, "Show fusion boundaries at the end of the line.")
 
 
 @dataclass(frozen=True, slots=True)
 class SourcerizeSettings:
-    """How functions are written as source."""
+    """Options of sourcerized code."""
 
     derivatives: str = _setting(
         one_of("exact", "first", "primal"),
         "exact",
-        "Rules of `custom_jvp` and `custom_vjp` functions to write in sourcerized code: `exact`, of three orders; `first`, of one; "
-        "`primal`, none: the code is shorter, computes the same values, and does not keep derivatives.",
+        "Derivative rules of `custom_jvp` and `custom_vjp` functions in sourcerized code. `exact`: "
+        "rules up to the third order. `first`: rules of the first order. `primal`: no rules; the "
+        "code is shorter and computes the same values, but not the same derivatives.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds that each stage of a trace may take; the tracer is stopped at the end, and replaced if it does not heed."""
+    """Time limits in seconds of the stages of a trace.
+
+    The tracer is interrupted after the limit, and replaced if it does not respond.
+    """
 
     execute: float = _setting(
         SECONDS,
         60,
-        "Seconds that the statements which a function needs may take to run, imports included.",
+        "Time limit in seconds for running the statements that a function needs, including imports.",
     )
     statement: float = _setting(
         SECONDS,
         5,
-        "Seconds that a statement may take to run that a function does not need by name. It is stopped then, and the answer says so.",
+        "Time limit in seconds for running a statement that a function does not refer to by name. "
+        "The statement is then interrupted, and results note that it did not finish.",
     )
     inputs: float = _setting(
-        SECONDS, 20, "Seconds that the expressions of the example inputs may take to run."
+        SECONDS, 20, "Time limit in seconds for evaluating the expressions of example inputs."
     )
-    trace: float = _setting(SECONDS, 60, "Seconds that tracing one function may take.")
+    trace: float = _setting(SECONDS, 60, "Time limit in seconds for tracing a function.")
     compile: float = _setting(
-        SECONDS, 120, "Seconds that compiling one function for one target may take."
+        SECONDS, 120, "Time limit in seconds for compiling a function for one target."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """What is kept on disk."""
+    """The cache on disk."""
 
     size: int = _setting(
         MEMORY,
         "512 MiB",
-        "What compiled programs may take on disk, in the user's cache folder; those not used for longest go first.",
+        "Maximum size of the cache of compiled programs, in the user's cache folder. "
+        "The least recently used programs are deleted first.",
         scope="window",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CompilerSettings:
-    """Compilers."""
+    """Compilers on other machines."""
 
     remote_python: str = _setting(
         TEXT,
         "python3",
-        "The Python that compiles on another machine (targets `ssh://HOST/…`), as a path or a command there; it has JAX, and the plugin "
-        "of its device. `~` is the home folder there.",
+        "Python interpreter on the remote machine that compiles for `ssh://HOST/…` targets: a path "
+        "(`~` is the remote home folder) or a command on the remote `PATH`. It needs JAX and the "
+        "plugin of the device.",
         scope="machine-overridable",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The talk between editor and server."""
+    """Logging of the communication between editor and server."""
 
     server: str = _setting(
         one_of("off", "messages", "verbose"),
         "off",
-        "How much of the talk between the editor and the server VS Code writes to its output panel.",
+        "Traces the communication between VS Code and the language server.",
         scope="window",
         editor_only=True,
     )
@@ -163,69 +168,73 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of one project root, as they are in force."""
+    """The settings in force for one project root."""
 
     python: str = _setting(
         TEXT,
         "",
-        "The Python interpreter that has your JAX and that traces your functions: a path (`~` and paths relative to the "
-        "project are fine) or a command on `PATH`. When empty, the editor's interpreter is taken, else the project's `.venv`, "
-        "`VIRTUAL_ENV`, `CONDA_PREFIX`, or the first Python on `PATH`.",
+        "Python interpreter with JAX installed, which traces your functions: a path (absolute, "
+        "relative to the project, or with `~`) or a command on `PATH`. When empty, the first of: "
+        "the editor's interpreter, the project's `.venv`, `VIRTUAL_ENV`, `CONDA_PREFIX`, Python "
+        "on `PATH`.",
         scope="machine-overridable",
     )
     platform: str = _setting(
         TEXT,
         "cpu",
-        "What `JAX_PLATFORMS` is set to for the tracer. Tracing needs no device, and `cpu` leaves yours alone. "
-        "When empty, `JAX_PLATFORMS` stays as it is in the environment.",
+        "Value of `JAX_PLATFORMS` for the tracer. Tracing needs no device, and `cpu` keeps yours "
+        "free. When empty, the environment's `JAX_PLATFORMS` is used.",
     )
     target: str = _setting(
         TARGET,
         "",
-        "The device that functions are compiled for, here or not: `cpu`, `cuda:h100`, `tpu:v5e`, `ssh://HOST/cuda`… (`jaxsight targets` lists "
-        "them). When empty, an H100 where its compiler is installed, else `cpu`.",
+        "Device to compile functions for; it need not be present. One of the targets that "
+        "`jaxsight targets` lists, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`. "
+        "When empty, `cuda:h100` if its compiler is installed, else `cpu`.",
     )
     targets: tuple[str, ...] = _setting(
         list_of(TARGET, "a list of targets"),
         [],
-        "Further targets, shown beside the first one on hover.",
+        "Additional targets to show on hover.",
     )
     examples: Mapping[str, str] = _setting(
         table_of(TEXT, "a table of example inputs by function"),
         {},
-        "Example inputs of functions whose docstrings have none, by `package.module:function`; each value is written like the "
-        "lines of a docstring's section.",
+        "Example inputs of functions without an `Example inputs:` section, by "
+        "`package.module:function`. Values have the syntax of the section's lines.",
     )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),
         {},
-        "Sizes by name, for example inputs (`f32[B, D]`) and jaxtyping annotations. A section's own `where` wins.",
+        "Named sizes for example inputs (`f32[B, D]`) and jaxtyping annotations. "
+        "`where` lines take precedence.",
     )
     inlay_hints: InlayHints = field(default_factory=InlayHints)
     code_lens: bool = _setting(
-        FLAG, True, "Show the example set in use above each function that has example inputs."
+        FLAG, True, "Show the active example set above each function with example inputs."
     )
     select: tuple[str, ...] = _setting(
         CODE_LIST,
         [],
-        "The codes to report, or their beginnings (`JX4`); `ALL` is every code. Those that are on by default when it is empty.",
+        "Rules or rule prefixes (`JX4`) to enable; `ALL` enables all. When empty, the default rules.",
     )
     ignore: tuple[str, ...] = _setting(
         CODE_LIST,
         [],
-        "The codes not to report, or their beginnings. The longer of two beginnings decides.",
+        "Rules or rule prefixes to disable. "
+        "If a rule matches both `select` and `ignore`, the longer prefix wins.",
     )
     per_file_ignores: Mapping[str, tuple[str, ...]] = _setting(
-        table_of(CODE_LIST, "a table of lists of codes by file pattern"),
+        table_of(CODE_LIST, "a table of lists of rules by file pattern"),
         {},
-        'Codes not to report in some files, by pattern (`"tests/*"`); a pattern is compared with the path below '
-        "the project's root and with the file's name.",
+        'Rules to ignore by file: glob pattern (`"tests/*"`) → rules. Patterns match the path '
+        "relative to the project root, or the file name.",
     )
     per_target_ignores: Mapping[str, tuple[str, ...]] = _setting(
-        table_of(CODE_LIST, "a table of lists of codes by pattern of targets"),
+        table_of(CODE_LIST, "a table of lists of rules by target pattern"),
         {},
-        'Codes that kernels of some targets are not to be reported by, by pattern (`"tpu:*"`, `"cpu"`, `"h100"`); of those that are found in '
-        "kernels.",
+        'Rules to ignore by target: glob pattern (`"tpu:*"`, `"cpu"`, `"h100"`) → rules. Applies to '
+        "rules that analyze kernels.",
     )
     sourcerize: SourcerizeSettings = field(default_factory=SourcerizeSettings)
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -234,14 +243,15 @@ class Settings:
     memory_limit: int = _setting(
         MEMORY,
         "4 GiB",
-        'The memory that a tracer, or a compiler, may take; one that takes more is replaced. An amount (`"4 GiB"`) or a number of bytes.',
+        'Memory limit of each tracer and compiler process (`"4 GiB"`, or a number of bytes). '
+        "A process that exceeds it is restarted.",
     )
     trace: Trace = field(default_factory=Trace)
     problems: tuple[str, ...] = field(default=(), metadata={"internal": True})
-    """What was wrong with the editor's values, for a message; a project's problems stand on its own lines."""
+    """Problems of the editor's values; those of the project are findings on its own lines."""
 
     def ignored_in(self, path: PurePosixPath) -> tuple[str, ...]:
-        """The codes that are ignored in the file at `path` (below the project's root), besides `ignore`."""
+        """Return the codes ignored in the file at `path` (below the project's root)."""
         return tuple(
             code
             for pattern, codes in self.per_file_ignores.items()
@@ -250,7 +260,7 @@ class Settings:
         )
 
     def ignored_on(self, target: Target) -> tuple[str, ...]:
-        """The codes that are ignored in the kernels of a target, besides `ignore`."""
+        """Return the codes ignored for the kernels of a target."""
         return tuple(
             code
             for pattern, codes in self.per_target_ignores.items()
@@ -260,7 +270,7 @@ class Settings:
 
 
 def camel(name: str) -> str:
-    """`per-file-ignores` and `per_file_ignores` as `perFileIgnores`."""
+    """Return `per-file-ignores` and `per_file_ignores` as `perFileIgnores`."""
     first, *rest = name.replace("-", "_").split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 

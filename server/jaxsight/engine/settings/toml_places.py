@@ -25,7 +25,9 @@ _WORD = re.compile(r"[^\s,\]}#]+(?: \d\d:[^\s,\]}#]+)?")
 
 @dataclass(frozen=True, slots=True)
 class TomlPlace:
-    """The ranges of a key and of its value; an array's element has no key of its own, so both are the value's."""
+    """The ranges of a key and of its value; an array's element has no key of its own, so both are
+    the value's.
+    """
 
     key: Range
     value: Range
@@ -77,7 +79,9 @@ class _Scanner:
         self._value((*table, *below), self._range(start, end))
 
     def _dotted(self, counts: dict[Path, int]) -> tuple[Path, int]:
-        """A dotted key from here on: its path (through the last element of arrays of tables) and its end."""
+        """A dotted key from here on: its path (through the last element of arrays of tables) and
+        its end.
+        """
         path: Path = ()
         while True:
             if path in counts:

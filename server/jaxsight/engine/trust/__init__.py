@@ -1,7 +1,8 @@
 """Consent: which folders' code may run, and what of their settings may reach outside.
 
-Nothing of a workspace runs before its user agreed. `policy` reads what the user wants in general, `store` keeps what they
-decided about single folders, `decisions` holds both for one process and says what to ask.
+Nothing of a workspace runs before its user agreed. `policy` reads what the user wants in general,
+`store` keeps what they decided about single folders, `decisions` holds both for one process and
+says what to ask.
 """
 
 from jaxsight.engine.trust.decisions import Trust

@@ -1,7 +1,9 @@
-"""What this process may run and reach: the policy, the stored decisions, and those of this process alone.
+"""What this process may run and reach: the policy, the stored decisions, and those of this process
+alone.
 
-A decision is about a folder, by its real path, and holds for all below it. Whoever finds that something is not allowed asks for
-the `Consent` that would allow it: each is asked once, and nothing waits for the answer.
+A decision is about a folder, by its real path, and holds for all below it. Whoever finds that
+something is not allowed asks for the `Consent` that would allow it: each is asked once, and nothing
+waits for the answer.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ TRUST = "Trust this folder"
 ONCE = "Once"
 ALLOW = "Allow"
 NO = "No"
-# Somebody who is typing when the question comes up may answer by accident: with Enter the first answer (eglot fills it in) or the last
-# one (JupyterLab's dialog), with `1` and Enter the first one (lists of Vim and Neovim). So the first one refuses, and the last one about a
-# folder is not kept.
+# Somebody who is typing when the question comes up may answer by accident: with Enter the first
+# answer (eglot fills it in) or the last one (JupyterLab's dialog), with `1` and Enter the first one
+# (lists of Vim and Neovim). So the first one refuses, and the last one about a folder is not kept.
 _FOLDER_ANSWERS = NO, TRUST, ONCE
 _REACH_ANSWERS = NO, ALLOW
 COMMAND = "jaxsight.trust"
@@ -34,7 +36,9 @@ SSH = "ssh://"
 
 
 def over_ssh(host: str, python: str) -> str:
-    """Return what is approved for a host; a Python there that is not the usual one belongs to it, for it is a command."""
+    """Return what is approved for a host; a Python there that is not the usual one belongs to it,
+    for it is a command.
+    """
     return f"{SSH}{host}" if python == PYTHON else f"{SSH}{host} {python}"
 
 
@@ -100,7 +104,9 @@ class Trust:
         return self.policy is Policy.ALWAYS or self._store.read().covers(os.path.realpath(folder))
 
     def may_start(self, folder: str, python: str) -> bool:
-        """Whether an interpreter that the settings of a folder name, and that is elsewhere, may run."""
+        """Whether an interpreter that the settings of a folder name, and that is elsewhere, may
+        run.
+        """
         return self.policy is Policy.ALWAYS or self._may_reach(folder, python)
 
     def may_send(self, folder: str, host: str, python: str) -> bool:
@@ -112,13 +118,16 @@ class Trust:
         return named or self._may_reach(folder, over_ssh(host, python))
 
     def allow(self, what: str) -> None:
-        """Let something be reached from every folder while this process lives: the user named it."""
+        """Let something be reached from every folder while this process lives: the user named
+        it.
+        """
         self._allowed.add(what)
 
     def consent_to_run(
         self, folder: str, python: str, reason: str, *, elsewhere: bool
     ) -> Consent | None:
-        """Return the question whether code of a folder may run; nothing where nobody is to be asked.
+        """Return the question whether code of a folder may run; nothing where nobody is to be
+        asked.
 
         Args:
             folder: the folder.
@@ -154,7 +163,9 @@ class Trust:
         )
 
     def consent_to_send(self, folder: str, host: str, python: str) -> Consent:
-        """Return the question whether programs may be compiled on another machine, by a Python there."""
+        """Return the question whether programs may be compiled on another machine, by a Python
+        there.
+        """
         command = f" with {shown_path(python)}" if python != PYTHON else ""
         return Consent(
             folder,
@@ -165,7 +176,9 @@ class Trust:
         )
 
     def remedy(self, folder: str, what: str = "") -> str:
-        """Return what lets a folder's code run, or something be reached from it, as an imperative clause."""
+        """Return what lets a folder's code run, or something be reached from it, as an imperative
+        clause.
+        """
         if not self._terminal:
             return f"run the command `{COMMAND}` to decide"
         return f"run `{in_terminal(folder, what)}` to allow it"
@@ -196,7 +209,10 @@ class Trust:
         return True
 
     def keep(self, consent: Consent, answer: str | None) -> None:
-        """Write an answer for other processes and later ones, where that was the answer. It blocks."""
+        """Write an answer for other processes and later ones, where that was the answer.
+
+        It blocks.
+        """
         if answer not in (TRUST, ALLOW) or answer not in consent.answers:
             return
         folder = os.path.realpath(consent.folder)

@@ -18,7 +18,9 @@ class NotOurs(Exception):
 
 
 def own_folder(place: Callable[..., str]) -> Path | None:
-    """Return one of this user's folders for jaxsight, by a function of `platformdirs`; nothing where there is no home."""
+    """Return one of this user's folders for jaxsight, by a function of `platformdirs`; nothing
+    where there is no home.
+    """
     try:
         folder = Path(place("jaxsight", appauthor=False))
     except RuntimeError:  # as newer versions say it; older ones leave the `~`

@@ -1,6 +1,8 @@
-"""What the user wants in general: `trust = ask|always|never`, from their own configuration and nowhere else.
+"""What the user wants in general: `trust = ask|always|never`, from their own configuration and
+nowhere else.
 
-A project's files never decide this, nor do the settings that a client sends: many editors merge a project's files into those.
+A project's files never decide this, nor do the settings that a client sends: many editors merge a
+project's files into those.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ FILE = "config.toml"
 KEY = "trust"
 _MOST = 1024 * 1024
 _ROOT = 0
-"""Files that the system's administrator wrote, or a package manager that makes home folders, count as the user's."""
+"""Files that the system's administrator wrote, or a package manager that makes home folders, count
+as the user's.
+"""
 
 
 class Policy(StrEnum):
@@ -44,7 +48,8 @@ def chosen_policy(option: str = "", environ: Mapping[str, str] | None = None) ->
     """Return the policy of this process.
 
     Args:
-        option: what the server was started with (`--trust`); may be empty. `editor` stands in for `ask` only.
+        option: what the server was started with (`--trust`); may be empty. `editor` stands in for
+            `ask` only.
         environ: the environment variables; this process's own by default.
     """
     if option and option != Policy.EDITOR:

@@ -1,7 +1,9 @@
-"""The user's decisions on disk, in the user's state folder: `trust.json`, one for all of their servers and commands.
+"""The user's decisions on disk, in the user's state folder: `trust.json`, one for all of their
+servers and commands.
 
-A change is read, merged and written under a lock, and moved into place, so that servers that run side by side lose nothing of
-each other's. A file that is broken, or that others may have written, is ignored with a line in the log.
+A change is read, merged and written under a lock, and moved into place, so that servers that run
+side by side lose nothing of each other's. A file that is broken, or that others may have written,
+is ignored with a line in the log.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _PATIENCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What the user decided: real paths of trusted folders, and what may be reached from which folder."""
+    """What the user decided: real paths of trusted folders, and what may be reached from which
+    folder.
+    """
 
     folders: frozenset[str] = frozenset()
     approvals: frozenset[tuple[str, str]] = frozenset()
@@ -66,7 +70,9 @@ class Store:
         self._seen: object = None
 
     def read(self) -> Decisions:
-        """Return the decisions as they are now; the file is read again only when it is another one."""
+        """Return the decisions as they are now; the file is read again only when it is another
+        one.
+        """
         if self.file is None:
             return self._known
         seen = self._signature()
@@ -76,7 +82,10 @@ class Store:
         return self._known
 
     def change(self, edit: Callable[[Decisions], Decisions]) -> bool:
-        """Write what `edit` makes of the decisions; whether that was possible. It blocks for a moment."""
+        """Write what `edit` makes of the decisions; whether that was possible.
+
+        It blocks for a moment.
+        """
         if self.file is None:
             return False
         try:

@@ -1,4 +1,6 @@
-"""Paths and names of a workspace in a question to its user: they are the workspace's own words, so they are made inert."""
+"""Paths and names of a workspace in a question to its user: they are the workspace's own words, so
+they are made inert.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ _LINKS = str.maketrans({"[": "\\x5b", "]": "\\x5d", "<": "\\x3c", "`": "\\x60"})
 
 
 def shown_path(text: str) -> str:
-    """Return a path or name on one line, without controls or markup; a long one without its middle."""
+    """Return a path or name on one line, without controls or markup; a long one without its
+    middle.
+    """
     shown = one_line(text).translate(_LINKS)
     if len(shown) > _MOST:
         half = _MOST // 2

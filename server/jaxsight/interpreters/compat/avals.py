@@ -1,7 +1,7 @@
 """What JAX's abstract values say of themselves. Holds for JAX 0.8 to 0.12.
 
-Private API used: `AbstractValue.str_short`, `ShapedArray.sharding`, `dtypes.short_dtype_name`, the PRNG
-implementations. Nothing here initialises a backend.
+Private API used: `AbstractValue.str_short`, `ShapedArray.sharding`, `dtypes.short_dtype_name`, the
+PRNG implementations. Nothing here initialises a backend.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def weak(aval: Any) -> bool:
 
 
 def sharding(aval: Any) -> str:
-    """The partition spec of an aval that lives on a mesh, e.g. `P('x', None)`; empty when there is nothing to say."""
+    """The partition spec of an aval that lives on a mesh, e.g. `P('x', None)`; empty when there is
+    nothing to say.
+    """
     found = getattr(aval, "sharding", None)
     mesh = getattr(found, "mesh", None)
     if found is None or mesh is None or mesh.empty:
@@ -61,14 +63,19 @@ def struct(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Any:
 
 
 def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
-    """What a jaxpr would print for such an array; dtypes that JAX does not know keep their own name."""
+    """What a jaxpr would print for such an array; dtypes that JAX does not know keep their own
+    name.
+    """
     strange = np.dtype(dtype).kind in "OSUMm"
     name = str(dtype) if strange else dtypes.short_dtype_name(np.dtype(dtype))
     return f"{name}[{','.join(map(str, shape))}]"
 
 
 def key_struct(impl: str, shape: tuple[int, ...]) -> Any:
-    """An array of typed keys, by the implementation's name (`threefry2x32`) or tag (`fry`). Raises `ValueError`."""
+    """An array of typed keys, by the implementation's name (`threefry2x32`) or tag (`fry`).
+
+    Raises `ValueError`.
+    """
     name = {"fry": "threefry2x32", "urbg": "unsafe_rbg"}.get(impl, impl)
     found = random_internals.resolve_prng_impl(name)
     key: Any = jax.eval_shape(lambda: jax.random.key(0, impl=found.name))

@@ -1,7 +1,10 @@
-"""Equations on their own: binding one, and the program that a call stands for. Holds for JAX 0.8 to 0.12.
+"""Equations on their own: binding one, and the program that a call stands for.
 
-Private API used: `Primitive.get_bind_params` (up to 0.11 it gives functions and parameters, afterwards parameters alone),
-`JaxprEqn.ctx.manager`, `source_info_util.user_context`, `Jaxpr.debug_info`, and the parameters of calls.
+Holds for JAX 0.8 to 0.12.
+
+Private API used: `Primitive.get_bind_params` (up to 0.11 it gives functions and parameters,
+afterwards parameters alone), `JaxprEqn.ctx.manager`, `source_info_util.user_context`,
+`Jaxpr.debug_info`, and the parameters of calls.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ _BODIES = {
     "remat2": "jaxpr",
     "xla_metadata_call": "jaxpr",
 }
-"""Primitives that run one program, once, on all of their inputs; and the parameter that holds it."""
+"""Primitives that run one program, once, on all of their inputs; and the parameter that holds it.
+"""
 
 CALLS = frozenset(_BODIES)
 
@@ -63,7 +67,9 @@ _JAX = str(Path(jax.__file__).parent)
 
 @contextlib.contextmanager
 def made_by(equation: Any) -> Iterator[None]:
-    """What is traced inside counts as written where `equation` was, under its named scopes and its configuration."""
+    """What is traced inside counts as written where `equation` was, under its named scopes and its
+    configuration.
+    """
     info = equation.source_info
     stack = source_info_util.current_name_stack() + info.name_stack
     with (
@@ -106,8 +112,9 @@ def ruled(equation: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _without(count: int, out_trees: Callable[[], Sequence[Any]]) -> tuple[Any, ...]:
-    """Trees of a rule whose residuals that are inputs (the third, if JAX forwards them) are known by
-    their places, without captured values: JAX adds these when it binds the call."""
+    """Trees of a rule whose residuals that are inputs (the third, if JAX forwards them) are known
+    by their places, without captured values: JAX adds these when it binds the call.
+    """
     out_tree, residuals, *forwarded = out_trees()
     places = [[None if place is None else place - count for place in each] for each in forwarded]
     return (out_tree, residuals, *places)

@@ -64,7 +64,9 @@ def callers(equation: Any) -> list[Caller]:
 
 
 def maker(equation: Any) -> str:
-    """The qualified name of the function that made an equation: the user's, or one of JAX's solvers."""
+    """The qualified name of the function that made an equation: the user's, or one of JAX's
+    solvers.
+    """
     traceback = equation.source_info.traceback
     for frame in traceback.frames if traceback is not None else ():
         if not _CORE.search(frame.file_name):
@@ -77,5 +79,7 @@ _CORE = re.compile(r"[/\\]jax[/\\](?!experimental[/\\]|_src[/\\]scipy[/\\])")
 
 
 def scope(equation: Any) -> str:
-    """The names of the scopes and transformations that an equation was made in, `transpose(jvp(norm))`."""
+    """The names of the scopes and transformations that an equation was made in,
+    `transpose(jvp(norm))`.
+    """
     return str(equation.source_info.name_stack)

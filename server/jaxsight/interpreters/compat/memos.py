@@ -1,10 +1,13 @@
-"""What asking a rule of a custom derivative leaves behind, and taking it back. Holds for JAX 0.8 to 0.12.
+"""What asking a rule of a custom derivative leaves behind, and taking it back.
 
-A rule remembers its answer for each pattern of zeros, and, apart from that, how the last answer was nested. An answer that is refused
-takes the latter away from those that were given before: JAX then finds a "Store empty" when it differentiates the user's function, which
-is cached, again.
+Holds for JAX 0.8 to 0.12.
 
-Private API used: `lu.WrappedFun`, `lu.Store`, `lu.EqualStore`, and the dictionary in the closure of `pe._memoize`.
+A rule remembers its answer for each pattern of zeros, and, apart from that, how the last answer was
+nested. An answer that is refused takes the latter away from those that were given before: JAX then
+finds a "Store empty" when it differentiates the user's function, which is cached, again.
+
+Private API used: `lu.WrappedFun`, `lu.Store`, `lu.EqualStore`, and the dictionary in the closure of
+`pe._memoize`.
 """
 
 from __future__ import annotations
@@ -64,7 +67,9 @@ class _Memory:
 
 @contextlib.contextmanager
 def undisturbed(*rules: Any, always: bool) -> Iterator[None]:
-    """Leaves what rules remember as it was: when asking them fails, or `always`, as where answers for two patterns are nested in two ways."""
+    """Leaves what rules remember as it was: when asking them fails, or `always`, as where answers
+    for two patterns are nested in two ways.
+    """
     memory = _Memory()
     for rule in rules:
         memory.add(rule)

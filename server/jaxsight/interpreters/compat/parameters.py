@@ -1,8 +1,10 @@
-"""What equations of control flow and of custom rules keep in their parameters. Holds for JAX 0.8 to 0.12.
+"""What equations of control flow and of custom rules keep in their parameters.
 
-Private API used: parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`), `custom_jvp_call`
-(`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`), `lu.WrappedFun`, `ad.Zero`, `HiPrim.params`, `util.Hashable`, closures
-of `Traced.closure_convert`.
+Holds for JAX 0.8 to 0.12.
+
+Private API used: parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`),
+`custom_jvp_call` (`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`),
+`lu.WrappedFun`, `ad.Zero`, `HiPrim.params`, `util.Hashable`, closures of `Traced.closure_convert`.
 """
 
 from __future__ import annotations
@@ -82,7 +84,9 @@ SOLVES = ("matvec", "vecmat", "solve", "transpose_solve")
 def solves(
     params: dict[str, Any], operands: Sequence[T]
 ) -> Iterator[tuple[Program | None, Sequence[T]]]:
-    """Each function of a `custom_linear_solve`, if it has it, with the operands that it captures."""
+    """Each function of a `custom_linear_solve`, if it has it, with the operands that it
+    captures.
+    """
     start = 0
     for name in SOLVES:
         count = getattr(params["const_lengths"], name)
@@ -97,7 +101,10 @@ def is_wrapped_function(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A custom derivative's rule as a program. `zeros` says which of its results are symbolic zeros."""
+    """A custom derivative's rule as a program.
+
+    `zeros` says which of its results are symbolic zeros.
+    """
 
     program: Program
     zeros: tuple[bool, ...]
@@ -124,8 +131,9 @@ def is_wrapper(value: Any) -> bool:
 
 
 def rule_identity(params: dict[str, Any]) -> Hashable:
-    """The user's rule of a custom derivative, by identity, with the static arguments that it is given: rules call their own function, and so have
-    themselves inside."""
+    """The user's rule of a custom derivative, by identity, with the static arguments that it is
+    given: rules call their own function, and so have themselves inside.
+    """
     rule = _innermost(params.get("jvp_jaxpr_fun") or params["bwd"])
     return (
         Identity(rule.f),
@@ -160,7 +168,8 @@ def _innermost(rule: Any) -> Any:
 
 
 def rules_key(params: dict[str, Any]) -> Hashable:
-    """What tells the rules of two custom derivatives of equal programs apart: the user's functions, and what they are given besides arrays.
+    """What tells the rules of two custom derivatives of equal programs apart: the user's functions,
+    and what they are given besides arrays.
 
     Two keys that are equal are of equal rules; hashing one may raise `TypeError`.
     """
@@ -184,7 +193,9 @@ def _adds_nothing(transformation: Any, args: tuple[Any, ...]) -> bool:
 
 
 def same_rule(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether the rule of a custom derivative is that of another one, which was evaluated once more. False where that is not known."""
+    """Whether the rule of a custom derivative is that of another one, which was evaluated once
+    more. False where that is not known.
+    """
     asked, made = (
         params.get("jvp_jaxpr_fun") or params["fwd_jaxpr_thunk"] for params in (one, other)
     )
@@ -217,7 +228,9 @@ def _wrapped_inside(function: Any, depth: int = _MEMO_DEPTH) -> Any:
 
 
 def differentiable(params: dict[str, Any]) -> list[bool]:
-    """Which inputs of a function with rules of its own can have tangents: integers' are always zero."""
+    """Which inputs of a function with rules of its own can have tangents: integers' are always
+    zero.
+    """
     inputs = opened(params["call_jaxpr"]).jaxpr.invars[int(params["num_consts"]) :]
     return [getattr(_tangent(var.aval), "dtype", None) != jax.dtypes.float0 for var in inputs]
 
@@ -308,9 +321,10 @@ def perturbations(
 class VjpRules:
     """Both rules of a `custom_vjp_call`.
 
-    `forward` gives the residuals that are no inputs (`residuals` of them in all; `forwarded` holds, for each residual, the input
-    that it is, or none), then the results. `backward` takes all residuals, then cotangents; its results are cotangents of the
-    inputs, without those that are symbolic zeros by `zeros`.
+    `forward` gives the residuals that are no inputs (`residuals` of them in all; `forwarded` holds,
+    for each residual, the input that it is, or none), then the results. `backward` takes all
+    residuals, then cotangents; its results are cotangents of the inputs, without those that are
+    symbolic zeros by `zeros`.
     """
 
     forward: Program

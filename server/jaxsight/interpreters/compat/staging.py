@@ -1,9 +1,12 @@
-"""Tracing small functions on abstract values, and jaxprs of whichever class. Holds for JAX 0.8 to 0.12.
+"""Tracing small functions on abstract values, and jaxprs of whichever class.
 
-Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `lu.DebugInfo`, `api_util.fun_sourceinfo`,
-`core.shaped_abstractify`, `core.eval_jaxpr`, `traceback_util.api_boundary`, `DynamicJaxprTracer.val`,
-`JaxprEqn.ctx.manager`, `core.Literal`, `core.DropVar`, `core.extend_axis_env_nd`, `config.trace_context`.
-From 0.11 on `ClosedJaxpr` is merged into `Jaxpr`, which then has `consts`; `Program` is either.
+Holds for JAX 0.8 to 0.12.
+
+Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `lu.DebugInfo`,
+`api_util.fun_sourceinfo`, `core.shaped_abstractify`, `core.eval_jaxpr`,
+`traceback_util.api_boundary`, `DynamicJaxprTracer.val`, `JaxprEqn.ctx.manager`, `core.Literal`,
+`core.DropVar`, `core.extend_axis_env_nd`, `config.trace_context`. From 0.11 on `ClosedJaxpr` is
+merged into `Jaxpr`, which then has `consts`; `Program` is either.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What became of a function: the program, how its results were nested (a `PyTreeDef`), and what they were before they were arrays."""
+    """What became of a function: the program, how its results were nested (a `PyTreeDef`), and what
+    they were before they were arrays.
+    """
 
     program: Program
     tree: Any
@@ -52,7 +57,9 @@ def is_jaxpr(value: Any) -> bool:
 
 
 def opened(value: Any) -> Program:
-    """The program behind a jaxpr that is a parameter of an equation or a result of `jax.make_jaxpr`."""
+    """The program behind a jaxpr that is a parameter of an equation or a result of
+    `jax.make_jaxpr`.
+    """
     if isinstance(value, Program):
         return value
     if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
@@ -61,7 +68,9 @@ def opened(value: Any) -> Program:
 
 
 def closed(jaxpr: Any, consts: Sequence[Any]) -> Program:
-    """A traced jaxpr with its constants, whose variables JAX 0.12 lists among the inputs until it is told their values."""
+    """A traced jaxpr with its constants, whose variables JAX 0.12 lists among the inputs until it
+    is told their values.
+    """
     if len(jaxpr.constvars) != len(consts):
         jaxpr = jaxpr.with_consts(consts)
     return Program(jaxpr, tuple(consts))
@@ -95,7 +104,9 @@ def is_literal(atom: Any) -> bool:
 
 
 def folded(equation: Any, invars: Sequence[Any]) -> Any:
-    """The number that JAX makes of an equation for these operands when it traces it; None where it keeps the equation."""
+    """The number that JAX makes of an equation for these operands when it traces it; None where it
+    keeps the equation.
+    """
     if equation.primitive.name != "convert_element_type" or not is_literal(invars[0]):
         return None
     (made,) = equation.outvars
@@ -132,7 +143,9 @@ def stage(
     about: Callable[..., Any] | None = None,
     names: Sequence[str] = (),
 ) -> Staged:
-    """Traces `function` on abstract values, as `jax.make_jaxpr` does in three times the time. Raises whatever it raises.
+    """Traces `function` on abstract values, as `jax.make_jaxpr` does in three times the time.
+
+    Raises whatever it raises.
 
     Args:
         about: the function that errors name, with `names` for its arguments.
@@ -152,7 +165,10 @@ def stage(
 
 
 def abstract(value: Any) -> Any:
-    """The type of an array, a struct or a number, as JAX traces it. Raises `TypeError` for anything else."""
+    """The type of an array, a struct or a number, as JAX traces it.
+
+    Raises `TypeError` for anything else.
+    """
     of: Any = core.shaped_abstractify
     return of(value)
 
@@ -169,7 +185,9 @@ def evaluate(program: Program, *args: Any) -> list[Any]:
 
 @contextlib.contextmanager
 def surroundings(context: Any, axes: Sequence[tuple[Any, int]] = ()) -> Iterator[None]:
-    """What an equation was made under: its own context, and the sizes of the mapped axes around it."""
+    """What an equation was made under: its own context, and the sizes of the mapped axes around
+    it.
+    """
     with contextlib.ExitStack() as stack:
         if axes:
             stack.enter_context(core.extend_axis_env_nd(list(axes)))
@@ -179,6 +197,8 @@ def surroundings(context: Any, axes: Sequence[tuple[Any, int]] = ()) -> Iterator
 
 
 def on_its_mesh(context: Any) -> contextlib.AbstractContextManager[None]:
-    """`surroundings` of an equation that was made over a mesh; nothing for others, which are most."""
+    """`surroundings` of an equation that was made over a mesh; nothing for others, which are
+    most.
+    """
     mesh = getattr(context, "cur_abstract_mesh", None)
     return contextlib.nullcontext() if mesh is None or mesh.empty else surroundings(context)

@@ -1,7 +1,8 @@
-"""Inverses of JAX's own functions that are one call in a jaxpr, and whose insides alone could not be undone.
+"""Inverses of JAX's own functions that are one call in a jaxpr, and whose insides alone could not
+be undone.
 
-A call is recognised by its name and then by its program, compared with what JAX traces for the function itself: a user's function of
-the same name is never mistaken for it.
+A call is recognised by its name and then by its program, compared with what JAX traces for the
+function itself: a user's function of the same name is never mistaken for it.
 """
 
 from __future__ import annotations

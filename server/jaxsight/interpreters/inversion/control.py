@@ -1,4 +1,6 @@
-"""Inverses of control flow, from those of the programs inside: branches chosen by what is known, loops of fixed length."""
+"""Inverses of control flow, from those of the programs inside: branches chosen by what is known,
+loops of fixed length.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def _given(nodes: Sequence[Node], which: Sequence[int], values: Sequence[Any]) -
 
 
 def _culprit(networks: Sequence[Network], otherwise: str) -> Blocked:
-    """Why inner programs do not give what is asked for, in the words of the innermost equation to blame."""
+    """Why inner programs do not give what is asked for, in the words of the innermost equation to
+    blame.
+    """
     for network in networks:
         for placed, why in network.blocked():
             return Blocked(why.reason, why.culprit or placed)
@@ -96,7 +100,9 @@ def _culprit(networks: Sequence[Network], otherwise: str) -> Blocked:
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A scan with the nodes around it in groups: what each step shares, what passes on, what is cut into steps."""
+    """A scan with the nodes around it in groups: what each step shares, what passes on, what is cut
+    into steps.
+    """
 
     scan: parameters.Scan
     consts: Sequence[Node]
@@ -149,7 +155,9 @@ class _Around:
 
 @inverses("scan")
 def _scan(placed: Placed, network: Network) -> Solution | Blocked:
-    """Carries that start known are followed forwards, which may give `xs` from `ys`; the others are undone from their ends."""
+    """Carries that start known are followed forwards, which may give `xs` from `ys`; the others are
+    undone from their ends.
+    """
     loop = _Loop.of(placed)
     around = _Around.of(loop, network)
     forwards, followed = _follow(loop, around, network)
@@ -161,7 +169,9 @@ def _scan(placed: Placed, network: Network) -> Solution | Blocked:
 
 
 def _follow(loop: _Loop, around: _Around, network: Network) -> tuple[Network, list[int]]:
-    """The body with all that is known at the start of a step, and the carries that stay known from step to step."""
+    """The body with all that is known at the start of a step, and the carries that stay known from
+    step to step.
+    """
     followed = around.init
     first_x = loop.scan.consts + loop.scan.carry
     while True:
@@ -215,7 +225,9 @@ def _forwards(
 def _needed(
     loop: _Loop, body: Network, followed: Sequence[int], wanted: Sequence[Node]
 ) -> tuple[list[int], Plan]:
-    """The carries that `wanted` needs, directly or through others, and the plan for their next values, then `wanted`."""
+    """The carries that `wanted` needs, directly or through others, and the plan for their next
+    values, then `wanted`.
+    """
     carried: list[int] = []
     while True:
         plan = body.plan([*(loop.carry_out(body, index) for index in carried), *wanted])
@@ -304,9 +316,11 @@ def _backwards(
 def _undo(
     loop: _Loop, around: _Around, network: Network, followed: list[int]
 ) -> tuple[Network, Network, list[int]]:
-    """The carries that each step gives from its end, and the body with all that is then known at the end of a step.
+    """The carries that each step gives from its end, and the body with all that is then known at
+    the end of a step.
 
-    Before them the body as if all carries that are known at the end of the loop were known at the end of each step.
+    Before them the body as if all carries that are known at the end of the loop were known at the
+    end of each step.
     """
     hopeful: Network | None = None
     undone = [index for index in around.final if index not in followed]

@@ -1,7 +1,8 @@
 """Inverses of primitives with one argument, and of those with two of which one is known.
 
-Where a function takes a value more than once, the answer is the principal one: the argument is taken to lie where JAX's inverse
-function puts it (`DOMAINS` says where, for people). A dtype's conversion is undone only if it loses nothing.
+Where a function takes a value more than once, the answer is the principal one: the argument is
+taken to lie where JAX's inverse function puts it (`DOMAINS` says where, for people). A dtype's
+conversion is undone only if it loses nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ Unary = Callable[..., Any]
 
 
 def unary(*primitives: str) -> Callable[[Unary], Unary]:
-    """Registers the inverse of primitives with one input and one output: `inverse(y, aval, **params)`, where `aval` is the input's."""
+    """Registers the inverse of primitives with one input and one output: `inverse(y, aval,
+    **params)`, where `aval` is the input's.
+    """
 
     def register(inverse: Unary) -> Unary:
         @inverses(*primitives)
@@ -186,7 +189,9 @@ def lossless(before: Any, after: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What numbers a dtype has: how many binary digits, of either sign or not, fractions, and the exponents of these."""
+    """What numbers a dtype has: how many binary digits, of either sign or not, fractions, and the
+    exponents of these.
+    """
 
     digits: int
     signed: bool
@@ -230,7 +235,9 @@ def _complex(placed: Placed, network: Network) -> Solution | Blocked:
 
 
 def _scalar(node: Node, value: Any) -> Any:
-    """A known value as an operand of `jax.lax`: numbers of the program itself have no dtype of their own."""
+    """A known value as an operand of `jax.lax`: numbers of the program itself have no dtype of
+    their own.
+    """
     if isinstance(value, jax.Array | np.ndarray | np.generic):
         return value
     return np.asarray(value, node.aval.dtype)[()]
@@ -245,7 +252,8 @@ def two_arguments(
 ) -> Solution | Blocked:
     """The solution of an equation with two arguments of which one is known.
 
-    `first` gives the first argument from the result and the second one, `second` the second from the result and the first.
+    `first` gives the first argument from the result and the second one, `second` the second from
+    the result and the first.
     """
     (left, right), (result,) = placed.inputs, placed.outputs
     known = [network.knows(each) for each in (left, right)]

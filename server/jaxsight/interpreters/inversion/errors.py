@@ -16,8 +16,9 @@ _OURS = str(Path(__file__).resolve().parents[2])
 class NotInvertible(ValueError):
     """A function that has no inverse, as far as the rules know.
 
-    `primitive` is the name of the operation to blame; none when it is no single one. `equation` is the user's: that operation, or the
-    call of one of JAX's functions that it is part of. `file` and `line` are where it was written; empty and 0 when that is not known.
+    `primitive` is the name of the operation to blame; none when it is no single one. `equation` is
+    the user's: that operation, or the call of one of JAX's functions that it is part of. `file` and
+    `line` are where it was written; empty and 0 when that is not known.
     """
 
     def __init__(self, function: str, reason: str, culprit: Placed | None = None) -> None:

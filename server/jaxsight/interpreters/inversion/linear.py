@@ -1,4 +1,6 @@
-"""Inverses of linear maps: products with a known square matrix, Fourier transforms, triangular systems."""
+"""Inverses of linear maps: products with a known square matrix, Fourier transforms, triangular
+systems.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from jaxsight.interpreters.inversion.network import Blocked, Network, Placed, So
 
 @inverses("dot_general")
 def _dot_general(placed: Placed, network: Network) -> Solution | Blocked:
-    """Solves `x @ matrix = y`: one contracted dimension, a known matrix that is square, no batch dimensions."""
+    """Solves `x @ matrix = y`: one contracted dimension, a known matrix that is square, no batch
+    dimensions.
+    """
     (left, right), (result,) = placed.inputs, placed.outputs
     if not (network.knows(left) or network.knows(right)):
         return Blocked("has two arguments, and both depend on what is asked for")
@@ -29,7 +33,8 @@ def _dot_general(placed: Placed, network: Network) -> Solution | Blocked:
     rank = len(result.aval.shape)
 
     def compute(y: Any, values: Any) -> list[Any]:
-        # The matrix's free dimension is the result's first when the matrix is on the left, its last otherwise.
+        # The matrix's free dimension is the result's first when the matrix is on the left, its last
+        # otherwise.
         free = 0 if at == 0 else rank - 1
         columns = jnp.moveaxis(y, free, 0).reshape(shape[0], -1)
         a = values.T if own == 0 else values

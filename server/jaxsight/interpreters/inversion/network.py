@@ -1,9 +1,10 @@
 """A jaxpr as a network through which knowledge spreads, forwards and backwards.
 
-An equation whose inputs are known gives its results; one whose results are known may give its inputs, if its primitive has a
-rule for that. Here it is only found out what can be known and in which order; values come later, to a `Plan`. A plan holds
-no step that is not needed. Nothing recurses per equation, and a program inside another is looked at once for each set of
-what is known of it.
+An equation whose inputs are known gives its results; one whose results are known may give its
+inputs, if its primitive has a rule for that. Here it is only found out what can be known and in
+which order; values come later, to a `Plan`. A plan holds no step that is not needed. Nothing
+recurses per equation, and a program inside another is looked at once for each set of what is known
+of it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from jaxsight.interpreters.compat.staging import Program, is_dropped, is_literal
 class Node:
     """A value in the network.
 
-    `constant` is its value where that is known beforehand; `fixed` when it is no variable, but a value of the program itself.
+    `constant` is its value where that is known beforehand; `fixed` when it is no variable, but a
+    value of the program itself.
     """
 
     aval: Any
@@ -37,7 +39,8 @@ class Node:
 class Placed:
     """An equation with the nodes that it connects.
 
-    `joins` for one input and one output that are the same value. `within` is the call in whose place the equation stands.
+    `joins` for one input and one output that are the same value. `within` is the call in whose
+    place the equation stands.
     """
 
     equation: Any
@@ -67,7 +70,10 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Why a rule has no solution, as far as is known yet. `culprit` is set when it lies in an inner program."""
+    """Why a rule has no solution, as far as is known yet.
+
+    `culprit` is set when it lies in an inner program.
+    """
 
     reason: str
     culprit: Placed | None = None
@@ -76,7 +82,10 @@ class Blocked:
 Rule = Callable[[Placed, "Network"], Solution | Blocked]
 
 inverses: Rules[Rule] = Rules()
-"""The rules of `jaxsight.inverse`, by primitive. A rule is asked once some result of an equation is known and some input is not."""
+"""The rules of `jaxsight.inverse`, by primitive.
+
+A rule is asked once some result of an equation is known and some input is not.
+"""
 
 NO_RULE = "has no inverse"
 
@@ -100,7 +109,10 @@ class Plan:
     wanted: tuple[Node, ...]
 
     def __call__(self, given: Mapping[Node, Any]) -> list[Any]:
-        """The values of `wanted`. Bound operations count as written where the user's equations were."""
+        """The values of `wanted`.
+
+        Bound operations count as written where the user's equations were.
+        """
         values: Environment[Any] = Environment()
         for node, value in given.items():
             values.write(node, value)
@@ -141,7 +153,8 @@ class Solver:
     ) -> Network:
         """The network of a program of which the inputs and outputs with these numbers are known.
 
-        `constants` are the values of those inputs that are known beforehand. They are told apart by identity.
+        `constants` are the values of those inputs that are known beforehand. They are told apart by
+        identity.
         """
         inputs, outputs = frozenset(inputs), frozenset(outputs)
         values = frozenset((index, id(value)) for index, value in constants.items())
@@ -153,7 +166,10 @@ class Solver:
 
 
 class Network:
-    """What of a program can be known. `inputs` and `outputs` are the nodes of its inputs and outputs, in order."""
+    """What of a program can be known.
+
+    `inputs` and `outputs` are the nodes of its inputs and outputs, in order.
+    """
 
     def __init__(
         self,
@@ -192,7 +208,9 @@ class Network:
         return [placed for placed in self._around.get(node, ()) if node in placed.inputs]
 
     def blocked(self) -> list[tuple[Placed, Blocked]]:
-        """The equations of which results are known and inputs are not, with the reasons; those with all results known first."""
+        """The equations of which results are known and inputs are not, with the reasons; those with
+        all results known first.
+        """
         found = [
             (placed, why)
             for placed, why in self._pending.items()
@@ -214,7 +232,9 @@ class Network:
         return Plan(tuple(reversed(steps)), reads, wanted)
 
     def constant(self, node: Node) -> Any:
-        """The value of a node that does not depend on what the program is called with; none when it does or is not known."""
+        """The value of a node that does not depend on what the program is called with; none when it
+        does or is not known.
+        """
         if node.constant is not None:
             return None if isinstance(node.constant, jax.core.Tracer) else node.constant
         if node not in self._known:
@@ -235,7 +255,10 @@ class Network:
     def _place(
         self, program: Program, inputs: Sequence[Node], within: Placed | None = None
     ) -> list[Node]:
-        """Adds a program's equations, its inputs being these nodes. Answers the nodes of its outputs."""
+        """Adds a program's equations, its inputs being these nodes.
+
+        Answers the nodes of its outputs.
+        """
         jaxpr = program.jaxpr
         nodes: Environment[Node] = Environment()
         for var, node in zip(jaxpr.invars, inputs, strict=True):
@@ -271,7 +294,9 @@ class Network:
                 )
 
     def _settle(self) -> None:
-        """Spreads what is known, opening calls only where nothing else helps: a call that can run forwards stays one."""
+        """Spreads what is known, opening calls only where nothing else helps: a call that can run
+        forwards stays one.
+        """
         self._spread()
         while self._open(lambda placed: self._any(placed.outputs)) or self._open(
             lambda placed: self._any(placed.inputs)

@@ -1,6 +1,8 @@
-"""Inverses of primitives that move elements or join them: where each element of a result came from is known.
+"""Inverses of primitives that move elements or join them: where each element of a result came from
+is known.
 
-Elements that are repeated, or that no known result holds, make an equation wait or block it; nothing is filled in.
+Elements that are repeated, or that no known result holds, make an equation wait or block it;
+nothing is filled in.
 """
 
 from __future__ import annotations
@@ -166,7 +168,9 @@ _LARGEST = 1 << 24
 
 @inverses(*_PIECES)
 def _piece(placed: Placed, network: Network) -> Solution | Blocked:
-    """A piece alone says little; the pieces that other equations take of the same array may complete it."""
+    """A piece alone says little; the pieces that other equations take of the same array may
+    complete it.
+    """
     argument = placed.inputs[0]
     if network.knows(argument):
         return Blocked("took elements from a place that is asked for")
@@ -227,7 +231,10 @@ def _in_line(pieces: Sequence[Placed], argument: Node) -> tuple[int, list[Placed
 
 
 def _positions(piece: Placed, network: Network, shape: Sequence[int]) -> np.ndarray | None:
-    """Which element of the array each element of a piece is; -1 for none of them. None when that depends on other values."""
+    """Which element of the array each element of a piece is; -1 for none of them.
+
+    None when that depends on other values.
+    """
     places = [network.constant(node) for node in piece.inputs[1:]]
     if any(place is None for place in places):
         return None

@@ -1,7 +1,8 @@
 """`inverse`: from a function to the one that gives its arguments back.
 
-The function is traced each time the inverse is called, on what its arguments are taken to be; under `jax.jit` that is once. It is
-never run, and nothing that it does besides computing (printing, callbacks) is repeated.
+The function is traced each time the inverse is called, on what its arguments are taken to be; under
+`jax.jit` that is once. It is never run, and nothing that it does besides computing (printing,
+callbacks) is repeated.
 """
 
 from __future__ import annotations
@@ -37,17 +38,20 @@ def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
     >>> print(f"{inverse(f)(f(0.5)):.3f}")
     0.500
 
-    The inverse takes what `function` returns, as one value or, for a tuple, as several; it returns the argument, or a tuple of all
-    positional arguments when there are several. Keyword arguments are known, not asked for: they go to `function` as they are
-    (`inverse(f)(y, scale=2.0)`). It may be traced, so `jax.jit`, `jax.vmap` and `jax.grad` apply to it.
+    The inverse takes what `function` returns, as one value or, for a tuple, as several; it returns
+    the argument, or a tuple of all positional arguments when there are several. Keyword arguments
+    are known, not asked for: they go to `function` as they are (`inverse(f)(y, scale=2.0)`). It may
+    be traced, so `jax.jit`, `jax.vmap` and `jax.grad` apply to it.
 
     Args:
         function: built from operations that have inverses, on values that its results determine.
-        like: what its positional arguments are like: arrays, `jax.ShapeDtypeStruct`s or pytrees of them. Needed when
-            they have other shapes than the results; otherwise they are found out. Leaves that are no arrays or numbers are passed as they are.
+        like: what its positional arguments are like: arrays, `jax.ShapeDtypeStruct`s or pytrees of
+            them. Needed when they have other shapes than the results; otherwise they are found out.
+            Leaves that are no arrays or numbers are passed as they are.
 
     Raises:
-        NotInvertible: when called; names the operation that has no inverse, and the line that it was written on.
+        NotInvertible: when called; names the operation that has no inverse, and the line that it
+            was written on.
     """
 
     if not callable(function):
@@ -80,7 +84,9 @@ def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Traced:
-    """A function's program, with the arguments that it was traced on: leaves that are `asked` for, and others as they were given."""
+    """A function's program, with the arguments that it was traced on: leaves that are `asked` for,
+    and others as they were given.
+    """
 
     program: Program
     structure: Any
@@ -94,7 +100,9 @@ class _Traced:
 def _traced(
     function: Callable[..., Any], name: str, like: Sequence[Any], given: Sequence[Any]
 ) -> tuple[_Traced, list[Any]]:
-    """The function traced on arguments that give results like `given`, and those results as arrays."""
+    """The function traced on arguments that give results like `given`, and those results as
+    arrays.
+    """
     if like:
         traced = _trace(function, like)
         return traced, _matched(name, traced, like, given, weak=True)
@@ -145,7 +153,9 @@ def _is_sequence(given: Sequence[Any]) -> bool:
 
 
 def _results_as_arguments(function: Callable[..., Any], traced: _Traced) -> Sequence[Any] | None:
-    """What the function gave, as what it is called with next: a function that permutes dimensions comes round."""
+    """What the function gave, as what it is called with next: a function that permutes dimensions
+    comes round.
+    """
     structs = [_struct(var.aval) for var in traced.program.jaxpr.outvars]
     results = jax.tree.unflatten(traced.outputs, structs)
     example = _arguments(function, (results,))
@@ -194,7 +204,9 @@ def _is_array(leaf: Any) -> bool:
 def _matched(
     name: str, traced: _Traced, example: Sequence[Any], given: Sequence[Any], *, weak: bool
 ) -> list[Any]:
-    """The leaves of `given` as arrays, if they are like the results. `weak`: Python's numbers take the results' dtypes.
+    """The leaves of `given` as arrays, if they are like the results.
+
+    `weak`: Python's numbers take the results' dtypes.
 
     Raises `TypeError` when they are not.
     """

@@ -1,1 +1,4 @@
-"""All private JAX API that the sourcerizer reads, one module per concern. The text that it writes uses none."""
+"""All private JAX API that the sourcerizer reads, one module per concern.
+
+The text that it writes uses none.
+"""

@@ -1,7 +1,7 @@
 """The host's functions behind callbacks. Holds for JAX 0.8 to 0.12.
 
-Private API used: `_FlatCallback` (its `callback_func` and `in_tree`), and the closures that `debug_callback` makes, whose variables are
-called `callback`, `in_tree` and `static_args`.
+Private API used: `_FlatCallback` (its `callback_func` and `in_tree`), and the closures that
+`debug_callback` makes, whose variables are called `callback`, `in_tree` and `static_args`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import jax
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A function of the host's and how it is called; `fixed` are leaves of its arguments that are no arrays, by position."""
+    """A function of the host's and how it is called; `fixed` are leaves of its arguments that are
+    no arrays, by position.
+    """
 
     function: Any
     tree: Any
@@ -29,7 +31,9 @@ class Called:
 def arguments(
     tree: Any, leaves: Sequence[Any], fixed: dict[int, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a flattened call was given, with `leaves` in place of the arrays and the others as they are."""
+    """What a flattened call was given, with `leaves` in place of the arrays and the others as they
+    are.
+    """
     given = iter(leaves)
     filled = [fixed[i] if i in fixed else next(given) for i in range(tree.num_leaves)]
     args, kwargs = jax.tree.unflatten(tree, filled)

@@ -1,6 +1,7 @@
 """What a jitted function was told. Holds for JAX 0.8 to 0.12.
 
-Private API used: `_jit_info` of a jitted function (a `PjitInfo`), its `compiler_options_kvs` among others.
+Private API used: `_jit_info` of a jitted function (a `PjitInfo`), its `compiler_options_kvs` among
+others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What programs over meshes are traced under. Holds for JAX 0.8 to 0.12.
 
-Private API used: parameters of `shard_map` (`manual_axes`, from 0.9 on `newly_manual_axes`), `core.extend_axis_env_nd`,
-`mesh.use_abstract_mesh`, `config._check_vma`.
+Private API used: parameters of `shard_map` (`manual_axes`, from 0.9 on `newly_manual_axes`),
+`core.extend_axis_env_nd`, `mesh.use_abstract_mesh`, `config._check_vma`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def shard_map(params: dict[str, Any]) -> ShardMap:
 
 @contextlib.contextmanager
 def inside(found: ShardMap) -> Iterator[None]:
-    """As the body of a `shard_map` is traced: names of axes, the manual mesh, and whether variance is checked."""
+    """As the body of a `shard_map` is traced: names of axes, the manual mesh, and whether variance
+    is checked.
+    """
     whole = found.mesh.abstract_mesh
     manual = found.manual | set(getattr(found.mesh, "manual_axes", ()))
     inner = whole.update_axis_types(dict.fromkeys(found.manual, jax.sharding.AxisType.Manual))

@@ -1,7 +1,7 @@
 """What reads and writes of references keep in their parameters. Holds for JAX 0.8 to 0.12.
 
-Private API used: `NDIndexer` and `Slice` of `state.indexing`, by the names of their attributes, as the `tree` of `get`, `swap` and
-`addupdate` holds them.
+Private API used: `NDIndexer` and `Slice` of `state.indexing`, by the names of their attributes, as
+the `tree` of `get`, `swap` and `addupdate` holds them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Range:
 
 
 def indices(tree: Any, leaves: Sequence[Any]) -> list[Any] | None:
-    """Indices of the only indexer of a reference, with `leaves` for the traced ones; None where there are other transformations.
+    """Indices of the only indexer of a reference, with `leaves` for the traced ones; None where
+    there are other transformations.
 
     An empty list means the whole reference.
     """

@@ -1,7 +1,8 @@
 """How each primitive is spelled, a module per group: `register` makes the rules known.
 
-`bound` holds what works for any primitive: the public function of the same name, and `bind`. A module here registers rules for single
-equations in `view.LAX` and `view.PRETTY`, and rules for equations that contain programs in `writer.STRUCTURES`.
+`bound` holds what works for any primitive: the public function of the same name, and `bind`. A
+module here registers rules for single equations in `view.LAX` and `view.PRETTY`, and rules for
+equations that contain programs in `writer.STRUCTURES`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import functools
 import importlib
 
 _MODULES = (
-    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "folded", "foreign", "functional", "high",
-    "indexing", "indices", "library", "linalg", "loops", "operators", "parallel", "random", "rare",
-    "refs", "reductions", "shapes", "shaping", "statistics",
+    "calls", "contractions", "control", "derivatives", "effects", "elementwise", "folded",
+    "foreign", "functional", "high", "indexing", "indices", "library", "linalg", "loops",
+    "operators", "parallel", "random", "rare", "refs", "reductions", "shapes", "shaping",
+    "statistics",
 )  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""Spellings that any primitive may have: the public function of the same name, and `bind` as the last resort."""
+"""Spellings that any primitive may have: the public function of the same name, and `bind` as the
+last resort.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def _is_default(given: Any, default: Any) -> bool:
 
 
 def by_package(view: View) -> Iterator[Expr]:
-    """The same for a primitive of another package: a function of its name there, `equinox.internal.unvmap_any(x)`."""
+    """The same for a primitive of another package: a function of its name there,
+    `equinox.internal.unvmap_any(x)`.
+    """
     package = spelling.package_of(view.primitive)
     if package is None or not is_identifier(view.name):
         return

@@ -40,7 +40,10 @@ from jaxsight.sourcerizer.writer import (
 def closed_function(
     scope: Scope, name: str, program: Program, unnamed: str | Sequence[str] = "x"
 ) -> Function:
-    """A program that captures nothing, as a function of its inputs. It must be put at the top of the module."""
+    """A program that captures nothing, as a function of its inputs.
+
+    It must be put at the top of the module.
+    """
     inner = scope.writer.scope()
     parameters = inner.parameters(program.jaxpr.invars, argument_bases(program, unnamed))
     results = inner.program(program)
@@ -80,7 +83,9 @@ def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
 def decorated(
     function: Function, decorator: Any, path: str, options: dict[str, Expr]
 ) -> list[Statement]:
-    """`@decorator(options)` where this JAX takes options so, else an assignment after the function."""
+    """`@decorator(options)` where this JAX takes options so, else an assignment after the
+    function.
+    """
     if (
         options
         and inspect.signature(decorator).parameters["fun"].default is inspect.Parameter.empty
@@ -192,7 +197,9 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
 
 
 def policy_expr(policy: Any) -> Expr:
-    """A checkpoint policy: by its name in `jax.checkpoint_policies`, or what makes it there, or where it is imported from."""
+    """A checkpoint policy: by its name in `jax.checkpoint_policies`, or what makes it there, or
+    where it is imported from.
+    """
     if policy is None:
         return NONE
     for name in _policies():

@@ -31,7 +31,9 @@ from jaxsight.sourcerizer.writer import (
 
 
 def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole: str) -> str:
-    """A parameter for several values, which the function takes apart; or the one value's own name."""
+    """A parameter for several values, which the function takes apart; or the one value's own
+    name.
+    """
     if not variables:
         return scope.names.fresh("_")
     if len(variables) == 1:
@@ -134,7 +136,9 @@ def _is_clamp(equation: Any, branches: int) -> bool:
 
 @ABSORBS("convert_element_type", "clamp", "platform_index")
 def choice(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
-    """Right before the branches `lax.cond` converts its predicate, `lax.switch` clamps its index, `lax.platform_dependent` asks for one."""
+    """Right before the branches `lax.cond` converts its predicate, `lax.switch` clamps its index,
+    `lax.platform_dependent` asks for one.
+    """
     first = equations[position]
     if position + 1 >= len(equations):
         return 1
@@ -203,7 +207,9 @@ def _branch(scope: Scope, name: str, program: Program) -> Expr:
 
 
 def bound(scope: Scope, equation: Any) -> Proved:
-    """A choice by an index that no clamp bounds, as some transformations leave it: only `bind` says so."""
+    """A choice by an index that no clamp bounds, as some transformations leave it: only `bind` says
+    so.
+    """
     programs = [opened(branch) for branch in equation.params["branches"]]
     index = scope.operand(equation.invars[0])
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)

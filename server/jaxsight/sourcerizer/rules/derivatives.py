@@ -1,6 +1,7 @@
-"""Equations that derivatives leave behind: sums of cotangents, and calls that are no function of the user's: what a checkpoint knows before it
-is differentiated. From JAX 0.12 on such a call is what calling a traced function is; before, no public function makes it, so the text
-defines one for it.
+"""Equations that derivatives leave behind: sums of cotangents, and calls that are no function of
+the user's: what a checkpoint knows before it is differentiated. From JAX 0.12 on such a call is
+what calling a traced function is; before, no public function makes it, so the text defines one for
+it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Calls of the host: callbacks and prints.
 
-A callback is a function of the user's that no text can hold: the written function takes it as an argument.
+A callback is a function of the user's that no text can hold: the written function takes it as an
+argument.
 """
 
 from __future__ import annotations

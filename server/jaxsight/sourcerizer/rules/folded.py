@@ -1,7 +1,8 @@
 """What `folding` found, as text: helper functions and their calls, and Python loops.
 
-Written so by construction: the equations stay in their order, and each helper's text is that of its first run. That the runs are equal is
-what `folding` says of them; the whole text is compared with the program at the end, in whatever way it was made.
+Written so by construction: the equations stay in their order, and each helper's text is that of its
+first run. That the runs are equal is what `folding` says of them; the whole text is compared with
+the program at the end, in whatever way it was made.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ _FEWEST_PARTS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
-    """A parameter of a helper: what it stands for by input, and the steps from it to each of them."""
+    """A parameter of a helper: what it stands for by input, and the steps from it to each of
+    them.
+    """
 
     base: str
     inputs: tuple[int, ...]
@@ -90,7 +93,9 @@ def helper_call(scope: Scope, step: folding.Step) -> Proved:
 
 
 def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
-    """Parts of the same argument together, all else one by one; what means the same everywhere is no parameter."""
+    """Parts of the same argument together, all else one by one; what means the same everywhere is
+    no parameter.
+    """
     grouped: dict[Any, list[tuple[int, tuple[Step, ...]]]] = {}
     for index, row in enumerate(family.inputs):
         if _is_global(scope, row):
@@ -313,7 +318,9 @@ def _with_stand_ins(item: Any, stand_ins: dict[int, Any]) -> Any:
 
 
 def _start(scope: Scope, found: Loop, init: Any, step: Any) -> str:
-    """The name that a carried value has: that of what it starts from, where nothing else reads that."""
+    """The name that a carried value has: that of what it starts from, where nothing else reads
+    that.
+    """
     expr = scope.read(init)
     alone = scope.uses.get(id(init)) == 1 and not any(
         all(run[place].invars[slot] is init for run in found.runs)
@@ -378,7 +385,9 @@ def _range(numbers: range) -> Expr:
 
 
 _MOST_LISTED = 8
-"""Values that are listed in the head of a loop; more of them stand above it, as many on a line as fit."""
+"""Values that are listed in the head of a loop; more of them stand above it, as many on a line as
+fit.
+"""
 
 
 def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
@@ -429,7 +438,9 @@ def _gather(
 
 
 def _rest_of(scope: Scope, body: list[Statement], values: list[Expr]) -> Expr | None:
-    """`rest` for values that are the last ones of a call's results, in order: `x, *rest = block(x)`."""
+    """`rest` for values that are the last ones of a call's results, in order: `x, *rest =
+    block(x)`.
+    """
     last = body[-1] if body else None
     if len(values) < _FEWEST_PARTS or not isinstance(last, Assign):
         return None

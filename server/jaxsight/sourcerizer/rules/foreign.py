@@ -1,5 +1,6 @@
-"""Calls whose inside JAX does not look into: foreign functions, exported programs, composites, functions with rules of their own for
-transposition, batching and partitioning."""
+"""Calls whose inside JAX does not look into: foreign functions, exported programs, composites,
+functions with rules of their own for transposition, batching and partitioning.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +153,9 @@ def _of_two(
 
 @STRUCTURES("custom_vmap_call")
 def custom_vmap(scope: Scope, equation: Any) -> Proved:
-    """A function whose rule for batching is Python: for any size, so that no text can be made of it."""
+    """A function whose rule for batching is Python: for any size, so that no text can be made of
+    it.
+    """
     params = equation.params
     program = opened(params["call"])
     consts, args = jax.tree.unflatten(params["in_tree"], range(len(equation.invars)))

@@ -138,7 +138,9 @@ _PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
 
 @STRUCTURES("custom_linear_solve")
 def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
-    """The public function derives `vecmat` from `matvec`; where it would derive another (under vmap), only `bind` will do."""
+    """The public function derives `vecmat` from `matvec`; where it would derive another (under
+    vmap), only `bind` will do.
+    """
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
     captured: dict[str, Sequence[Any]] = {}
     start = 0

@@ -92,7 +92,9 @@ def _mapped(
     made: Callable[[Sequence[Expr]], Expr],
     bare: Expr | None = None,
 ) -> Expr:
-    """A call under as many `vmap`s over first axes; `bare` is the function where it is told nothing besides."""
+    """A call under as many `vmap`s over first axes; `bare` is the function where it is told nothing
+    besides.
+    """
     if not times:
         return made(operands)
     rows = ("row",) if len(operands) == 1 else tuple(f"row{i + 1}" for i in range(len(operands)))
@@ -160,7 +162,9 @@ def _of_roots(
     given: str = "",
     root: read.Root | None = None,
 ) -> Expr:
-    """A function of `count` values, after a function that it may call where there is one `given`."""
+    """A function of `count` values, after a function that it may call where there is one
+    `given`.
+    """
     variables = program.jaxpr.invars[-count:]
     bases = argument_bases(program)[-count:]
 

@@ -10,7 +10,9 @@ from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.view import LAX, View
 
 _UNSIGNED = {"allow_negative_indices": Atom("False")}
-"""Indices that `dynamic_slice` must take as they are; by itself it counts negative ones from the end, which takes equations."""
+"""Indices that `dynamic_slice` must take as they are; by itself it counts negative ones from the
+end, which takes equations.
+"""
 
 
 @LAX("dynamic_slice")

@@ -1,4 +1,6 @@
-"""Pretty style: indexing, whose bounds are brought into range before equations that gather, scatter or slice."""
+"""Pretty style: indexing, whose bounds are brought into range before equations that gather, scatter
+or slice.
+"""
 
 from __future__ import annotations
 
@@ -147,8 +149,9 @@ def updated_alone(view: View) -> Iterator[Expr]:
 
 
 def _numbers(view: View) -> Expr:
-    """`lax.GatherDimensionNumbers((2,), (0,), (0,))`, without batching dimensions if there are none;
-    written at the top of the module."""
+    """`lax.GatherDimensionNumbers((2,), (0,), (0,))`, without batching dimensions if there are
+    none; written at the top of the module.
+    """
     numbers = view.params["dimension_numbers"]
     given = list(numbers)
     while len(given) > _REQUIRED and not given[-1]:

@@ -1,7 +1,9 @@
-"""Pretty style: calls of JAX's own jitted functions, and of those with rules of their own, by their public names.
+"""Pretty style: calls of JAX's own jitted functions, and of those with rules of their own, by their
+public names.
 
-Such an equation carries the function's name and the names of its arguments. What it was told besides (`axis`, `shape` …) is guessed from what
-is inside and from the result; the prover takes the first guess that gives the same equation, its inner program included.
+Such an equation carries the function's name and the names of its arguments. What it was told
+besides (`axis`, `shape` …) is guessed from what is inside and from the result; the prover takes the
+first guess that gives the same equation, its inner program included.
 """
 
 from __future__ import annotations
@@ -138,7 +140,9 @@ def _is_default(literal: Any, default: Any, name: str) -> bool:
 
 
 def _placed(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Expr]) -> list[Item]:
-    """Arguments in the function's order: by position as far as that goes for what has no default, then by name."""
+    """Arguments in the function's order: by position as far as that goes for what has no default,
+    then by name.
+    """
     items: list[Item] = []
     positional = True
     for name, parameter in parameters.items():
@@ -267,7 +271,9 @@ _AS_OPERATORS = {"remainder": "%", "floor_divide": "//", "true_divide": "/", "ma
 
 
 def _padded(view: View) -> Iterator[Expr]:
-    """`jnp.pad`, which takes what to pad with by keyword, and has it called `mode` what else it can do."""
+    """`jnp.pad`, which takes what to pad with by keyword, and has it called `mode` what else it can
+    do.
+    """
     found = list(_all_equations(view.params["jaxpr"]))
     array, *rest = view.operands
     widths = list(_widths(view.inputs[0].shape, view.outputs[0].shape, found))
@@ -350,7 +356,9 @@ def with_rules(view: View) -> Iterator[Expr]:
     "broadcast_in_dim* jit|pjit",
 )
 def prepared(window: Window) -> Iterator[Expr]:
-    """A library function that converts what it is given, raw keys to typed ones say, before it calls its jitted part."""
+    """A library function that converts what it is given, raw keys to typed ones say, before it
+    calls its jitted part.
+    """
     equation = window.find("jit", "pjit")
     program = equation.params["jaxpr"]
     origins = [

@@ -1,6 +1,7 @@
 """Pretty style: `lax.map` and `lax.fori_loop`, which leave scans and whiles behind.
 
-Each is taken for one only where its body is exactly as that function makes it, the counter's equation first.
+Each is taken for one only where its body is exactly as that function makes it, the counter's
+equation first.
 """
 
 from __future__ import annotations
@@ -147,7 +148,9 @@ def _bound(atom: Any, value: Any) -> Expr:
 
 
 def _without_counter(body: Program, consts: int) -> Program | None:
-    """A body without the equation that counts, which comes first, and without its result; None if it does not count."""
+    """A body without the equation that counts, which comes first, and without its result; None if
+    it does not count.
+    """
     jaxpr = body.jaxpr
     if len(jaxpr.invars) < consts + 2 or not jaxpr.eqns:
         return None

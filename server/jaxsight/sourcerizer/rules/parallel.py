@@ -186,7 +186,9 @@ def reshard(view: View) -> Iterator[Expr]:
 
 
 def _over(given: Any, spec: Any, mesh: Any = None, abstract: bool = False) -> Expr:
-    """A sharding over a mesh of devices, or over what is `abstract` of it; for an abstract mesh, over the machine's first ones."""
+    """A sharding over a mesh of devices, or over what is `abstract` of it; for an abstract mesh,
+    over the machine's first ones.
+    """
     found = given.mesh if mesh is None else mesh
     if isinstance(found, jax.sharding.AbstractMesh):
         devices = jax.devices()[: found.size]

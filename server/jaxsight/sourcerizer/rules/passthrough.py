@@ -1,5 +1,7 @@
-"""Loops and choices that hand values on as they are. Derivatives leave such behind; JAX's public functions would take these values out of
-them, which is another program, so only `bind` says them.
+"""Loops and choices that hand values on as they are.
+
+Derivatives leave such behind; JAX's public functions would take these values out of them, which is
+another program, so only `bind` says them.
 """
 
 from __future__ import annotations
@@ -115,7 +117,9 @@ def bound_while(scope: Scope, equation: Any, cond: Program, body: Program) -> Pr
 
 
 def _helper(writer: Writer) -> str:
-    """The function of the module that makes such scans: it takes the parameters of a scan that hands nothing on."""
+    """The function of the module that makes such scans: it takes the parameters of a scan that
+    hands nothing on.
+    """
     if any(isinstance(found, Function) and found.name == _SCAN for found in writer.functions):
         return _SCAN
     writer.names.keep(_SCAN)

@@ -1,4 +1,6 @@
-"""Primitives that few programs have, whose public functions take their operands in another way than the primitive."""
+"""Primitives that few programs have, whose public functions take their operands in another way than
+the primitive.
+"""
 
 from __future__ import annotations
 

@@ -134,7 +134,9 @@ def indices(
 
 
 def whole(texts: list[str]) -> tuple[Expr, ...]:
-    """Indices without the colons that say nothing: left out at the end, an ellipsis for several at the start."""
+    """Indices without the colons that say nothing: left out at the end, an ellipsis for several at
+    the start.
+    """
     return whole_of([Atom(text) for text in texts])
 
 

@@ -124,7 +124,9 @@ class _Call:
 
     @property
     def function(self) -> Any:
-        """What an operator that is made of a function applies, as a program with captured values."""
+        """What an operator that is made of a function applies, as a program with captured
+        values.
+        """
         function = getattr(self.operator, "fn", None)
         return function if hasattr(function, "jaxpr") and hasattr(function, "consts") else None
 

@@ -55,7 +55,9 @@ _SOFTMAX = "reduce_max max? broadcast_in_dim? stop_gradient? broadcast_in_dim? s
 
 
 def _along(window: Window) -> tuple[Expr, list[dict[str, Expr]]]:
-    """The array, and the axes as they may be given: the last axis is the default of some functions."""
+    """The array, and the axes as they may be given: the last axis is the default of some
+    functions.
+    """
     reduced = window.find("reduce_max")
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim

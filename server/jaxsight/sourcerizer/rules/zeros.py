@@ -1,4 +1,6 @@
-"""Rules of derivatives that are told which tangents are symbolic zeros: one function for each pattern of them, chosen when called."""
+"""Rules of derivatives that are told which tangents are symbolic zeros: one function for each
+pattern of them, chosen when called.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _LONGEST = 20
 def with_symbolic_zeros(
     home: Scope, name: str, params: dict[str, Any], bases: Sequence[str], called: str
 ) -> list[Statement]:
-    """The rule of a `custom_jvp` called `name`, and its registration. Patterns that the user's rule refuses are refused.
+    """The rule of a `custom_jvp` called `name`, and its registration.
+
+    Patterns that the user's rule refuses are refused.
 
     For at most `parameters.MOST_PATTERNS` tangents. `called` is what messages call it.
 
@@ -106,7 +110,9 @@ def _chooser(writer: Writer) -> str:
 def _by(
     scope: Scope, rule: read.Rule, absent: Sequence[bool], named: Sequence[str], zero: str
 ) -> tuple[list[str], list[Statement]]:
-    """The rule for one pattern of zeros, given names of the primals: names of the other tangents, and what it does."""
+    """The rule for one pattern of zeros, given names of the primals: names of the other tangents,
+    and what it does.
+    """
     inputs = rule.program.jaxpr.invars
     for var, found in zip(inputs, named, strict=False):
         scope.write(var, Atom(found))

@@ -1,1 +1,4 @@
-"""All of JAX's private API that the tracer touches, one module per concern. Each says for which versions it holds."""
+"""All of JAX's private API that the tracer touches, one module per concern.
+
+Each says for which versions it holds.
+"""

@@ -1,14 +1,17 @@
-"""Lowering for a device that is not here: callbacks, and Pallas kernels for GPUs. Holds for JAX 0.8 to 0.12.
+"""Lowering for a device that is not here: callbacks, and Pallas kernels for GPUs.
+
+Holds for JAX 0.8 to 0.12.
 
 Private API used:
 
-* `mlir.ModuleContext.get_backend`. The lowering rule of callbacks (`callback.emit_python_callback`) asks it for the client
-  of the platform, which raises where the process has none. GPUs' rule does nothing with the client; TPUs' registers the
-  callback with it, which only a run needs.
-* `JaxprEqn.ctx`, the context that an equation was traced in. `jaxpr_subcomp` enters it to lower the equation, so a mesh
-  that is set around the lowering is not seen. From JAX 0.12 on, Triton's rule takes the compute capability from the
-  `AbstractDevice` of the context's mesh (`pallas/triton/gpu_info.py`), Mosaic's from 0.10 on
-  (`experimental/mosaic/gpu`, `infer_arch`). 0.8 and 0.9 read neither.
+* `mlir.ModuleContext.get_backend`. The lowering rule of callbacks (`callback.emit_python_callback`)
+  asks it for the client of the platform, which raises where the process has none. GPUs' rule does
+  nothing with the client; TPUs' registers the callback with it, which only a run needs.
+* `JaxprEqn.ctx`, the context that an equation was traced in. `jaxpr_subcomp` enters it to lower the
+  equation, so a mesh that is set around the lowering is not seen. From JAX 0.12 on, Triton's rule
+  takes the compute capability from the `AbstractDevice` of the context's mesh
+  (`pallas/triton/gpu_info.py`), Mosaic's from 0.10 on (`experimental/mosaic/gpu`, `infer_arch`).
+  0.8 and 0.9 read neither.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ _KINDS = {
     "10.3": "NVIDIA B300",
     "12.0": "NVIDIA RTX PRO 6000",
 }
-"""By compute capability a GPU that `gpu_info.GpuVersion` knows: nothing but the capability is taken from it."""
+"""By compute capability a GPU that `gpu_info.GpuVersion` knows: nothing but the capability is taken
+from it.
+"""
 
 
 class _Client:
@@ -67,7 +72,9 @@ def clients() -> Iterator[None]:
 
 
 def on_gpu(equation: Any, capability: str) -> Any:
-    """Return the equation as traced for a GPU of a compute capability (`9.0`); itself where none is known."""
+    """Return the equation as traced for a GPU of a compute capability (`9.0`); itself where none is
+    known.
+    """
     device = _gpu(capability)
     if device is None:
         return equation

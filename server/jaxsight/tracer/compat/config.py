@@ -30,7 +30,9 @@ def update(name: str, value: object) -> None:
 
 
 def from_variable(variable: str, text: str) -> tuple[str, object] | None:
-    """The option that JAX would have set on import, had the environment held `variable`; `None` when there is none."""
+    """The option that JAX would have set on import, had the environment held `variable`; `None`
+    when there is none.
+    """
     name = variable.lower()
     known = values()
     if name not in known:

@@ -1,8 +1,10 @@
-"""JAX's contexts of the main thread: the mesh that `jax.set_mesh` chose, and options and others entered and never left.
+"""JAX's contexts of the main thread: the mesh that `jax.set_mesh` chose, and options and others
+entered and never left.
 
-They are objects of `jaxlib`'s `Config` class at the top of some modules of JAX; which ones differs between 0.8 and 0.12, so they are
-looked for. Options of `jax.config` (class `State`) have a value of the thread besides the one for all, which is `config`'s:
-`jax.enable_x64(True)` enters the former.
+They are objects of `jaxlib`'s `Config` class at the top of some modules of JAX; which ones differs
+between 0.8 and 0.12, so they are looked for. Options of `jax.config` (class `State`) have a value
+of the thread besides the one for all, which is `config`'s: `jax.enable_x64(True)` enters the
+former.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How many CPU devices this process plays, which JAX allows to say only before its backend exists.
 
-A program may ask for eight of them on its first line, while the file traced before it wanted one. So the backend is
-let go of and made anew; arrays that live on the old one are of no use afterwards, which callers must heed.
-`jax._src.xla_bridge.backends_are_initialized` holds for JAX 0.8 … 0.12; the rest is public.
+A program may ask for eight of them on its first line, while the file traced before it wanted one.
+So the backend is let go of and made anew; arrays that live on the old one are of no use afterwards,
+which callers must heed. `jax._src.xla_bridge.backends_are_initialized` holds for JAX 0.8 … 0.12;
+the rest is public.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def mentioned(text: str) -> bool:
 
 
 def reset() -> bool:
-    """Let go of the backend and of any number asked for; answers whether arrays made before are lost."""
+    """Let go of the backend and of any number asked for; answers whether arrays made before are
+    lost.
+    """
     lost = xla_bridge.backends_are_initialized()
     if lost:
         from jax.extend import backend  # 50 ms, for what few programs ask
@@ -38,7 +41,10 @@ def reset() -> bool:
 
 
 def heed_flags(flags: str) -> None:
-    """Have as many devices as `XLA_FLAGS` says. XLA reads the variable once in a process, JAX's option each time."""
+    """Have as many devices as `XLA_FLAGS` says.
+
+    XLA reads the variable once in a process, JAX's option each time.
+    """
     asked = _FORCED.findall(flags)
     if asked and not xla_bridge.backends_are_initialized():
         config.update(config.CPU_DEVICES, int(asked[-1]))

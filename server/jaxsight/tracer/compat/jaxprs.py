@@ -1,10 +1,13 @@
-"""Walking and printing jaxprs, whichever class this version of JAX gives them. Holds for JAX 0.8 to 0.12.
+"""Walking and printing jaxprs, whichever class this version of JAX gives them.
 
-From 0.11 on `ClosedJaxpr` is merged into `Jaxpr`; everything here takes either. Private API used: `core.Jaxpr`,
-`debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`, `JaxprPpContext`).
+Holds for JAX 0.8 to 0.12.
 
-An equation's path is its index among its jaxpr's equations, from 0, below the path of the equation around it and the name of the
-inner jaxpr: `3`, `3/body/1`, `4/branches1/0`. `body` is what loops and calls name `jaxpr`, `body_jaxpr` or `call_jaxpr`.
+From 0.11 on `ClosedJaxpr` is merged into `Jaxpr`; everything here takes either. Private API used:
+`core.Jaxpr`, `debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`, `JaxprPpContext`).
+
+An equation's path is its index among its jaxpr's equations, from 0, below the path of the equation
+around it and the name of the inner jaxpr: `3`, `3/body/1`, `4/branches1/0`. `body` is what loops
+and calls name `jaxpr`, `body_jaxpr` or `call_jaxpr`.
 """
 
 from __future__ import annotations
@@ -59,12 +62,16 @@ def inner(equation: Any) -> Iterator[Inner]:
 
 
 def part_name(parameter: str) -> str:
-    """What stands for a parameter in a path; of several jaxprs in one parameter, followed by the index."""
+    """What stands for a parameter in a path; of several jaxprs in one parameter, followed by the
+    index.
+    """
     return "body" if parameter in _BODY else parameter.removesuffix("_jaxpr")
 
 
 def count(jaxpr: Any) -> int:
-    """All equations, those of inner jaxprs too; a jaxpr that several equations share counts for each."""
+    """All equations, those of inner jaxprs too; a jaxpr that several equations share counts for
+    each.
+    """
     known: dict[int, int] = {}
 
     def counted(opened: Any) -> int:
@@ -84,7 +91,9 @@ def count(jaxpr: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A jaxpr somewhere in another: what it was traced for, the avals of its inputs, what it is inside of, itself last."""
+    """A jaxpr somewhere in another: what it was traced for, the avals of its inputs, what it is
+    inside of, itself last.
+    """
 
     staged: Staged
     inputs: tuple[Any, ...]
@@ -129,7 +138,9 @@ def constants(jaxpr: Any) -> list[Any]:
 
 
 class Printer:
-    """Prints equations as JAX does, with inner jaxprs given by the caller. Variables keep their names throughout.
+    """Prints equations as JAX does, with inner jaxprs given by the caller.
+
+    Variables keep their names throughout.
 
     Lists of more than `most` variables are elided.
     """
@@ -154,8 +165,8 @@ class Printer:
         return pp.text(f"{name}:{var.aval.str_short(short_dtypes=True)}" if typed else name)
 
     def equation(self, equation: Any, parameters: Callable[[], list[tuple[str, Any]]]) -> Any:
-        """`c:f32[3] = add a b`, with parameters as texts, or as documents for inner jaxprs; these are asked for after
-        the results have names.
+        """`c:f32[3] = add a b`, with parameters as texts, or as documents for inner jaxprs; these
+        are asked for after the results have names.
         """
         bound = self.variables(equation.outvars, binder=True)
         rest: list[Any] = [pp.text(equation.primitive.name)]
@@ -168,7 +179,9 @@ class Printer:
         return pp.concat([bound, pp.text(" = "), *rest] if equation.outvars else rest)
 
     def jaxpr(self, opened: Any, equations: Callable[[], list[Any]]) -> Any:
-        """The whole of a jaxpr around its equations' documents, which are asked for after its inputs have names."""
+        """The whole of a jaxpr around its equations' documents, which are asked for after its
+        inputs have names.
+        """
         constants = self.variables(opened.constvars, binder=True)
         inputs = self.variables(opened.invars, binder=True)
         body = pp.join(pp.brk("; "), equations())
@@ -186,7 +199,9 @@ class Printer:
         )
 
     def same_names(self, equation: Any, opened: Any) -> None:
-        """A call's inner inputs and outputs take the outer variables' names, where JAX's printer does that too."""
+        """A call's inner inputs and outputs take the outer variables' names, where JAX's printer
+        does that too.
+        """
         self.context.suggest_same_var_names(opened.invars, equation.invars)
         self.context.suggest_same_var_names(opened.outvars, equation.outvars)
 

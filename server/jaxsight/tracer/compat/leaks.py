@@ -1,8 +1,9 @@
-"""Tracers of another trace in a jaxpr: JAX itself complains only when the function runs. Holds for JAX 0.8 to 0.12.
+"""Tracers of another trace in a jaxpr: JAX itself complains only when the function runs. Holds for
+JAX 0.8 to 0.12.
 
-`jit` makes an extra input, in front, of each closed-over value that is a tracer; at the top level that can only be one
-that escaped from a finished trace. Private API used: `Traced._consts` (0.10 on), `Traced._args_flat` and `_num_consts` (0.8),
-`core.escaped_tracer_error`.
+`jit` makes an extra input, in front, of each closed-over value that is a tracer; at the top level
+that can only be one that escaped from a finished trace. Private API used: `Traced._consts` (0.10
+on), `Traced._args_flat` and `_num_consts` (0.8), `core.escaped_tracer_error`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from jaxsight.tracer.compat import jaxprs
 
 
 def leaked(traced: Any) -> tuple[Exception, Any] | None:
-    """JAX's error about the first escaped tracer in what was traced, and the equation that uses it, if one does."""
+    """JAX's error about the first escaped tracer in what was traced, and the equation that uses it,
+    if one does.
+    """
     number = traced._num_consts
     found = getattr(traced, "_consts", None)
     constants = list(found) if found is not None else list(traced._args_flat)[:number]

@@ -1,10 +1,13 @@
 """Lowering with the paths of equations in place of lines of files. Holds for JAX 0.8 to 0.12.
 
-Private API used: `Traced._params` (and `_lojax`, where there is one), `JaxprEqn.replace`, `Jaxpr.replace`, `source_info_util.SourceInfo` and
-`new_name_stack`, the option `jax_traceback_in_locations_limit`, StableHLO's dialect as jaxlib has it, `compile_args["kept_var_idx"]` of a lowering.
+Private API used: `Traced._params` (and `_lojax`, where there is one), `JaxprEqn.replace`,
+`Jaxpr.replace`, `source_info_util.SourceInfo` and `new_name_stack`, the option
+`jax_traceback_in_locations_limit`, StableHLO's dialect as jaxlib has it,
+`compile_args["kept_var_idx"]` of a lowering.
 
-Every equation gets the scope `eq[INDEX]`, within an inner jaxpr `eq[NAME.INDEX]` with the part of the path that `jaxprs.inner` gives it. JAX joins
-scopes as it lowers, and XLA as it inlines, so that an operation's name has the whole path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
+Every equation gets the scope `eq[INDEX]`, within an inner jaxpr `eq[NAME.INDEX]` with the part of
+the path that `jaxprs.inner` gives it. JAX joins scopes as it lowers, and XLA as it inlines, so that
+an operation's name has the whole path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
 """
 
 from __future__ import annotations
@@ -40,7 +43,10 @@ _PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A lowered program that travels; `version` is StableHLO's. `kept` are the function's flat inputs that are its parameters."""
+    """A lowered program that travels; `version` is StableHLO's.
+
+    `kept` are the function's flat inputs that are its parameters.
+    """
 
     bytes: bytes
     version: str
@@ -51,14 +57,19 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A lowered program for people: large constants are elided. `names` are those of the operations by line, empty where there is none."""
+    """A lowered program for people: large constants are elided.
+
+    `names` are those of the operations by line, empty where there is none.
+    """
 
     text: str
     names: tuple[str, ...]
 
 
 def located(traced: Any, capability: str = "") -> Any:
-    """The same traced function, every equation located by its path alone, its Pallas kernels for a GPU of a compute capability."""
+    """The same traced function, every equation located by its path alone, its Pallas kernels for a
+    GPU of a compute capability.
+    """
     placed = copy.copy(traced)
     placed._params = {**traced._params, "jaxpr": _Placed(capability).closed(traced.jaxpr, "")}
     if hasattr(placed, "_lojax"):
@@ -89,8 +100,9 @@ def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
     Args:
         capability: the compute capability of the GPU (`9.0`), which Pallas kernels are made for.
 
-    What StableHLO has no stable form for (CHLO, shardings, custom calls with typed attributes) stays in its own, which a jaxlib of another version
-    may not read. Raises what JAX raises for programs that it cannot lower for the platform.
+    What StableHLO has no stable form for (CHLO, shardings, custom calls with typed attributes)
+    stays in its own, which a jaxlib of another version may not read. Raises what JAX raises for
+    programs that it cannot lower for the platform.
     """
     lowered = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
@@ -136,7 +148,9 @@ def _lower(traced: Any, platform: str, capability: str) -> _Module:
 
 
 class _Placed:
-    """Jaxprs with located equations; what equations share stays shared, which keeps functions of the module single."""
+    """Jaxprs with located equations; what equations share stays shared, which keeps functions of
+    the module single.
+    """
 
     def __init__(self, capability: str) -> None:
         self._capability = capability
@@ -201,7 +215,9 @@ def _without_locations(printed: str) -> Text:
 
 
 def names(traced: Any) -> tuple[str, ...]:
-    """The flat inputs of a traced function as JAX names them: `x`, `params['w']`; empty where it does not."""
+    """The flat inputs of a traced function as JAX names them: `x`, `params['w']`; empty where it
+    does not.
+    """
     told = jaxprs.open_jaxpr(traced.jaxpr).debug_info.arg_names
     return tuple(name or "" for name in told) if told is not None else ()
 

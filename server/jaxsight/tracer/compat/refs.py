@@ -1,7 +1,8 @@
 """References to arrays that are changed in place (`jax.new_ref`). Holds for JAX 0.8 to 0.12.
 
-Private API used: `core.Ref` (`core.MutableArray` before 0.8), the `WriteEffect` and `AccumEffect` of `state.types`, and the input that
-they name: a variable (`input`), or before 0.10 a position (`input_index`).
+Private API used: `core.Ref` (`core.MutableArray` before 0.8), the `WriteEffect` and `AccumEffect`
+of `state.types`, and the input that they name: a variable (`input`), or before 0.10 a position
+(`input_index`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def is_ref(value: Any) -> bool:
 
 
 def written(jaxpr: Any) -> Iterator[int]:
-    """The positions of the references that a jaxpr writes to, among its captured arrays and inputs, in this order."""
+    """The positions of the references that a jaxpr writes to, among its captured arrays and inputs,
+    in this order.
+    """
     opened = jaxprs.open_jaxpr(jaxpr)
     variables = [*opened.constvars, *opened.invars]
     places = set()

@@ -1,9 +1,11 @@
-"""What user code registers with JAX: classes as pytrees, which cannot be taken back, and rules of primitives. Holds for JAX 0.8 to 0.12.
+"""What user code registers with JAX: classes as pytrees, which cannot be taken back, and rules of
+primitives. Holds for JAX 0.8 to 0.12.
 
-Private API used: `jax._src.tree_util._registry`, the dictionary beside the registry in C++ that each registration enters the
-class into; it is looked up by name at each use, so another dictionary can stand in its place. `_lowerings` and
-`_platform_specific_lowerings` of `jax._src.interpreters.mlir` and `fancy_primitive_batchers` of `batching` beside it, the tables
-that `register_lowering` and `primitive_batchers[…] = …` enter a rule into: nothing public reads them.
+Private API used: `jax._src.tree_util._registry`, the dictionary beside the registry in C++ that
+each registration enters the class into; it is looked up by name at each use, so another dictionary
+can stand in its place. `_lowerings` and `_platform_specific_lowerings` of
+`jax._src.interpreters.mlir` and `fancy_primitive_batchers` of `batching` beside it, the tables that
+`register_lowering` and `primitive_batchers[…] = …` enter a rule into: nothing public reads them.
 """
 
 from __future__ import annotations
@@ -30,13 +32,17 @@ class _Registry(dict[type, Any]):
 
 
 def watch(entered: Callable[[type], None]) -> None:
-    """Have `entered` called with each class that is registered from now on, from within the registration."""
+    """Have `entered` called with each class that is registered from now on, from within the
+    registration.
+    """
     known: dict[type, Any] = tree_util._registry
     tree_util._registry = _Registry(dict(known), entered)
 
 
 def flattening(kind: type) -> Any:
-    """Return the function that flattens objects of a class; `None` where there is none, or it is JAX's own."""
+    """Return the function that flattens objects of a class; `None` where there is none, or it is
+    JAX's own.
+    """
     entry = tree_util._registry.get(kind)
     flatten = getattr(entry, "to_iter", None)
     # `register_pytree_node_class` registers `methodcaller("tree_flatten")`.
@@ -44,7 +50,9 @@ def flattening(kind: type) -> Any:
 
 
 def is_ruled(kind: type) -> bool:
-    """Return whether objects of this class are JAX's own and are given rules after they are made."""
+    """Return whether objects of this class are JAX's own and are given rules after they are
+    made.
+    """
     return kind.__module__.partition(".")[0] == "jax" and kind.__name__ in _RULED
 
 

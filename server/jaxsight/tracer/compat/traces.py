@@ -1,7 +1,10 @@
-"""What JAX is doing while user code runs: the stack of traces, from the innermost outwards. Holds for JAX 0.8 to 0.12.
+"""What JAX is doing while user code runs: the stack of traces, from the innermost outwards.
 
-Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`, `tracing_eqns`), `BatchTrace.axis_data`,
-`LinearizeTrace.is_vjp` (0.10 on), the local `length` of `lax.scan`, exclusions of `source_info_util` and `traceback_util`,
+Holds for JAX 0.8 to 0.12.
+
+Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`,
+`tracing_eqns`), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (0.10 on), the local `length` of
+`lax.scan`, exclusions of `source_info_util` and `traceback_util`,
 `traceback_util.include_filename`.
 """
 
@@ -31,14 +34,18 @@ _LOOPS = frozenset({"scan", "fori_loop", "while_body", "while_cond"})
 
 
 def stage_text(traced_for: str, length: Any = None) -> str:
-    """What people call a jaxpr that JAX traces for this; loops with how often they run, where that is known."""
+    """What people call a jaxpr that JAX traces for this; loops with how often they run, where that
+    is known.
+    """
     text = _PLAIN.get(traced_for, traced_for)
     return f"{text} (length {length})" if isinstance(length, int) else text
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A jaxpr as one can find it again: what it is traced for, and of which function (JAX's `name at file:line`)."""
+    """A jaxpr as one can find it again: what it is traced for, and of which function (JAX's `name
+    at file:line`).
+    """
 
     traced_for: str
     source: str
@@ -46,7 +53,9 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One run of a loop's body: JAX traces it again, later in the same call, when the carry's weak types change."""
+    """One run of a loop's body: JAX traces it again, later in the same call, when the carry's weak
+    types change.
+    """
 
     loop: int
     staged: Staged
@@ -57,8 +66,10 @@ class Pass:
 class Situation:
     """Where user code is running.
 
-    `inside` is for people, outermost first; its last `own` entries lie within the innermost jaxpr under construction. `staged` is the innermost jaxpr under construction, `inputs` the avals of its
-    inputs. `passes` are those of the loops around, innermost first. `mapped` are the vmaps that values here may be part of.
+    `inside` is for people, outermost first; its last `own` entries lie within the innermost jaxpr
+    under construction. `staged` is the innermost jaxpr under construction, `inputs` the avals of
+    its inputs. `passes` are those of the loops around, innermost first. `mapped` are the vmaps that
+    values here may be part of.
     """
 
     inside: tuple[str, ...]
@@ -70,7 +81,9 @@ class Situation:
 
 
 def current() -> Any:
-    """The trace that the next operation goes to; `None` while JAX 0.12 evaluates a rule of a primitive abstractly."""
+    """The trace that the next operation goes to; `None` while JAX 0.12 evaluates a rule of a
+    primitive abstractly.
+    """
     return core.trace_ctx.trace
 
 
@@ -122,7 +135,9 @@ def situation(trace: Any) -> Situation:
 
 
 def equations(trace: Any) -> list[Any]:
-    """What a trace that has not ended holds so far: equations of the jaxpr that it was to become."""
+    """What a trace that has not ended holds so far: equations of the jaxpr that it was to
+    become.
+    """
     if not isinstance(trace, DynamicJaxprTrace):
         return []
     held = (each if hasattr(each, "params") else each() for each in trace.frame.tracing_eqns)
@@ -130,7 +145,9 @@ def equations(trace: Any) -> list[Any]:
 
 
 def is_mapped(value: Any, trace: Any) -> bool:
-    """Whether `value` differs along the axis of the vmap `trace` (constants inside a vmap do not)."""
+    """Whether `value` differs along the axis of the vmap `trace` (constants inside a vmap do
+    not).
+    """
     while isinstance(value, core.Tracer):
         if isinstance(value, BatchTracer) and value._trace is trace:
             return value.batch_dim is not None

@@ -1,7 +1,9 @@
-"""Flax NNX: modules, optimizers and variables as graphs that are split into arrays and merged again.
+"""Flax NNX: modules, optimizers and variables as graphs that are split into arrays and merged
+again.
 
-Public API of flax 0.11 on: `nnx.split`, `merge`, `State`, `Variable`, `Pytree` (`Object` before 0.12),
-`set_graph_updates`; and of what `nnx.jit` makes, its `trace`, the stage's `traced` and the class names below.
+Public API of flax 0.11 on: `nnx.split`, `merge`, `State`, `Variable`, `Pytree` (`Object` before
+0.12), `set_graph_updates`; and of what `nnx.jit` makes, its `trace`, the stage's `traced` and the
+class names below.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ def library() -> Any:
 
 
 def is_node(value: Any) -> bool:
-    """Whether a value is a module, an optimizer, a variable or another object with an identity of its own."""
+    """Whether a value is a module, an optimizer, a variable or another object with an identity of
+    its own.
+    """
     found = library()
     if found is None:
         return False
@@ -43,7 +47,9 @@ def is_jitted(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A pytree without its NNX objects: `pure` has their arrays in their place. What they share stays shared."""
+    """A pytree without its NNX objects: `pure` has their arrays in their place. What they share
+    stays shared.
+    """
 
     pure: Any
     outer: Any = None
@@ -87,7 +93,9 @@ def _states(nodes: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a call made of one object. `arrays` are its new state, `changed` those by path that are not the old ones.
+    """What a call made of one object.
+
+    `arrays` are its new state, `changed` those by path that are not the old ones.
 
     `structural` when its attributes besides arrays changed.
     """
@@ -116,8 +124,8 @@ class Watch:
     def changes(self) -> list[Change | None]:
         """For each object what changed, or `None`.
 
-        Where any did, the arrays are those that `nnx.jit` returns: all, or with `nnx.set_graph_updates(False)`
-        the changed ones.
+        Where any did, the arrays are those that `nnx.jit` returns: all, or with
+        `nnx.set_graph_updates(False)` the changed ones.
         """
         graphs, after = self._read()
         structural = [not _equal(*pair) for pair in zip(self._graphs, graphs, strict=True)]
@@ -134,7 +142,9 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What `nnx.jit` makes of a call. What the function returns is in outputs `start` to `start + count`.
+    """What `nnx.jit` makes of a call.
+
+    What the function returns is in outputs `start` to `start + count`.
 
     `updated` are the arguments whose state it changes, by position or keyword.
     """

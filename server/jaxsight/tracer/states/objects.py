@@ -1,7 +1,8 @@
-"""Mutable objects as plain contents: what can be read, set and put back without running code of the user's.
+"""Mutable objects as plain contents: what can be read, set and put back without running code of the
+user's.
 
-Each kind reads an object as keys with values. It goes through the methods of Python's own classes, so that an
-override in a subclass is not called; hashing the key of a dict is the only exception.
+Each kind reads an object as keys with values. It goes through the methods of Python's own classes,
+so that an override in a subclass is not called; hashing the key of a dict is the only exception.
 """
 
 from __future__ import annotations
@@ -186,7 +187,9 @@ DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
 
 
 def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
-    """As what a value can be changed in place, and the object that then changes (`__dict__` of the value)."""
+    """As what a value can be changed in place, and the object that then changes (`__dict__` of the
+    value).
+    """
     kind = type(value)
     if issubclass(kind, dict):
         yield DICT, value

@@ -1,7 +1,9 @@
-"""Watches what a call can reach: arguments, globals that its code mentions, variables that it closes over.
+"""Watches what a call can reach: arguments, globals that its code mentions, variables that it
+closes over.
 
-After the call the watch knows what changed and puts it back, so that no tracer stays behind and the next trace begins
-where this one did. The search is bounded and meets each object once; it looks into objects without calling their code.
+After the call the watch knows what changed and puts it back, so that no tracer stays behind and the
+next trace begins where this one did. The search is bounded and meets each object once; it looks
+into objects without calling their code.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ _INSTALLED = frozenset(("site-packages", "dist-packages"))
 class Change:
     """One value that the call set, added or took away; `label` is what people call the place.
 
-    `counts` is false where only arrays matter: inside the objects of a library, which may have caches.
+    `counts` is false where only arrays matter: inside the objects of a library, which may have
+    caches.
     """
 
     label: str
@@ -148,7 +151,9 @@ class Watch:
                 yield Change(label, saved.kind, saved.target, key, old, new, saved.place.own)
 
     def beside(self, changes: Sequence[Change]) -> Iterator[Change]:
-        """The values that did not change in the lists and dicts in which such changes are, each as a change to itself."""
+        """The values that did not change in the lists and dicts in which such changes are, each as
+        a change to itself.
+        """
         changed = {(id(each.target), _hashable(each.key)) for each in changes}
         targets = {target for target, _ in changed}
         for saved in self._saved:
@@ -160,7 +165,9 @@ class Watch:
                     yield Change(label, saved.kind, saved.target, key, value, value, False)
 
     def label(self, value: Any) -> str:
-        """What people call a reference (`jax.new_ref`) that the call can reach; empty where it is unknown."""
+        """What people call a reference (`jax.new_ref`) that the call can reach; empty where it is
+        unknown.
+        """
         return self._refs.get(id(value), "")
 
     def _visit(self, place: _Place, value: Any) -> None:
@@ -269,7 +276,9 @@ def _hashable(key: Any) -> Any:
 
 
 def _is_bookkeeping(saved: _Saved, key: Any, new: Any) -> bool:
-    """Whether a change is not of the program's state: what Python notes, an import, a value computed once."""
+    """Whether a change is not of the program's state: what Python notes, an import, a value
+    computed once.
+    """
     if issubclass(type(new), ModuleType):
         return True
     if type(key) is not str or (saved.owner is None and saved.kind is not NAMES):

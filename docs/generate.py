@@ -1,0 +1,45 @@
+"""Hooks of MkDocs: the pages of rules and the tables of rules and of fixes come from the rules'
+folders.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.rules import RULES, documentation
+
+
+def on_config(config: Any) -> Any:
+    """Add the rules' pages to the navigation, below the index of rules."""
+    for entry in config.nav:
+        if isinstance(entry, dict) and "Rules" in entry:
+            entry["Rules"] += [
+                {f"{rule.code} {rule.name}": f"rules/{rule.code}.md"} for rule in RULES.values()
+            ]
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the rules' pages."""
+    for rule in RULES.values():
+        name = f"rules/{rule.code}.md"
+        files.append(File.generated(config, name, content=documentation.page(rule)))
+    picture = Path(config.config_file_path).with_name("vscode-extension") / "pictures/kernels.png"
+    files.append(File.generated(config, "pictures/editor.png", content=picture.read_bytes()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Put the tables where the pages ask for them."""
+    return markdown.replace("<!-- all rules -->", documentation.table()).replace(
+        "<!-- all fixes -->", _fixes()
+    )
+
+
+def _fixes() -> str:
+    rows = (f"| [{code}](rules/{code}.md) | {remedy.summary} |" for code, remedy in FIXES.items())
+    return "\n".join(("| rule | what is written |", "|---|---|", *rows))

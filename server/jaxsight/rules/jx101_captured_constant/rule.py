@@ -1,0 +1,59 @@
+"""JX101: a large array is captured by closure, and becomes part of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import CONSTANT, Step, Value
+from jaxsight.units import MIB, size
+
+RULE = Rule(
+    "JX101",
+    "captured-constant",
+    "Large array captured as a constant of the program.",
+    severity="warning",
+    once_a_line=True,
+)
+LARGE = MIB
+_COST = "which costs compile time and device memory"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedArray:
+    """An array that the traced function captures; the data of JX101 and JX104."""
+
+    bytes: int
+    type: str
+    """As jaxprs print it: `f32[512,512]`."""
+    equal_to: str
+    """An expression of `jnp` with the same values; empty if none is known."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find captured arrays of a mebibyte or more, where each is first used."""
+    for value, users in captured(reading):
+        equal_to = value.said if reading.exact else ""
+        yield Noticed(
+            f"array of {size(value.bytes)} captured as a constant",
+            users[0].path,
+            help="pass it as an argument, or build it inside the function with "
+            f"`{equal_to or 'jnp'}`",
+            notes=(f"{value.text} is embedded in the executable, {_COST}",),
+            data=CapturedArray(value.bytes, value.text, equal_to),
+            related=tuple((user.path, "also used here") for user in users[1:4]),
+        )
+
+
+def captured(reading: Reading) -> Iterator[tuple[Value, Sequence[Step]]]:
+    """Yield the large captured arrays that are used, with the equations that read them."""
+    flow = reading.flow
+    for number, value in enumerate(flow.values):
+        if value.origin != CONSTANT or value.bytes < LARGE or flow.of(number) != number:
+            continue
+        if users := flow.used_by(number):
+            yield value, users

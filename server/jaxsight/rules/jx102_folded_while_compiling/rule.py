@@ -1,0 +1,94 @@
+"""JX102: XLA folds constants for seconds or minutes while it compiles.
+
+What may be folded is predicted from the traced program and then measured: the program is compiled
+with and without constant folding. A finding reports the measurement; the prediction only names what
+is folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.compiler.protocol import Folding
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.protocol import Fold
+from jaxsight.units import size
+
+RULE = Rule(
+    "JX102",
+    "folded-while-compiling",
+    "Slow constant folding at compile time.",
+    severity="warning",
+    always=False,
+)
+
+SLOW = frozenset(
+    {"sort", "top_k", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "scatter", "scatter-add", "scatter_add", "reduce_window",
+     "reduce_window_sum", "conv_general_dilated"}
+)  # fmt: skip
+"""Operations that XLA's evaluator is so slow at that a fold of some size is an error."""
+LEAST = 0.3
+"""Seconds of predicted folding from which it is measured; predictions are right to the order of
+magnitude.
+"""
+SECONDS, TIMES = 1.0, 2.0
+"""How much longer, and how many times as long, compiling takes with folding to be reported."""
+_SHARE = 0.1
+"""Folds that are predicted to take less than this share of the longest are not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What constant folding was measured to cost."""
+
+    folded: float
+    """Seconds of compiling with constant folding; at least that if the measurement was ended."""
+    unfolded: float
+    """Seconds of compiling without it."""
+    bytes: int
+    """Size of the result that is predicted to take the longest."""
+
+
+def is_candidate(folds: Sequence[Fold]) -> bool:
+    """Whether it is worth measuring what folding costs."""
+    return sum(fold.seconds for fold in folds) >= LEAST
+
+
+def is_slow(measured: Folding) -> bool:
+    """Whether folding takes so long that it is worth a word."""
+    return (
+        measured.folded - measured.unfolded >= SECONDS
+        and measured.folded >= TIMES * measured.unfolded
+    )
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Report what folding was measured to cost, where it is predicted to take the longest."""
+    measured, target = reading.folding, reading.target
+    if measured is None or target is None or not reading.folds or not is_slow(measured):
+        return
+    worst = max(reading.folds, key=lambda fold: fold.seconds)
+    others = sum(fold.seconds >= worst.seconds * _SHARE for fold in reading.folds) - 1
+    more = f" and {others} more" if others else ""
+    least = "more than " if measured.is_ended else ""
+    yield Noticed(
+        f"compiling for {target.short} takes {least}{_time(measured.folded)} with constant folding,"
+        f" {_time(measured.unfolded)} without",
+        worst.path,
+        help="compute it once outside the function, pass an operand as an argument, or turn "
+        "folding off with `compiler_options`",
+        notes=(
+            f"XLA folds {reading.quoted(worst.path)} ({size(worst.bytes)}){more}",
+            "both compile times were measured on this machine",
+        ),
+        data=Folded(measured.folded, measured.unfolded, worst.bytes),
+        severity="error" if worst.primitive in SLOW else "",
+    )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"

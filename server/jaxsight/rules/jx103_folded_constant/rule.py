@@ -1,0 +1,77 @@
+"""JX103: a large constant that XLA folded is embedded in the executable."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.jx101_captured_constant.rule import captured
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.units import MIB, size, time
+
+RULE = Rule(
+    "JX103",
+    "folded-constant",
+    "Large folded constant embedded in the executable.",
+    severity="warning",
+)
+LARGE = MIB
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedConstant:
+    """A constant that XLA computed at compile time."""
+
+    bytes: int
+    type: str
+    """As HLO prints it: `f32[512,512]`, `s32[4]`, `pred[8]`."""
+    compile_seconds: float
+    """How long compiling the whole function took."""
+
+
+_HELP = (
+    "compute it where it is used, from `jnp.arange` or `jax.lax.iota` (`jnp.where(i == k, …)`), "
+    "or pass it as an argument"
+)
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find folded constants of a mebibyte or more in the optimized program.
+
+    A captured array that XLA only stores in another layout or shape is reported by JX101.
+    """
+    if reading.compiled is None:
+        return
+    known = {_kind(value.text) for value, _ in captured(reading)}
+    seconds = reading.compiled.seconds
+    for constant in reading.compiled.graph.constants:
+        if not constant.folded or constant.value.bytes < LARGE:
+            continue
+        if _kind(constant.value.text) in known:
+            continue
+        at = next((path for path in constant.equations if path in reading.flow.steps), "")
+        kind, bytes = constant.value.text, constant.value.bytes
+        origin = f"{reading.quoted(at)} was folded into" if at else "XLA computed"
+        yield Noticed(
+            f"folded constant of {size(bytes)} is embedded in the executable",
+            at,
+            help=_HELP,
+            notes=(
+                f"{origin} {kind}, which also takes device memory",
+                f"compiling the function took {time(seconds)}",
+            ),
+            data=FoldedConstant(bytes, kind, seconds),
+        )
+
+
+def _kind(text: str) -> tuple[str, int]:
+    """Return the dtype and the number of elements of a type, as jaxprs or HLO print it."""
+    dtype, _, shape = text.partition("[")
+    axes = shape.rstrip("]").split(",")
+    dtype = "bool" if dtype == "pred" else re.sub(r"^s(?=\d)", "i", dtype)
+    return dtype, math.prod(int(axis) for axis in axes if axis)

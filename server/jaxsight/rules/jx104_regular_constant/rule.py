@@ -1,0 +1,88 @@
+"""JX104: a captured array has regular values, and could be generated where it is used."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator
+
+from jaxsight.rules.jx101_captured_constant.rule import LARGE, CapturedArray
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import CONSTANT
+from jaxsight.units import KIB, size
+
+RULE = Rule(
+    "JX104",
+    "regular-constant",
+    "Captured array could be generated instead.",
+    severity="information",
+    once_a_line=True,
+)
+LEAST = KIB
+_SHOWN = 75
+"""Characters of the expression that a message quotes."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find captured arrays that `jnp.arange`, `jnp.full` and the like generate.
+
+    Larger ones are reported by JX101. Nothing is reported where a statement that may fill the
+    array was not executed. Indices that `x[::2]`, `jnp.tril_indices` or a convolution computes in
+    NumPy are JAX's own.
+    """
+    flow = reading.flow
+    if not reading.exact:
+        return
+    for number, value in enumerate(flow.values):
+        if value.origin != CONSTANT or not value.said or not LEAST <= value.bytes < LARGE:
+            continue
+        users = flow.used_by(number)
+        if flow.of(number) != number or not users or _selects(flow, number):
+            continue
+        if not reading.quote(users[0].path) or not _is_written(reading, users[0].path):
+            continue
+        shown = textwrap.shorten(value.said, _SHOWN, placeholder="…")
+        yield Noticed(
+            f"captured array equals `{shown}`",
+            users[0].path,
+            help="generate it inside the function, so that XLA fuses it with the code that uses it",
+            notes=(f"{value.text} ({size(value.bytes)}) is embedded in the executable",),
+            data=CapturedArray(value.bytes, value.text, value.said),
+        )
+
+
+def _selects(flow: Flow, number: int) -> bool:
+    """Whether a value ends up as indices of a read or a write."""
+    waiting, seen = [flow.of(number)], set[int]()
+    while waiting and len(seen) < _MOST:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for user in flow.used_by(value):
+            if user.primitive.startswith(("gather", "scatter", "dynamic_")):
+                if any(flow.of(operand) == value for operand in user.operands[1:2]):
+                    return True
+            elif user.primitive in ELEMENTWISE | SHAPED | {"concatenate"}:
+                waiting += map(flow.of, user.results)
+    return False
+
+
+def _is_written(reading: Reading, path: str) -> bool:
+    """Whether the user's expression names the array, with a name that is not an argument."""
+    function = next((n for n in reading.around(path) if isinstance(n, _FUNCTIONS)), None)
+    try:
+        expression = ast.parse(reading.quote(path), mode="eval")
+    except SyntaxError:
+        return True  # a statement, such as `x *= TABLE`
+    arguments = ast.walk(function.args) if function is not None else ()
+    own = {node.arg for node in arguments if isinstance(node, ast.arg)}
+    names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+    return bool(names - own - {"jnp", "jax", "lax"})
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_MOST = 50

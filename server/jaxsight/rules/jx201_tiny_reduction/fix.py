@@ -1,0 +1,104 @@
+"""Fix JX201: write a reduction out over its tiny axis."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxsight.engine.fixes.asked import Asked, Candidate, integer, keyword
+from jaxsight.engine.fixes.remedy import Proof, Remedy
+
+_JOINED = {"sum": " + ", "prod": " * ", "any": " | ", "all": " & "}
+_PAIRED = {"max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum"}
+_MOST = 8
+
+
+def candidates(asked: Asked) -> Iterator[Candidate]:
+    """Yield the reduction as operators between the slices of its operand.
+
+    An operand that is an expression is assigned to a name first.
+    """
+    for call in asked.find(ast.Call):
+        assert isinstance(call, ast.Call)
+        read = _read(asked, call)
+        if read is None:
+            continue
+        name, operand, axis, keep = read
+        aval = asked.seen(operand)
+        if aval is None or not -len(aval.shape) <= axis < len(aval.shape):
+            continue
+        length = aval.shape[axis]
+        if not 1 < length <= _MOST:
+            continue
+        parts = [_index(axis, keep, index) for index in range(length)]
+        title = f"Write out `{name}` over the axis of size {length}"
+        statement = asked.statement(call)
+        if isinstance(operand, ast.Name | ast.Attribute) or statement is None:
+            text = _joined(asked, name, asked.operand(operand), parts)
+            yield Candidate(title, (asked.replace(call, asked.bracketed(call, text)),))
+            return
+        terms = asked.fresh("terms")
+        text = _joined(asked, name, terms, parts)
+        yield Candidate(
+            title,
+            (
+                asked.before(statement, f"{terms} = {asked.on_its_own(operand)}"),
+                asked.replace(call, asked.bracketed(call, text)),
+            ),
+        )
+        return
+
+
+def _read(asked: Asked, call: ast.Call) -> tuple[str, ast.expr, int, bool] | None:
+    """Return the function's name, operand, axis, and whether dimensions are kept.
+
+    Return `None` if the call has other arguments.
+    """
+    if not isinstance(call.func, ast.Attribute | ast.Name):
+        return None
+    given = list(call.args)
+    called = asked.called(call.func)
+    if called.startswith("jax.numpy."):
+        name = called.rpartition(".")[2]
+        if not given:
+            return None
+        operand, given = given[0], given[1:]
+    elif isinstance(call.func, ast.Attribute):
+        name, operand = call.func.attr, call.func.value
+    else:
+        return None
+    if (name not in _JOINED and name not in _PAIRED) or len(given) > 1:
+        return None
+    if any(each.arg not in ("axis", "keepdims") for each in call.keywords):
+        return None
+    along = given[0] if given else (key.value if (key := keyword(call, "axis")) else None)
+    axis = integer(along)
+    keep = keyword(call, "keepdims")
+    kept = keep.value.value if keep and isinstance(keep.value, ast.Constant) else False
+    if along is None and (aval := asked.seen(operand)) is not None and len(aval.shape) == 1:
+        axis = 0
+    return (name, operand, axis, bool(kept)) if axis is not None else None
+
+
+def _index(axis: int, keep: bool, index: int) -> str:
+    one = f"{index}:{index + 1}" if keep else str(index)
+    if axis >= 0:
+        return ", ".join((*(":" for _ in range(axis)), one))
+    return ", ".join(("...", one, *(":" for _ in range(-axis - 1))))
+
+
+def _joined(asked: Asked, name: str, operand: str, parts: list[str]) -> str:
+    terms = [f"{operand}[{part}]" for part in parts]
+    if name in _JOINED:
+        return _JOINED[name].join(terms)
+    text = terms[0]
+    for term in terms[1:]:
+        text = f"{asked.jnp}.{_PAIRED[name]}({text}, {term})"
+    return text
+
+
+REMEDY = Remedy(
+    "the reduction written out over the axis",
+    candidates,
+    proof=Proof.FEWER,
+)

@@ -1,0 +1,104 @@
+"""JX201: a reduction over a tiny axis prevents fusion; a sum of a few terms would fuse."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading, numbers
+from jaxsight.rules.rule import Rule
+from jaxsight.units import KIB, size
+
+RULE = Rule(
+    "JX201",
+    "tiny-reduction",
+    "Reduction over a tiny axis prevents fusion.",
+    severity="warning",
+)
+TINY = 8
+LEAST = 64 * KIB
+_SUM = "x[0] + x[1] + …"
+_NORM = "jnp.sqrt(x[0] ** 2 + x[1] ** 2 + …)"
+_WRITTEN_OUT = {
+    **dict.fromkeys(("sum", "mean", "average", "einsum", "dot", "vdot", "var", "std"), _SUM),
+    "prod": "x[0] * x[1] * …",
+    "any": "x[0] | x[1] | …",
+    "all": "x[0] & x[1] & …",
+    "max": "jnp.maximum(x[0], x[1])",
+    "min": "jnp.minimum(x[0], x[1])",
+    "norm": _NORM,
+    "logsumexp": "jnp.logaddexp(x[0], x[1])",
+}
+"""The written-out form of each function."""
+_CALLED = re.compile(r"[\w.]*?\b(?P<name>\w+)\(")
+_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
+
+
+@dataclass(frozen=True, slots=True)
+class TinyReduction:
+    """A reduction over a tiny axis."""
+
+    reduced: int
+    """How many values each element of the result is computed from."""
+    bytes: int
+    """The size of the result, which is written to memory."""
+    type: str
+    """The type of the result: `f32[131072]`."""
+    kernel: int
+    """The kernel that it is the last operation of, counted from 1."""
+    kernels: int
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find tiny reductions whose kernel is followed by a fusion that could contain them.
+
+    A product or a sort could not.
+    """
+    if reading.compiled is None:
+        return
+    graph = reading.compiled.graph
+    awaited: dict[int, int] = {}
+    for edge in graph.edges:
+        ends = edge.source, edge.target
+        if (
+            all(e.what == "kernel" for e in ends)
+            and graph.kernels[edge.target.index].kind == "fusion"
+        ):
+            awaited[edge.source.index] = max(awaited.get(edge.source.index, 0), edge.value.bytes)
+    seen: set[object] = set()
+    for index, kernel in enumerate(graph.kernels):
+        step = reading.flow.steps.get(kernel.ends_at)
+        if kernel.ends_because != "reduction" or index not in awaited or step is None:
+            continue
+        axes = numbers(step, "axes")
+        place = step.span or step.path
+        shape = reading.flow.value(step.operands[0]).shape if step.operands else ()
+        if step.primitive not in _REDUCTIONS or not axes or place in seen:
+            continue
+        length = math.prod(shape[axis] for axis in axes if axis < len(shape))
+        if not 1 < length <= TINY:
+            continue
+        stored = reading.flow.value(step.results[0])
+        # The next kernel may read a smaller type, but has to read as many elements.
+        if stored.bytes < LEAST or awaited[index] * 2 < stored.bytes:
+            continue
+        if not reading.wrote(step.path, *_WRITTEN_OUT):
+            continue
+        called = _CALLED.match(reading.quote(step.path))
+        seen.add(place)
+        form = _WRITTEN_OUT.get(called["name"] if called else "", _SUM)
+        over = (
+            f"an axis of size {length}" if len(axes) == 1 else f"{len(axes)} axes of size {length}"
+        )
+        where = f"kernel {index + 1} of {graph.kernel_count}"
+        yield Noticed(
+            f"reduction over {over} prevents fusion ({size(stored.bytes)} written to memory)",
+            step.path,
+            help=f"write it out over the axis: `{form}`",
+            notes=(f"{stored.text} is written by {where}, and read by another kernel",),
+            data=TinyReduction(length, stored.bytes, stored.text, index + 1, graph.kernel_count),
+        )

@@ -1,0 +1,107 @@
+"""Fix JX204: compute a loop-invariant array inside the loop body."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxsight.engine.fixes.asked import Asked, Candidate
+from jaxsight.engine.fixes.remedy import Proof, Remedy
+from jaxsight.engine.text import Edit
+
+_LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
+
+
+def candidates(asked: Asked) -> Iterator[Candidate]:
+    """Copy the assignments of names that a loop body captures into the body.
+
+    Yield first those that the body reads, then these with all that they depend on.
+    """
+    asked = asked.of_subject()
+    function = asked.subject
+    if function is None:
+        return
+    assignments = [
+        (each, names)
+        for each in function.body
+        if isinstance(each, ast.Assign) and (names := _names(each.targets))
+    ]
+    for body in _bodies(asked, function):
+        for deep in (False, True):
+            wanted = _read(body)
+            chosen: list[ast.Assign] = []
+            for statement, names in reversed(assignments):
+                if names & wanted and statement.lineno < body.lineno:
+                    chosen.insert(0, statement)
+                    if deep:
+                        wanted |= _read(statement.value)
+            if chosen:
+                yield _moved(asked, function, body, chosen)
+
+
+def _moved(
+    asked: Asked,
+    function: ast.AST,
+    body: ast.FunctionDef | ast.Lambda,
+    chosen: list[ast.Assign],
+) -> Candidate:
+    inside = {node for each in (body, *chosen) for node in ast.walk(each)}
+    read_elsewhere = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in inside
+    }
+    edits: list[Edit] = []
+    if isinstance(body, ast.FunctionDef):
+        first = body.body[0]
+        joint = f"\n{asked.indent(first)}"
+        edits.append(asked.before(first, joint.join(map(asked.text, chosen))))
+    else:
+        statement = next(node for node in asked.around(body) if isinstance(node, ast.stmt))
+        name, indent = asked.fresh("body"), asked.indent(statement)
+        lines = [f"def {name}({asked.text_of_parameters(body)}):"]
+        lines += [f"{indent}    {asked.text(each)}" for each in chosen]
+        lines += [f"{indent}    return {asked.text(body.body)}", ""]
+        edits += [asked.before(statement, "\n".join(lines)), asked.replace(body, name)]
+    edits += [
+        Edit(asked.lines(each), "")
+        for each in chosen
+        if not _names(each.targets) & read_elsewhere
+        and asked.begins_line(each)
+        and asked.ends_line(each)
+    ]
+    names = ", ".join(sorted(set().union(*(_names(each.targets) for each in chosen))))
+    return Candidate(f"Compute `{names}` inside the loop", tuple(edits))
+
+
+def _bodies(asked: Asked, function: ast.AST) -> Iterator[ast.FunctionDef | ast.Lambda]:
+    """Yield the bodies of loops: lambdas in the loop's call, or functions defined around it."""
+    named = {node.name: node for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
+    for call in ast.walk(function):
+        if not isinstance(call, ast.Call) or asked.called(call.func) not in _LOOPS:
+            continue
+        for given in call.args:
+            if isinstance(given, ast.Lambda) and asked.begins_statement(given):
+                yield given
+            body = named.get(given.id) if isinstance(given, ast.Name) else None
+            if body is not None and asked.begins_line(body.body[0]):
+                yield body
+
+
+def _names(targets: list[ast.expr]) -> set[str]:
+    return {node.id for each in targets for node in ast.walk(each) if isinstance(node, ast.Name)}
+
+
+def _read(node: ast.AST) -> set[str]:
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    }
+
+
+REMEDY = Remedy(
+    "the array computed inside the loop",
+    candidates,
+    proof=Proof.FEWER,
+)

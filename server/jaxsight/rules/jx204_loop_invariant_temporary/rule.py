@@ -1,0 +1,121 @@
+"""JX204: a large loop-invariant array is kept in memory, though it is cheap to compute.
+
+Computed inside the loop body it would take no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, captured, is_known
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import Body, Step
+from jaxsight.units import MIB, size
+
+RULE = Rule(
+    "JX204",
+    "loop-invariant-temporary",
+    "Cheap loop-invariant array kept in memory for a whole loop.",
+    severity="warning",
+)
+LARGE = MIB // 2
+_LOOPS = ("scan", "fori_loop", "while_loop", "map")
+_CHEAP = ELEMENTWISE | SHAPED | {"iota", "concatenate"}
+_WHOLE = ("dot_general", "conv_general_dilated", "cond", "scan", "while")
+"""What reads its operands from memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopInvariant:
+    """An array that a loop keeps in memory."""
+
+    bytes: int
+    type: str
+    """As jaxprs print it: `f32[1024,512]`."""
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find arrays of 512 KiB or more that the user's loops capture and that are cheap to compute.
+
+    Cheap is what elementwise operations compute from constants, counters and arrays of at most a
+    64th of the size.
+    """
+    flow = reading.flow
+    for step in flow.steps.values():
+        if not reading.wrote(step.path, *_LOOPS):
+            continue
+        for number in captured(step):
+            value = flow.value(number)
+            maker = flow.made_by(number)
+            if value.bytes < LARGE or maker is None:
+                continue
+            sources = flow.sources(number, lambda each: each.primitive in _CHEAP)
+            if sources is None or not all(
+                is_known(flow.values[each]) or flow.values[each].bytes * 64 <= value.bytes
+                for each in sources
+            ):
+                continue
+            if not _kept(reading, value.shape) or _is_needed_whole(flow, step, value.text):
+                continue
+            yield Noticed(
+                f"loop-invariant array ({size(value.bytes)}) is kept in memory for the whole loop",
+                maker.path,
+                help="compute it inside the loop body, where it fuses with the code that uses it",
+                notes=(
+                    f"{value.text} is computed from counters and small arrays alone",
+                    f"the loop is {reading.quoted(step.path)}",
+                ),
+                data=LoopInvariant(value.bytes, value.text),
+                related=((step.path, "the loop"),),
+            )
+
+
+def _kept(reading: Reading, shape: tuple[int, ...]) -> bool:
+    """Whether a loop of the target's program carries an array of that shape."""
+    if reading.compiled is None:
+        return False
+    text = f"[{','.join(map(str, shape))}]"
+    graph = reading.compiled.graph
+    kept = [v for loop in graph.loops for v in loop.carried]
+    return any(text in each.text for each in kept)
+
+
+def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
+    """Whether the loop's bodies need an array of that type in memory.
+
+    Nothing fuses into a product of matrices, nor into a loop or a conditional of the body's own.
+    """
+    waiting = [
+        number
+        for body in loop.bodies
+        for number in _unchanged(loop, body)
+        if flow.value(number).text == text
+    ]
+    seen: set[int] = set()
+    while waiting:
+        number = flow.of(waiting.pop())
+        if number in seen:
+            continue
+        seen.add(number)
+        for user in flow.used_by(number):
+            if user.primitive in _WHOLE:
+                return True
+            if user.primitive in _CHEAP and _adds_little(flow, user, number):
+                waiting += user.results
+    return False
+
+
+def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
+    """The inputs of a loop's body that are the same in each iteration."""
+    if loop.primitive == "scan":
+        return body.inputs[: len(captured(loop))]
+    return body.inputs[: len(body.inputs) - len(loop.results)]
+
+
+def _adds_little(flow: Flow, step: Step, number: int) -> bool:
+    """Whether a step reads, besides a value, only what is known or a number."""
+    others = {flow.of(each) for each in step.operands} - {number}
+    return all(is_known(flow.values[each]) or not flow.values[each].shape for each in others)

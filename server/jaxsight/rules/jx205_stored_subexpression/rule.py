@@ -1,0 +1,150 @@
+"""JX205: a cheap intermediate is written to memory for other kernels, which could compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.compiler.graph import Kernel
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, is_known
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import Step
+from jaxsight.units import MIB, size
+
+RULE = Rule(
+    "JX205",
+    "stored-subexpression",
+    "Cheap intermediate materialized for other kernels.",
+    severity="hint",
+)
+LARGE = MIB // 2
+_CHEAP = (ELEMENTWISE | SHAPED | {"iota", "concatenate"}) - {"div", "rem"}
+_IN_PLACE = ("scatter", "dynamic_update_slice")
+"""Updates in place, for which the buffer has to exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Materialized:
+    """An intermediate that one kernel writes to memory for others."""
+
+    bytes: int
+    type: str
+    """As jaxprs print it: `f32[131072,2]`."""
+    kernel: int
+    """The kernel that writes it, counted from 1."""
+    readers: tuple[int, ...]
+    """The kernels that read it, counted from 1."""
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find temporaries of cheap elementwise operations that a later kernel could compute itself."""
+    if reading.compiled is None:
+        return
+    graph, flow = reading.compiled.graph, reading.flow
+    seen: set[str] = set()
+    for temporary in graph.temporaries:
+        if temporary.value.bytes < LARGE or not 0 <= temporary.producer < len(graph.kernels):
+            continue
+        kernel = graph.kernels[temporary.producer]
+        consumers = [graph.kernels[index] for index in set(temporary.consumers)]
+        if any(
+            reader.loops != kernel.loops
+            or reader.branch != kernel.branch
+            or reader.kind != "fusion"
+            or reader.ends_because == "sort"
+            or _updates(reading, reader)
+            for reader in consumers
+        ):
+            continue
+        made = [
+            step
+            for path in kernel.equations
+            if (step := flow.steps.get(path)) is not None
+            and step.primitive in _CHEAP
+            and not any(path in each.equations for each in consumers)
+            and flow.value(step.results[0]).text == temporary.value.text
+        ]
+        if not made or not _is_cheap(reading, made[-1]):
+            continue
+        if not _is_shared(flow, made[-1], kernel, consumers):
+            continue
+        at = _written(reading, made[-1]).path
+        if at in seen:
+            continue
+        seen.add(at)
+        readers = tuple(index + 1 for index in sorted(set(temporary.consumers)))
+        bytes = temporary.value.bytes
+        yield Noticed(
+            f"cheap intermediate ({size(bytes)}) is materialized for {_listed(readers)}",
+            at,
+            help="recompute it where it is used; wrap its inputs in "
+            "`jax.lax.optimization_barrier` to defeat common subexpression elimination",
+            notes=(
+                f"kernel {temporary.producer + 1} writes {temporary.value.text} to memory",
+                "next to nothing has to be read to compute it",
+            ),
+            data=Materialized(bytes, temporary.value.text, temporary.producer + 1, readers),
+        )
+
+
+def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]) -> bool:
+    """Whether a kernel leaves a value to others that it uses itself, or that several need.
+
+    What one kernel makes for another alone XLA could have fused, and chose not to.
+    """
+    waiting, seen = [step.results[0]], set[int]()
+    used, left = False, False
+    while waiting:
+        number = flow.of(waiting.pop())
+        if number in seen:
+            continue
+        seen.add(number)
+        for user in flow.used_by(number):
+            inside = user.path in kernel.equations
+            used |= inside
+            left |= not inside or any(user.path in reader.equations for reader in readers)
+            if user.primitive in SHAPED | {"convert_element_type"}:
+                waiting += user.results
+    return left and (used or len(readers) > 1)
+
+
+def _listed(kernels: tuple[int, ...]) -> str:
+    """Return up to three kernels in words."""
+    if len(kernels) == 1:
+        return f"kernel {kernels[0]}"
+    more = len(kernels) - 3
+    last = f"{more} more" if more > 0 else str(kernels[-1])
+    first = kernels[:3] if more > 0 else kernels[:-1]
+    return f"kernels {', '.join(map(str, first))} and {last}"
+
+
+def _updates(reading: Reading, kernel: Kernel) -> bool:
+    """Whether a kernel updates something in place."""
+    steps = (reading.flow.steps.get(path) for path in kernel.equations)
+    return any(step is not None and step.primitive.startswith(_IN_PLACE) for step in steps)
+
+
+def _written(reading: Reading, step: Step) -> Step:
+    """Return the step that computes a value before conversions of its dtype."""
+    while step.primitive == "convert_element_type":
+        before = reading.flow.made_by(step.operands[0])
+        if before is None:
+            break
+        step = before
+    return step
+
+
+def _is_cheap(reading: Reading, step: Step) -> bool:
+    """Whether a value is computed from counters and small values by a few elementwise operations.
+
+    Small is at most a 16th of its size.
+    """
+    flow = reading.flow
+    number = step.results[0]
+    sources = flow.sources(number, lambda each: each.primitive in _CHEAP, most=60)
+    large = flow.value(number).bytes
+    return sources is not None and all(
+        is_known(flow.values[each]) or flow.values[each].bytes * 16 <= large for each in sources
+    )

@@ -1,0 +1,121 @@
+"""JX206: independent copies of the same heavy operation may all hold temporaries at once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.units import MIB, size
+
+RULE = Rule(
+    "JX206",
+    "parallel-branches",
+    "Independent copies of heavy work keep their temporaries alive at once.",
+    severity="information",
+)
+LEAST = 3
+LARGE = MIB // 2
+_HEAVY = {
+    "fft": "FFTs",
+    "dot_general": "matrix products",
+    "conv_general_dilated": "convolutions",
+    "sort": "sorts",
+}
+"""Heavy primitives, and what several of them are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelBranches:
+    """Independent executions of one expression."""
+
+    count: int
+    result_bytes: int
+    """The size of the result of each."""
+    temporary_bytes: int
+    """The temporary memory of the whole function."""
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find three or more equal heavy equations of one expression that are independent.
+
+    Their results together fit in the temporary memory that the target allocates.
+    """
+    if reading.compiled is None:
+        return
+    flow = reading.flow
+    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for path, step in flow.steps.items():
+        if (
+            step.primitive in _HEAVY
+            and step.span is not None
+            and not step.backward
+            and "/" not in path.replace("/body/", ".")
+        ):
+            kind = step.primitive, step.span, step.parameters, flow.value(step.results[0]).text
+            groups[kind].append(path)
+    temporaries = reading.compiled.memory.temporaries
+    for paths in sorted(groups.values(), key=lambda each: -_bytes(reading, each)):
+        one = flow.value(flow.steps[paths[0]].results[0])
+        if len(paths) < LEAST or one.bytes < LARGE or temporaries < len(paths) * one.bytes:
+            continue
+        if not _independent(reading, paths) or not _in_turn(reading, paths):
+            continue
+        target = reading.target.short if reading.target is not None else "the target"
+        copies = f"{len(paths)} independent {_HEAVY[flow.steps[paths[0]].primitive]}"
+        yield Noticed(
+            f"{copies} keep {size(temporaries)} of temporaries alive at once",
+            paths[0],
+            help="serialize them with `jax.lax.fori_loop`, or with "
+            "`jax.lax.optimization_barrier` between them",
+            notes=(
+                f"each has a result of {size(one.bytes)}",
+                f"the function allocates {size(temporaries)} of temporary memory on {target}",
+            ),
+            data=ParallelBranches(len(paths), one.bytes, temporaries),
+        )
+        return  # the others are parts of the same branches
+
+
+def _bytes(reading: Reading, paths: list[str]) -> int:
+    return sum(reading.flow.value(reading.flow.steps[path].results[0]).bytes for path in paths)
+
+
+def _independent(reading: Reading, paths: list[str]) -> bool:
+    """Whether none of the first few equations depends on another of them."""
+    flow = reading.flow
+    few = set(paths[:4])
+    for path in paths[:4]:
+        for number in flow.steps[path].operands:
+            above = flow.above(number, lambda step: True, most=2000)
+            if any(step.path in few and step.path != path for step in above):
+                return False
+    return True
+
+
+def _in_turn(reading: Reading, paths: list[str]) -> bool:
+    """Whether each branch meets the others in at most one place, so that they can be serialized.
+
+    A result that is needed in several places is kept in any order.
+    """
+    flow = reading.flow
+    branches: dict[int, int] = {}
+    for index, path in enumerate(paths):
+        branches.update((number, 1 << index) for number in flow.steps[path].results)
+    meetings: Counter[int] = Counter()
+    started = set(paths)
+    for step in flow.steps.values():
+        if step.path in started:
+            continue
+        given = {branches.get(flow.of(number), 0) for number in step.operands} - {0}
+        whole = 0
+        for each in given:
+            whole |= each
+        if len(given) > 1:
+            meetings.update(each for each in given if each.bit_count() == 1)
+        branches.update((number, whole) for number in step.results if whole)
+    return all(count <= 1 for count in meetings.values())

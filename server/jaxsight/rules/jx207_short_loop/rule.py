@@ -1,0 +1,112 @@
+"""JX207: a loop of a few iterations runs a single kernel; unrolled, the iterations would fuse."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.units import size
+
+RULE = Rule(
+    "JX207",
+    "short-loop",
+    "Short loop of a single kernel would fuse if unrolled.",
+    severity="information",
+)
+SHORT = 8
+_LENGTHS = ("shape", "size")
+_LOOP = re.compile(r"\b(?P<name>fori_loop|scan|while_loop|map)\(")
+_FUSE = "to fuse the iterations into one kernel"
+_HELP = {
+    "map": f"use `jax.vmap`, or `jax.lax.scan` with `unroll=True` {_FUSE}",
+    "while_loop": f"use `jax.lax.fori_loop` or `jax.lax.scan` with `unroll=True` {_FUSE}",
+}
+"""By function: those that cannot be unrolled."""
+_OVERHEAD = "the launches include kernels of the loop itself, such as its counter"
+_DYNAMIC = f"give the loop bounds as Python integers, and pass `unroll=True` {_FUSE}"
+"""For a `fori_loop` with traced bounds, a `while` of the program: `unroll` needs static ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShortLoop:
+    """A loop that launches a single working kernel in each iteration."""
+
+    iterations: int
+    launches: int
+    """Of the whole loop, its counter included; at most, where a conditional decides."""
+    iteration_bytes: int
+    """How much one iteration reads and writes."""
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find innermost loops of two to eight iterations with one kernel of elementwise work."""
+    if reading.compiled is None:
+        return
+    graph = reading.compiled.graph
+    for index, loop in enumerate(graph.loops):
+        step = reading.flow.steps.get(loop.equation)
+        if loop.trips is None or not 1 < loop.trips <= SHORT or step is None:
+            continue
+        if step.primitive not in ("scan", "while") or any(
+            each.parent == index for each in graph.loops
+        ):
+            continue
+        if not reading.wrote(loop.equation, "fori_loop", "scan", "while_loop", "map"):
+            continue
+        indices = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
+        inside = [graph.kernels[i] for i in indices]
+        launches = graph.launches_of(indices)
+        work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > 64]
+        if len(work) != 1 or work[0].kind != "fusion" or "update in place" in work[0].what:
+            continue  # consecutive updates in place do not fuse
+        if _is_of_a_length(reading, loop.equation):
+            continue
+        most = "up to " if graph.fewest_of(indices) < launches else ""
+        found = _LOOP.search(reading.quote(loop.equation))
+        name = found["name"] if found else "loop"
+        unrolled = f"pass `unroll=True` {_FUSE}" if step.primitive == "scan" else _DYNAMIC
+        moved = work[0].bytes_in + work[0].bytes_out
+        yield Noticed(
+            f"`{name}` runs {loop.trips} iterations of one kernel ({most}{launches} launches)",
+            loop.equation,
+            help=_HELP.get(name, unrolled),
+            notes=(
+                f"each iteration reads and writes {size(moved)}",
+                *((_OVERHEAD,) if launches > loop.trips else ()),
+            ),
+            data=ShortLoop(loop.trips, launches, moved),
+        )
+
+
+def _is_of_a_length(reading: Reading, path: str) -> bool:
+    """Whether the bounds of a `fori_loop` come from an array's length, which may be larger."""
+    around = reading.around(path)
+    call = next((node for node in around if isinstance(node, ast.Call)), None)
+    if call is None or "fori_loop" not in ast.unparse(call.func):
+        return False
+    lengths = {
+        target.id
+        for node in ast.walk(around[-1])
+        if isinstance(node, ast.Assign) and _reads_a_length(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return any(_reads_a_length(bound, lengths) for bound in call.args[:2])
+
+
+def _reads_a_length(expression: ast.expr, names: Collection[str] = ()) -> bool:
+    for node in ast.walk(expression):
+        match node:
+            case ast.Call(func=ast.Name(id="len")):
+                return True
+            case ast.Attribute(attr=name) if name in _LENGTHS:
+                return True
+            case ast.Name(id=name) if name in names:
+                return True
+    return False

@@ -1,0 +1,59 @@
+"""JX208: a grid of coordinates is materialized, though each value follows from its index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+
+RULE = Rule(
+    "JX208",
+    "meshgrid",
+    "Coordinates of `meshgrid` materialized in a separate kernel.",
+    severity="information",
+    on=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A kernel that only computes the coordinates of a grid."""
+
+    kernel: int
+    """Counted from 1."""
+    kernels: int
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find kernels that compute one-dimensional arrays for a `meshgrid` of another kernel."""
+    if reading.compiled is None:
+        return
+    graph, flow = reading.compiled.graph, reading.flow
+    grids = [step for step in flow.steps.values() if "meshgrid(" in reading.quote(step.path)]
+    above = {
+        step.path: grid
+        for grid in grids
+        for number in grid.operands
+        for step in flow.above(number, lambda each: True)
+    }
+    seen: set[str] = set()
+    for index, kernel in enumerate(graph.kernels):
+        flat = kernel.outputs and all(value.text.count(",") == 0 for value in kernel.outputs)
+        paths = [path for path in kernel.equations if path in flow.steps]
+        grid = next((above[path] for path in paths if path in above), None)
+        if grid is None or not flat or any(path not in above for path in paths):
+            continue
+        text = reading.quote(grid.path)
+        if text not in seen:
+            seen.add(text)
+            yield Noticed(
+                "`meshgrid` materializes its coordinates in a separate kernel",
+                grid.path,
+                help="compute the coordinates from `jnp.indices(shape, sparse=True)`",
+                notes=(f"kernel {index + 1} of {graph.kernel_count} only computes coordinates",),
+                data=Grid(index + 1, graph.kernel_count),
+            )

@@ -1,0 +1,248 @@
+"""JX209: a Python loop was unrolled while tracing, into copies of the same equations."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.places import Span
+from jaxsight.tracer.program import Body, Step
+
+RULE = Rule(
+    "JX209",
+    "unrolled-loop",
+    "Python loop unrolled into many copies.",
+    severity="warning",
+    once_a_line=True,
+)
+MANY = 16
+FUSED = 1024
+"""Equations from which a loop is reported whose iterations fuse into one kernel.
+
+Fewer cost little, and a `fori_loop` would launch a kernel for each iteration.
+"""
+_ALIKE = 0.8
+"""Share of a loop's equations that each iteration has.
+
+The others belong to the first or the last iteration.
+"""
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_FUSES = ELEMENTWISE | SHAPED | {"iota", "concatenate", "pad"}
+_WHERE = frozenset({"start_indices", "limit_indices", "index"})
+"""Parameters with the place of a read: `dynamic_slice` takes it from a counter instead."""
+_AXES = re.compile(r"(?:.*_)?(?:n?dims?|ndims?|rank|shapes?|axis|axes|sizes?)")
+"""Names of sequences with an entry for each axis of an array."""
+_LENGTHS = frozenset(
+    {
+        "arange", "broadcast_to", "broadcasted_iota", "empty", "eye", "full", "geomspace",
+        "identity", "indices", "iota", "linspace", "logspace", "ones", "range", "repeat", "reshape",
+        "tile", "tri", "zeros",
+    }
+)  # fmt: skip
+"""Functions with a number among their arguments that is a length of the result."""
+_CONTAINERS = re.compile(r"\b(?:list|tuple|dict|sequence|mapping|iterable)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop and the function around it."""
+
+    node: ast.AST
+    function: ast.AST | None
+    spans: Mapping[Span, bool]
+    """The places in the function; true for those in the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnrolledLoop:
+    """A Python loop of which each iteration was traced."""
+
+    iterations: int
+    equations: int
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find Python loops of sixteen or more iterations that made the same equations."""
+    for loop in _loops(reading):
+        if _is_meant(loop.function) or _is_of_axes(loop.node) or _makes_shapes(loop.node):
+            continue
+        if _is_of_an_example(reading, loop):
+            continue
+        for steps in _executions(reading, loop.spans):
+            copies = _copies(reading, steps)
+            fuses = all(step.primitive in _FUSES for step in steps)
+            if copies < MANY or (fuses and len(steps) < FUSED):
+                continue
+            yield Noticed(
+                f"Python loop unrolled into {copies:,} copies ({len(steps):,} equations)",
+                steps[0].path,
+                help="use `jax.lax.fori_loop` or `jax.lax.scan` to compile the body once",
+                notes=("each copy is traced, lowered and compiled",),
+                data=UnrolledLoop(copies, len(steps)),
+            )
+            break
+
+
+def _loops(reading: Reading) -> Iterator[_Loop]:
+    """Yield the loops in which some place made equations sixteen or more times."""
+    first: dict[Span, str] = {}
+    often: Counter[Span] = Counter()
+    for step in reading.flow.steps.values():
+        if step.span is not None and step.results:
+            first.setdefault(step.span, step.path)
+            often[step.span] += 1
+    if max(often.values(), default=0) < MANY:
+        return
+    around = {span: reading.around(path) for span, path in first.items()}
+    loops: dict[ast.AST, ast.AST | None] = {}
+    for span, nodes in around.items():
+        inner = next((node for node in nodes if isinstance(node, _LOOPS)), None)
+        if inner is not None and often[span] >= MANY:
+            loops[inner] = nodes[-1] if isinstance(nodes[-1], _FUNCTIONS) else None
+    for loop, function in loops.items():
+        spans = {
+            span: loop in nodes
+            for span, nodes in around.items()
+            if loop in nodes or function in nodes
+        }
+        yield _Loop(loop, function, spans)
+
+
+def _executions(reading: Reading, spans: Mapping[Span, bool]) -> Iterator[list[Step]]:
+    """Yield the equations of each run of a loop.
+
+    The loop of a helper runs for each call, and an inner loop for each iteration of the outer one.
+    Between two runs, the function around the loop makes other equations.
+    """
+    flow = reading.flow
+    running: dict[str, list[Step]] = defaultdict(list)
+    for step in flow.steps.values():
+        if step.span is None or step.span not in spans or not step.results:
+            continue
+        inside = flow.parent.get(step.path)
+        place = inside.path if inside is not None else ""
+        if spans[step.span]:
+            running[place].append(step)
+        elif ended := running.pop(place, None):
+            yield ended
+    yield from running.values()
+
+
+def _copies(reading: Reading, steps: Sequence[Step]) -> int:
+    """Return how many iterations made the same equations; 0 if they differ.
+
+    Each iteration visits each of its places. If there is only one place, the rarest equation
+    counts, since an iteration may make others several times.
+    """
+    visits: Counter[Span | None] = Counter()
+    kinds: Counter[object] = Counter()
+    before = None
+    for step in steps:
+        visits[step.span] += step.span != before
+        before = step.span
+        kinds[step.span, _kind(reading, step)] += 1
+    counts = visits if max(visits.values()) > 1 else kinds
+    copies = min((count for count in counts.values() if count > 1), default=0)
+    alike = sum(count for count in kinds.values() if count >= copies - 2)
+    return copies if alike >= _ALIKE * len(steps) else 0
+
+
+def _kind(reading: Reading, step: Step) -> object:
+    """Return a key that equations share which do the same with arrays of the same types."""
+    operands, results = (
+        tuple(reading.flow.value(number).text for number in numbers)
+        for numbers in (step.operands, step.results)
+    )
+    parameters = tuple(item for item in step.parameters if item[0] not in _WHERE)
+    return step.primitive, operands, results, parameters, tuple(map(_inner, step.bodies))
+
+
+def _inner(body: Body) -> object:
+    return tuple((step.primitive, tuple(map(_inner, step.bodies))) for step in body.steps)
+
+
+def _iterated(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the targets of a loop, each with the expression that it iterates over."""
+    if isinstance(loop, ast.For):
+        yield loop.target, loop.iter
+    for clause in getattr(loop, "generators", ()):
+        yield clause.target, clause.iter
+
+
+def _is_of_axes(loop: ast.AST) -> bool:
+    """Whether the loop runs over the axes of an array, which are few."""
+    return any(_names_axes(part) for parts in _iterated(loop) for part in parts)
+
+
+def _names_axes(values: ast.AST) -> bool:
+    """Whether an expression reads `x.ndim`, `shape` and the like; `x.shape[0]` is a length."""
+    match values:
+        case ast.Subscript(slice=ast.Constant()):
+            return False
+        case ast.Name(id=name) | ast.Attribute(attr=name) if _AXES.fullmatch(name):
+            return True
+    return any(map(_names_axes, ast.iter_child_nodes(values)))
+
+
+def _makes_shapes(loop: ast.AST) -> bool:
+    """Whether the loop variable is used as a length or an axis in the body."""
+    names = {
+        node.id
+        for target, _ in _iterated(loop)
+        for node in ast.walk(target)
+        if isinstance(node, ast.Name)
+    }
+    lengths = [
+        part
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Call)
+        for part in (
+            *(node.args if _called(node) in _LENGTHS else ()),
+            *(word.value for word in node.keywords if word.arg and _AXES.fullmatch(word.arg)),
+        )
+    ]
+    return any(
+        isinstance(node, ast.Name) and node.id in names
+        for length in lengths
+        for node in ast.walk(length)
+    )
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def _is_meant(function: ast.AST | None) -> bool:
+    """Whether the function's name says that its author unrolls on purpose."""
+    return "unroll" in getattr(function, "name", "")
+
+
+def _is_of_an_example(reading: Reading, loop: _Loop) -> bool:
+    """Whether the loop runs over an example array that stands for a list or a dictionary.
+
+    Its length then says nothing about real calls.
+    """
+    arguments = getattr(loop.function, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return False
+    arrays = {reading.flow.values[number].said for number in reading.flow.inputs}
+    return any(
+        isinstance(values, ast.Name)
+        and values.id == argument.arg
+        and argument.arg in arrays
+        and argument.annotation is not None
+        and bool(_CONTAINERS.search(ast.unparse(argument.annotation)))
+        for _, values in _iterated(loop.node)
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    )

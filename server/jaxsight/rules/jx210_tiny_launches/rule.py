@@ -1,0 +1,80 @@
+"""JX210: a loop is launch-bound: launching its many small kernels takes the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.units import KIB, size, time
+
+RULE = Rule(
+    "JX210",
+    "tiny-launches",
+    "Loop is launch-bound: it launches many small kernels.",
+    severity="warning",
+)
+MANY = 1000
+TINY = 64 * KIB
+_COUNTER = 64
+"""Bytes that the kernels of the loop counter read and write at most."""
+_LAUNCH = 3e-6
+"""Seconds that a launch takes on a GPU, roughly: NVIDIA's launch latency is 2 to 5 µs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TinyLaunches:
+    """A loop that spends its time launching kernels."""
+
+    launches: int
+    """Of the whole loop, or of one iteration if their number is not known."""
+    small_launches: int
+    """Launches of kernels that read and write at most 64 KiB."""
+    iterations: int | None
+    launch_seconds: float
+    """An estimate of what the launches alone take."""
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find outermost loops with a thousand or more launches of kernels that touch little memory."""
+    if (
+        reading.compiled is None
+        or reading.target is None
+        or reading.target.platform not in ("cuda", "rocm")
+    ):
+        return
+    graph = reading.compiled.graph
+    for index, loop in enumerate(graph.loops):
+        if loop.parent >= 0 or loop.equation not in reading.flow.steps:
+            continue
+        moved = {
+            number: kernel.bytes_in + kernel.bytes_out
+            for number, kernel in enumerate(graph.kernels)
+            if index in kernel.loops
+        }
+        inside = [number for number, size_ in moved.items() if size_ > _COUNTER] or list(moved)
+        tiny = [n for n in inside if moved[n] <= TINY and graph.kernels[n].kind != "library"]
+        launches = graph.launches_of(inside)
+        small = graph.launches_of(tiny)
+        if small < MANY or small * 2 < launches:
+            continue
+        share = "all" if small == launches else f"{small:,}"
+        seconds = launches * _LAUNCH
+        known = loop.trips is not None
+        most = "up to " if known and graph.fewest_of(inside) < launches else ""
+        yield Noticed(
+            f"loop is launch-bound: {most}{launches:,} launches{'' if known else ' per iteration'} "
+            f"take {most}about {seconds * 1000:,.0f} ms",
+            loop.equation,
+            help="do more in each iteration: use `unroll=`, batch independent problems with "
+            "`jax.vmap`, or replace the loop by `jax.lax.associative_scan`",
+            notes=(
+                f"{share} launches are of kernels that read and write at most {size(TINY)}",
+                f"a launch takes about {time(_LAUNCH)}",
+                *((f"the loop runs {loop.trips:,} iterations",) if known else ()),
+            ),
+            data=TinyLaunches(launches, small, loop.trips, seconds),
+        )

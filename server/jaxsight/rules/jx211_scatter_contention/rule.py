@@ -1,0 +1,52 @@
+"""JX211: a scatter-add of many values into few slots serializes on a GPU's atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading, elements
+from jaxsight.rules.rule import Rule
+
+RULE = Rule(
+    "JX211",
+    "scatter-contention",
+    "Scatter-add of many values into few slots serializes on atomics.",
+    severity="warning",
+)
+FEW = 64
+MANY = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """A scatter-add of many values into few slots."""
+
+    values: int
+    slots: int
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find scatter-adds of many values into at most 64 rows, on targets with atomics."""
+    if reading.target is None or reading.target.platform not in ("cuda", "rocm"):
+        return
+    flow, target = reading.flow, reading.target.short
+    for step in flow.steps.values():
+        if step.primitive not in ("scatter-add", "scatter_add") or len(step.operands) < 3:
+            continue
+        places, updates = flow.value(step.operands[0]), flow.value(step.operands[2])
+        if not places.shape or places.shape[0] > FEW or elements(updates) < MANY:
+            continue
+        if elements(updates) < 256 * elements(places):
+            continue
+        values, slots = elements(updates), elements(places)
+        yield Noticed(
+            f"`scatter-add` of {values:,} values into {slots:,} slots serializes on atomics",
+            step.path,
+            help="use `jax.nn.one_hot(index, n).T @ values` for so few slots, or sort first and "
+            "pass `indices_are_sorted=True`",
+            notes=(f"atomic additions to the same slot wait for one another on {target}",),
+            data=Contention(values, slots),
+        )

@@ -1,0 +1,122 @@
+"""JX212: a `cond` whose predicate is batched by `vmap` runs all its branches and selects."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Flow, Reading, elements
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import Step
+from jaxsight.tracer.protocol import Span
+
+RULE = Rule(
+    "JX212",
+    "batched-cond",
+    "A `cond` under `vmap` runs all its branches.",
+    severity="warning",
+)
+LEAST = 4096
+"""Elements that a heavy equation reads and writes at least; below, a select is best."""
+_COND = re.compile(r"(?:^|[\w.]*\.)(?P<name>cond|switch)\(")
+_LOOPS = frozenset({"scan", "while"})
+_HEAVY = frozenset(
+    {
+        "cholesky", "conv_general_dilated", "custom_linear_solve", "dot_general", "eig", "eigh",
+        "fft", "ffi_call", "geqrf", "householder_product", "lu", "pallas_call", "pure_callback",
+        "qr", "random_bits", "schur", "sort", "svd", "threefry2x32", "top_k", "triangular_solve",
+        "tridiagonal_solve",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedCond:
+    """A conditional that became a selection."""
+
+    function: str
+    """`cond` or `switch`."""
+    branches: int
+    work: str
+    """A heavy primitive, or a loop, in one of the branches."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Find the user's conditionals that became selections, with heavy work in a branch.
+
+    Elementwise branches are fused into the kernel that selects, and cost next to nothing.
+    """
+    flow = reading.flow
+    selects: dict[Span, list[Step]] = defaultdict(list)
+    kept: set[Span] = set()
+    for step in flow.steps.values():
+        if step.span is None:
+            continue
+        if step.primitive == "cond":
+            kept.add(step.span)
+        elif step.primitive == "select_n" and _COND.match(reading.quote(step.path)):
+            selects[step.span].append(step)
+    for span, steps in selects.items():
+        chosen = [step for step in steps if not _is_guard(flow, step)]
+        if span in kept or not chosen or not flow.value(chosen[0].operands[0]).shape:
+            continue
+        work = _work(flow, chosen, span)
+        if work is None:
+            continue
+        select = chosen[0]
+        count = len(select.operands) - 1
+        what = "both branches" if count == 2 else f"all {count} branches"
+        name = _name(reading, select)
+        yield Noticed(
+            f"`{name}` under `vmap` runs {what} for every element",
+            select.path,
+            help="take a predicate that is the same for all elements out of the batch, or group "
+            "the elements by branch",
+            notes=(
+                "the results of the branches are selected element by element",
+                f"a branch contains `{work.primitive}`",
+            ),
+            data=BatchedCond(name, count, work.primitive),
+            related=((work.path, "in a branch"),) if work.span != span else (),
+        )
+
+
+def _name(reading: Reading, step: Step) -> str:
+    match = _COND.match(reading.quote(step.path))
+    return match["name"] if match is not None else "cond"
+
+
+def _is_guard(flow: Flow, select: Step) -> bool:
+    """Whether JAX made the selection to keep derivatives out of the branch that is not taken.
+
+    Such a selection is between an operand and `stop_gradient` of it (jax-ml/jax#1052).
+    """
+    for number in select.operands[1:]:
+        maker = flow.made_by(number)
+        if maker is not None and maker.primitive == "stop_gradient":
+            others = set(map(flow.of, select.operands[1:])) - {flow.of(number)}
+            if flow.of(maker.operands[0]) in others:
+                return True
+    return False
+
+
+def _work(flow: Flow, selects: Sequence[Step], span: Span) -> Step | None:
+    """Return a heavy equation of a branch; `None` if there is none."""
+
+    def is_in_branch(step: Step) -> bool:
+        return not (step.primitive == "select_n" and step.span == span)
+
+    for select in selects:
+        for case in select.operands[1:]:
+            for step in flow.above(case, is_in_branch):
+                if step.primitive in _LOOPS:
+                    return step
+                numbers = {*step.operands, *step.results}
+                size = sum(elements(flow.value(number)) for number in numbers)
+                if step.primitive in _HEAVY and size >= LEAST:
+                    return step
+    return None

@@ -1,0 +1,92 @@
+"""JX301: a result is weakly typed.
+
+Fed back as an argument, it has another type than before: the function is traced and compiled again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.exceptions import cut
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Flow, Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import INPUT
+
+RULE = Rule(
+    "JX301",
+    "weak-typed-output",
+    "Weakly typed result triggers a recompile when it is fed back.",
+    severity="information",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WeakResult:
+    """A weakly typed result."""
+
+    dtype: str
+    """Its dtype, `float32`."""
+    type: str
+    """Its dtype and shape, `f32[3]`."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield the weakly typed results that may be fed back.
+
+    A result may be fed back if an argument has its dtype and shape and no strongly typed result is
+    left for that argument, or if the function has no arguments but keys.
+
+    A result that is weak because an argument is weak is not reported: it has the same type as
+    before. Nor is one that a Python number in the call may have made weak: the function may have
+    computed with that number before it became a literal of the program (numpyro 0.22,
+    `distributions/util.py`, `_binomial_dispatch` with `n` an integer). Nor are integers that a
+    function of keys alone returns: a counter stays weak when one is added to it (measured on JAX
+    0.12.0.1: `count + 1` is compiled once).
+    """
+    flow = reading.flow
+    given = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
+    free = Counter((value.dtype, value.shape) for value in given if not value.weak)
+    free -= Counter((v.dtype, v.shape) for v in map(flow.value, flow.outputs) if not v.weak)
+    makes = bool(given) and all(value.dtype.startswith("key") for value in given)
+    for number in dict.fromkeys(flow.outputs):
+        value = flow.values[number]
+        if _may_be_of(reading.numbers, value.dtype):
+            continue
+        again = free[value.dtype, value.shape] > 0
+        begins = makes and not value.dtype.startswith(("int", "uint"))
+        if not value.weak or not value.dtype or not (again or begins) or _was_weak(flow, number):
+            continue
+        maker = flow.made_by(number)
+        yield Noticed(
+            f"weakly typed result ({cut(value.text, 40)}) triggers a recompile if fed back",
+            maker.path if maker is not None else "",
+            help=f"specify a dtype: `jnp.asarray(…, dtype=jnp.{value.dtype})`, "
+            "`jnp.full(…, dtype=…)`",
+            notes=(
+                "its type comes from Python numbers alone",
+                "an argument has the same shape and dtype, without the weak type"
+                if again
+                else "all arguments are PRNG keys, so this may initialize what another function "
+                "updates",
+            ),
+            data=WeakResult(value.dtype, value.text),
+        )
+
+
+def _may_be_of(numbers: frozenset[str], dtype: str) -> bool:
+    """Return whether Python numbers of these types can make a weakly typed value of this dtype."""
+    if dtype.startswith("int"):
+        return "int" in numbers
+    return bool(numbers & ({"int", "float"} if dtype.startswith("float") else numbers))
+
+
+def _was_weak(flow: Flow, number: int) -> bool:
+    """Whether a value is computed from a weakly typed argument."""
+    sources = flow.sources(number, lambda step: bool(step.operands), most=1000)
+    return sources is not None and any(
+        flow.values[each].weak and each in flow.inputs for each in sources
+    )

@@ -1,0 +1,259 @@
+"""JX303: a jitted function is re-created each time, so it is traced and compiled again.
+
+The cache of compiled programs belongs to the function object. Found in the text alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.noticed import InText
+from jaxsight.rules.rule import Rule
+
+RULE = Rule(
+    "JX303",
+    "recreated-jit",
+    "Jitted function is re-created, and recompiled, every time.",
+    severity="warning",
+)
+
+_JITS = frozenset(
+    {
+        "jax.jit",
+        "jit",
+        "jax.pmap",
+        "pmap",
+        "eqx.filter_jit",
+        "nnx.jit",
+        "nn.jit",
+        "equinox.filter_jit",
+    }
+)
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ONCE = frozenset({"main", "init", "setup", "post_init"})
+"""Functions that run once, so what they compile is compiled once; without underscores."""
+_LOOPS = (
+    ast.For,
+    ast.While,
+    ast.AsyncFor,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.SetComp,
+    ast.DictComp,
+)
+
+
+@RULE.finds_in_text
+def find(tree: ast.Module) -> Iterator[InText]:
+    """Yield each `jax.jit(…)` of a new function object that is called once.
+
+    That is in a loop, or in a function that calls the result once.
+
+    The call may follow immediately or use a name. Code in a jitted function is traced once with
+    that function, so it is not reported.
+    """
+    yield from _within(tree, (), set())
+
+
+def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iterator[InText]:
+    for child in ast.iter_child_nodes(node):
+        inside = (*around, node)
+        names = local
+        if isinstance(child, _FUNCTIONS):
+            decorated = _decorated(child, inside)
+            if decorated is not None:
+                yield decorated
+            if any(map(_is_jit, child.decorator_list)):
+                continue
+            names = {
+                each.name
+                for each in ast.walk(child)
+                if isinstance(each, _FUNCTIONS) and each is not child
+            }
+        if isinstance(child, ast.Call) and _dotted(child.func) in _JITS and child.args:
+            found = _recreated(child, node, inside, local)
+            if found is not None:
+                yield found
+        yield from _within(child, inside, names)
+
+
+def _is_jit(decorator: ast.expr) -> bool:
+    """Whether a decorator is `@jax.jit`, `@jax.jit(…)` or `@partial(jax.jit, …)`."""
+    if not isinstance(decorator, ast.Call):
+        return _dotted(decorator) in _JITS
+    if _last(decorator.func) == "partial" and decorator.args:
+        return _dotted(decorator.args[0]) in _JITS
+    return _dotted(decorator.func) in _JITS
+
+
+def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> InText | None:
+    """Return the finding of a function that a decorator jits in another one, called there once."""
+    scope = _scope(around)
+    decorator = next(filter(_is_jit, function.decorator_list), None)
+    if decorator is None or not isinstance(scope, _FUNCTIONS) or _runs_once(scope):
+        return None
+    if not _called_once(scope, function.name, function):
+        return None
+    return _every_call(decorator, "a local function", scope)
+
+
+def _recreated(
+    call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: set[str]
+) -> InText | None:
+    """Return the finding of a call of `jit`, if the function object is a new one each time.
+
+    Args:
+        call: the call of `jit`.
+        parent: the node around it.
+        around: all nodes around it, the outermost first.
+        local: the names of functions that are defined in the function around it.
+    """
+    function = call.args[0]
+    scope = _scope(around)
+    since = around[around.index(scope) :] if scope is not None else around
+    loops = [each for each in since if isinstance(each, _LOOPS)]
+    # JAX identifies a function by its object, however often it is jitted.
+    method = _is_method(function, around)
+    fresh = method or isinstance(function, ast.Lambda | ast.Call)
+    fresh = fresh or (isinstance(function, ast.Name) and function.id in local)
+    again = fresh and (not isinstance(function, ast.Name) or _defines(loops, function.id))
+    called = isinstance(parent, ast.Call) and parent.func is call
+    kind = "a bound method" if method else _kind(function)
+    if again and loops and not _is_made_of(function, loops):
+        return InText(
+            call,
+            f"jitting {kind} in a loop recompiles in every iteration",
+            help="create the jitted function once, before the loop",
+            notes=(_new_object(kind, "in every iteration"),),
+        )
+    if scope is None or not fresh or _runs_once(scope):
+        return None
+    if called or _named_and_called(call, parent, scope):
+        return _every_call(call, kind, scope)
+    return None
+
+
+def _kind(function: ast.expr) -> str:
+    """Return how messages call a function that is jitted."""
+    if isinstance(function, ast.Lambda):
+        return "a lambda"
+    is_partial = isinstance(function, ast.Call) and _last(function.func) == "partial"
+    return "a partial" if is_partial else "a local function"
+
+
+def _new_object(kind: str, when: str) -> str:
+    return f"{kind} is a new object {when}, and JAX caches programs by function object"
+
+
+def _defines(loops: Sequence[ast.AST], name: str) -> bool:
+    """Whether a function is defined in one of these loops, so that each iteration has a new one."""
+    inside = (node for loop in loops for node in ast.walk(loop))
+    return any(isinstance(node, _FUNCTIONS) and node.name == name for node in inside)
+
+
+def _is_made_of(function: ast.expr, loops: Sequence[ast.AST]) -> bool:
+    """Whether a call creates the function from a loop variable: iterations need different ones."""
+    if not isinstance(function, ast.Call) or _last(function.func) == "partial":
+        return False
+    counted = {
+        node.id
+        for loop in loops
+        for clause in (loop, *getattr(loop, "generators", ()))
+        if isinstance(clause, ast.For | ast.AsyncFor | ast.comprehension)
+        for node in ast.walk(clause.target)
+        if isinstance(node, ast.Name)
+    }
+    return any(isinstance(node, ast.Name) and node.id in counted for node in ast.walk(function))
+
+
+def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:
+    """Whether an expression is `self.step` and the class has such a method."""
+    match function:
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            classes = [each for each in around if isinstance(each, ast.ClassDef)]
+            methods = classes[-1].body if classes else []
+            return any(isinstance(m, _FUNCTIONS) and m.name == name for m in methods)
+        case _:
+            return False
+
+
+def _scope(around: tuple[ast.AST, ...]) -> ast.AST | None:
+    """Return the innermost function around a node."""
+    return next((n for n in reversed(around) if isinstance(n, (*_FUNCTIONS, ast.Lambda))), None)
+
+
+def _runs_once(scope: ast.AST) -> bool:
+    """Whether the name says that a function runs once: a program, a test, a constructor."""
+    name = getattr(scope, "name", "").strip("_")
+    return name in _ONCE or name.startswith("test")
+
+
+def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> InText:
+    """Return the finding of a function that jits another one each time it is called."""
+    name = getattr(scope, "name", "")
+    outer = quoted(name, "a lambda")
+    return InText(
+        node,
+        f"jitting {kind} inside {outer} recompiles on every call",
+        help=f"create the jitted function once, outside {quoted(name, 'the lambda')}",
+        notes=(
+            _new_object(kind, "on every call"),
+            "the jitted function is called once and then dropped with its cache",
+        ),
+    )
+
+
+def _named_and_called(call: ast.Call, parent: ast.AST, scope: ast.AST) -> bool:
+    """Whether the jitted function is assigned to a name that is called once."""
+    match parent:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
+            return isinstance(scope, _FUNCTIONS) and _called_once(scope, name, parent)
+        case _:
+            return False
+
+
+def _called_once(scope: FunctionNode, name: str, made: ast.AST) -> bool:
+    """Whether a name is used once, in a call of it or of a transformation of it.
+
+    Calls in loops and inner functions do not count as one.
+    """
+    calls = 0
+    waiting: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(scope, ())]
+    while waiting:
+        node, above = waiting.pop()
+        if node is made and isinstance(node, _FUNCTIONS):
+            continue
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            if any(isinstance(each, (*_LOOPS, *_FUNCTIONS, ast.Lambda)) for each in above[1:]):
+                return False
+            if not _is_called(node, above):
+                return False
+            calls += 1
+        waiting += [(child, (*above, node)) for child in ast.iter_child_nodes(node)]
+    return calls == 1
+
+
+def _is_called(name: ast.Name, above: tuple[ast.AST, ...]) -> bool:
+    """Whether a name is called as `f(x)` or `grad(f)(x)`."""
+    match above[-2:]:
+        case (_, ast.Call(func=func)) if func is name:
+            return True
+        case (ast.Call(func=outer), ast.Call(args=args) as inner):
+            return outer is inner and name in args
+        case _:
+            return False
+
+
+def _last(node: ast.expr) -> str:
+    return _dotted(node).rpartition(".")[2]
+
+
+def _dotted(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""

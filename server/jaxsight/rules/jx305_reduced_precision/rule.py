@@ -1,0 +1,79 @@
+"""JX305: a float32 product that the target computes in TF32 or bfloat16 by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading, parameter
+from jaxsight.rules.rule import Rule
+
+RULE = Rule(
+    "JX305",
+    "reduced-precision",
+    "Float32 product may be computed with reduced precision.",
+    severity="hint",
+    on=False,
+)
+
+_PRODUCTS = ("dot_general", "conv_general_dilated")
+_TF32 = frozenset(
+    {
+        "a100",
+        "h100",
+        "h200",
+        "b200",
+        "b300",
+        "gb200",
+        "l4",
+        "l40s",
+        "rtx4090",
+        "rtx3090",
+        "a10",
+        "rtx5090",
+        "a6000",
+    }
+)
+"""Chips of compute capability 8.0 and later, where cuBLAS may use TF32."""
+_PRECISION = {
+    "TF32": "TF32 keeps 10 bits of the mantissa, about 3 decimal digits",
+    "bfloat16": "bfloat16 keeps 7 bits of the mantissa, about 2 decimal digits",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedPrecision:
+    """How the target computes a product."""
+
+    format: str
+    """`TF32` or `bfloat16`."""
+    target: str
+    """`h100`."""
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield the products of float32 arrays at default precision."""
+    if reading.target is None:
+        return
+    if reading.target.platform == "tpu":
+        format = "bfloat16"
+    elif reading.target.short in _TF32:
+        format = "TF32"
+    else:
+        return
+    for step in reading.flow.steps.values():
+        if step.primitive not in _PRODUCTS or parameter(step, "precision") not in (None, "None"):
+            continue
+        if parameter(step, "preferred_element_type") not in (None, "float32"):
+            continue
+        if all(reading.flow.value(number).dtype == "float32" for number in step.operands[:2]):
+            target = reading.target.short
+            yield Noticed(
+                f"float32 product may be computed in {format} on {target}",
+                step.path,
+                help="pass `precision=jax.lax.Precision.HIGHEST` where you need float32 precision",
+                notes=(_PRECISION[format],),
+                data=ReducedPrecision(format, target),
+            )

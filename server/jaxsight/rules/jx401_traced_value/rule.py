@@ -1,0 +1,184 @@
+"""JX401: a traced value is used as a Python number, index or shape, or as a NumPy array."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from jaxsight.rules.exceptions import aval, culprits, cut, is_a, jax_page, quoted
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.protocol import Failure
+
+RULE = Rule(
+    "JX401",
+    "traced-value",
+    "Traced value used where Python or NumPy needs a concrete one.",
+)
+
+
+@RULE.explains
+def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+    """Recognize JAX's conversion errors and the two `TypeError`s that mean the same.
+
+    Args:
+        failure: the exception.
+        expression: the user's source at the innermost frame.
+        line: the line that it begins on.
+    """
+    advice = _advice(failure, " ".join(expression.split()), line.strip())
+    if advice is None:
+        return None
+    names = culprits(failure) if advice.may_be_static else ""
+    static = f", or make {names} static (`static_argnames`)" if names else ""
+    kind = f"a traced {cut(aval(failure), 18)}" if aval(failure) else "a traced value"
+    return Noticed(
+        f"{quoted(expression, 'this function', most=36)} {advice.problem.format(kind)}",
+        help=f"{advice.help}{static}",
+        notes=(advice.why,),
+        url=jax_page(failure),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    problem: str
+    """What the expression does, with `{}` for the traced value."""
+    help: str
+    may_be_static: bool = False
+    """Whether a value of this kind can be a static argument: an integer or a flag, no array."""
+    why: str = "the value is only known when the function runs"
+
+
+_IN_PYTHON = "uses {} where Python needs its value"
+_SIZES = "sizes of arrays must be known while tracing"
+
+
+def _advice(failure: Failure, text: str, line: str) -> _Advice | None:
+    message = failure.message
+    if is_a(failure, "TracerBoolConversionError"):
+        return _of_bool(text, line, _is_scalar(failure))
+    if is_a(failure, "NonConcreteBooleanIndexError"):
+        return _Advice(
+            "selects by a traced mask",
+            "keep the size with `jnp.where(mask, x, fill)`, or pass `size=` to `jnp.nonzero`",
+            why="the size of the result depends on the values of the mask",
+        )
+    if is_a(failure, "TracerIntegerConversionError"):
+        return _Advice(
+            _IN_PYTHON,
+            "loop with `jax.lax.fori_loop` or `jax.lax.scan`, or index a `jnp` array",
+            may_be_static=True,
+        )
+    if is_a(failure, "TracerArrayConversionError"):
+        return _Advice(
+            "uses {} where NumPy needs its value",
+            "use the function of the same name in `jax.numpy`",
+        )
+    if is_a(failure, "ConcretizationTypeError"):
+        return _of_concrete(text, message)
+    if message.startswith("Shapes must be 1D sequences of concrete values"):
+        return _Advice(
+            "uses {} as a shape",
+            "take the size from another array's `.shape`",
+            may_be_static=True,
+            why=_SIZES,
+        )
+    if is_a(failure, "IndexError") and "slice(" in message and "Tracer" in message:
+        return _Advice(
+            "slices with a traced bound",
+            "use `jax.lax.dynamic_slice_in_dim(x, start, size)` with a static size, or mask with "
+            "`jnp.where`",
+            why="the size of the result must be known while tracing",
+        )
+    if is_a(failure, "TypeError") and "__format__" in message and "Tracer" in message:
+        return _Advice(
+            "formats {} as text",
+            'print it with `jax.debug.print("{x:.3f}", x=x)`',
+        )
+    if "unhashable type" in message and "Tracer" in message:
+        return _Advice(
+            "looks up {} in a Python dict or set",
+            "index a `jnp` array, or select with `jax.lax.switch`",
+        )
+    return None
+
+
+_STATEMENTS = {
+    "assert": "check it when the function runs: `checkify.check(ok, message)`, or `eqx.error_if`",
+    "while": "loop with `jax.lax.while_loop`",
+    "match": "select with `jax.lax.switch(index, branches, x)`",
+    "case": "select with `jax.lax.switch(index, branches, x)`",
+}
+"""By the statement that needs a bool: how JAX does it."""
+
+_OF_BOOL = (
+    (re.compile(r"(?<![\w.])max\("), "use `jnp.maximum(a, b)`, or `jnp.max(x)` for an array"),
+    (re.compile(r"(?<![\w.])min\("), "use `jnp.minimum(a, b)`, or `jnp.min(x)` for an array"),
+    (re.compile(r"(?<![\w.])sorted\("), "use `jnp.sort(x)`"),
+    (re.compile(r"(?<![\w.])any\("), "use `jnp.any(x)`"),
+    (re.compile(r"(?<![\w.])all\("), "use `jnp.all(x)`"),
+    (re.compile(r"(?<![\w.])bool\("), "keep it an array, and combine with `&`, `|` and `~`"),
+)
+"""By the call that needs a bool: how JAX does it."""
+
+
+def _of_bool(text: str, line: str, scalar: bool) -> _Advice:
+    """Return how to branch, compare or sort without a Python bool."""
+    keyword = re.match(r"\w*", line)
+    if keyword is not None and keyword[0] in _STATEMENTS:
+        return _Advice(_IN_PYTHON, _STATEMENTS[keyword[0]])
+    for pattern, help in _OF_BOOL:
+        if pattern.search(text):
+            return _Advice(_IN_PYTHON, help)
+    cond = "`jnp.where` or `jax.lax.cond`" if scalar else "`jnp.where`, or reduce with `jnp.any`"
+    return _Advice(
+        _IN_PYTHON,
+        f"select with {cond}, and combine conditions with `&`, `|` and `~`",
+        may_be_static=_flag(text),
+    )
+
+
+def _flag(text: str) -> bool:
+    """Whether a condition tests a flag or a mode: a name, or a name compared with an integer."""
+    return re.fullmatch(r"(?:not )?\w+|\w+ [!=]= \d+", text) is not None
+
+
+_SIZED = (
+    (re.compile(r"\brepeat\("), "pass `total_repeat_length=` to `jnp.repeat`"),
+    (
+        re.compile(
+            r"\b(?:nonzero|flatnonzero|argwhere|unique\w*|where|setdiff1d|union1d|intersect1d)\("
+        ),
+        "pass a static `size=`, and a `fill_value=`",
+    ),
+    (re.compile(r"\bbincount\("), "pass `length=` to `jnp.bincount`"),
+)
+
+
+def _of_concrete(text: str, message: str) -> _Advice:
+    """Return how to avoid the concrete number."""
+    if re.search(r"\.item\(|\.tolist\(|(?<![\w.])(?:float|int|complex)\(", text):
+        return _Advice(
+            "converts {} to a Python number",
+            "keep it an array: convert with `.astype(…)`, print with `jax.debug.print`",
+        )
+    for pattern, help in _SIZED:
+        if pattern.search(text):
+            return _Advice("has a size that depends on {}", help, why=_SIZES)
+    if "problem arose with the" in message:
+        return _Advice(
+            "converts {} to a Python number",
+            "keep it an array: convert with `.astype(…)` or `jnp.asarray`",
+        )
+    return _Advice(
+        "uses {} as a size, an axis or a count",
+        "take the size from another array's `.shape`",
+        may_be_static=True,
+        why="sizes, axes and counts must be known while tracing",
+    )
+
+
+def _is_scalar(failure: Failure) -> bool:
+    kind = aval(failure)
+    return not kind or kind.endswith("[]")

@@ -1,0 +1,193 @@
+"""JX403: a PRNG key is consumed twice.
+
+Found in the traced program, for typed and for raw keys. JAX's own checker
+(`jax.experimental.key_reuse`), which has to be enabled and does not support raw keys, is recognized
+by its error. As there, drawing and splitting consume a key, and `fold_in` does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Flow, Reading, captured, parameter
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import LITERAL, Step
+from jaxsight.tracer.protocol import Failure
+
+RULE = Rule(
+    "JX403",
+    "key-reuse",
+    "PRNG key used more than once.",
+)
+
+_CONSUMES = frozenset({"random_bits", "random_split", "random_gamma"})
+_MOVES = frozenset(
+    {"slice", "squeeze", "reshape", "unstack", "random_wrap", "random_unwrap", "dynamic_slice",
+     "expand_dims"}
+)  # fmt: skip
+_LOOPS = frozenset({"scan", "while"})
+
+_DRAWS = re.compile(
+    r"random\.\w+\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|"
+    r"dirichlet|double_sided_maxwell|exponential|gamma|geometric|gumbel|laplace|loggamma|logistic|"
+    r"lognormal|maxwell|multinomial|multivariate_normal|normal|orthogonal|pareto|permutation|"
+    r"poisson|rademacher|randint|rayleigh|split|triangular|truncated_normal|uniform|wald|"
+    r"weibull_min)\("
+)
+"""Calls of functions of `jax.random`, under any name of the module."""
+
+_SPLIT_FIRST = "split it first: `key, subkey = jax.random.split(key)`"
+_SPLIT_ONCE = "split it once, into all keys that you need: `jax.random.split(key, n)`"
+
+Token = object
+
+
+@RULE.explains
+def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+    """Recognize the error of JAX's key-reuse checker (`jax_debug_key_reuse`)."""
+    if not is_a(failure, "KeyReuseError"):
+        return None
+    return Noticed(
+        f"{quoted(expression, 'this call')} uses a PRNG key that is already consumed",
+        help=_SPLIT_FIRST,
+        notes=(
+            "drawing from a key and splitting it consume the key",
+            f"JAX's key-reuse checker says: {first_sentence(failure.message)}",
+        ),
+        url=jax_page(failure),
+    )
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield second uses of a key, and uses in a loop of a key from outside, once for each place."""
+    flow = reading.flow
+    keys = _Keys(flow)
+    first: dict[Token, Step] = {}
+    reported: set[object] = set()
+    for step in flow.steps.values():
+        if step.primitive not in _CONSUMES or step.backward or not step.operands:
+            continue
+        key = keys.of(step.operands[0])
+        before = first.setdefault(key, step)
+        if step.span is None or step.span in reported:
+            continue
+        if before is not step and _excluded(flow, before, step):
+            continue
+        if before is not step and (before.span != step.span or _drawn(reading, step)):
+            reported.add(step.span)
+            elsewhere = before.span != step.span
+            first_use = f"{quoted(reading.quote(before.path), 'other code')} used the key first"
+            yield Noticed(
+                _reused(before, step),
+                step.path,
+                help=_SPLIT_ONCE if _splits(before) and _splits(step) else _SPLIT_FIRST,
+                notes=(first_use,) if elsewhere else (),
+                related=((before.path, "first use of the key"),) if elsewhere else (),
+            )
+        elif before is step and keys.from_outside(step) and _drawn(reading, step):
+            reported.add(step.span)
+            yield Noticed(
+                "PRNG key split in every iteration of a loop: all give the same keys"
+                if _splits(step)
+                else "PRNG key reused in every iteration of a loop: all draw the same numbers",
+                step.path,
+                help="carry the key and split it in the body, or fold in the counter: "
+                "`jax.random.fold_in(key, i)`",
+            )
+
+
+def _reused(before: Step, step: Step) -> str:
+    """Return the message on a key that two equations consume.
+
+    Splits into different numbers of keys begin with the same keys by default
+    (`jax_threefry_partitionable`), but not with every implementation.
+    """
+    if _splits(before) and _splits(step):
+        equal = parameter(before, "shape") == parameter(step, "shape")
+        return f"PRNG key split twice: the splits {'give the same' if equal else 'may share'} keys"
+    if _splits(before) or _splits(step):
+        return "PRNG key both drawn from and split: draws may repeat those of its subkeys"
+    return "PRNG key reused: both calls draw from the same random bits"
+
+
+def _splits(step: Step) -> bool:
+    return step.primitive == "random_split"
+
+
+def _drawn(reading: Reading, step: Step) -> bool:
+    """Whether the user's own expression draws; what a library does in one call is not reported."""
+    return _DRAWS.search(reading.quote(step.path)) is not None
+
+
+def _excluded(flow: Flow, one: Step, other: Step) -> bool:
+    """Whether two equations are in different branches of one `cond`, of which only one runs."""
+    first, second = one.path.split("/"), other.path.split("/")
+    for place, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a != b:
+            return a.startswith("branches") and b.startswith("branches") and place % 2 == 1
+    return False
+
+
+class _Keys:
+    """Identify values by how they are computed, so that equal slices of the same keys are equal."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._known: dict[int, Token] = {}
+        self._outer: dict[int, int] = {}
+        self._looped: set[int] = set()
+        for step in flow.steps.values():
+            for body in step.bodies:
+                if step.primitive in _LOOPS:
+                    given = captured(step)
+                    # The captured values of a `while` begin with those of its condition.
+                    inputs = body.inputs[: len(given)] if step.primitive == "scan" else ()
+                    pairs = list(zip(inputs, given, strict=False))
+                    self._looped |= {inner for inner, _ in pairs}
+                elif step.primitive == "cond":
+                    pairs = list(zip(body.inputs, step.operands[1:], strict=False))
+                else:
+                    continue
+                self._outer |= dict(pairs)
+
+    def of(self, number: int) -> Token:
+        """Return the token of a value; equal tokens are equal values."""
+        number = self._flow.of(number)
+        if number not in self._known:
+            self._known[number] = number  # ends recursion
+            self._known[number] = self._made(number)
+        return self._known[number]
+
+    def from_outside(self, step: Step) -> bool:
+        """Whether a step in a loop consumes the same key in every iteration."""
+        waiting = [self._flow.of(step.operands[0])]
+        while waiting:
+            number = waiting.pop()
+            if number in self._looped:
+                return True
+            if number in self._outer:
+                waiting.append(self._flow.of(self._outer[number]))
+            made = self._flow.made_by(number)
+            if made is not None and made.primitive in _MOVES:
+                waiting += [self._flow.of(made.operands[0])] if made.operands else []
+        return False
+
+    def _made(self, number: int) -> Token:
+        value = self._flow.values[number]
+        if value.origin == LITERAL:
+            return "literal", value.said
+        if number in self._outer:
+            return self.of(self._outer[number])
+        step = self._flow.made_by(number)
+        if step is None or step.primitive not in _MOVES:
+            return number
+        if step.primitive == "random_wrap":
+            before = self._flow.made_by(step.operands[0])
+            if before is not None and before.primitive == "random_unwrap":
+                return self.of(before.operands[0])
+        operands = tuple(self.of(each) for each in step.operands)
+        return step.primitive, step.parameters, step.results.index(number), operands

@@ -1,0 +1,91 @@
+"""JX405: guard the operand that a `where` hides with a second `where`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxsight.engine.fixes import effects
+from jaxsight.engine.fixes.asked import Asked, Candidate, same
+from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.exceptions import quoted
+
+_SAFE = ("1.0", "0.5", "1")
+"""Values for the hidden elements: each unsafe function is safe for one of them."""
+
+
+def candidates(asked: Asked) -> Iterator[Candidate]:
+    """Yield `where(ok, f(where(ok, x, 1)), 0)` for `where(ok, f(x), 0)`.
+
+    The inner `where` gets a name if a statement fits before the expression.
+    """
+    for call in asked.find(ast.Call):
+        assert isinstance(call, ast.Call)
+        if asked.called(call.func) not in ("jax.numpy.where", "jax.lax.select") or call.keywords:
+            continue
+        if len(call.args) != 3:
+            continue
+        condition, *cases = call.args
+        for case in (0, 1):
+            for compared in _compared(asked, _named(asked, condition)):
+                uses = [node for node in ast.walk(cases[case]) if same(node, compared)]
+                if uses:
+                    yield from _guarded(asked, call, compared, uses, case)
+        return
+
+
+def _named(asked: Asked, condition: ast.expr) -> ast.expr:
+    """Return the condition that a name stands for, if it is assigned once."""
+    function = asked.function(condition)
+    if not isinstance(condition, ast.Name) or function is None:
+        return condition
+    values = [
+        node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id == condition.id
+    ]
+    return values[0] if len(values) == 1 else condition
+
+
+def _compared(asked: Asked, condition: ast.expr) -> Iterator[ast.expr]:
+    """Yield what a condition compares: the sides of comparisons, and the names of variables."""
+    seen: set[str] = set()
+    modules = set(asked.imports.values())
+    for node in ast.walk(condition):
+        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        for side in (
+            *sides,
+            *([node] if isinstance(node, ast.Name) and node.id not in modules else []),
+        ):
+            if not isinstance(side, ast.Constant) and ast.dump(side) not in seen:
+                seen.add(ast.dump(side))
+                yield side
+
+
+def _guarded(
+    asked: Asked, call: ast.Call, compared: ast.expr, uses: list[ast.AST], case: int
+) -> Iterator[Candidate]:
+    condition, value = asked.text(call.args[0]), asked.text(compared)
+    statement = asked.statement(call)
+    title = f"Guard {quoted(value, most=30)} with a second `where`"
+    for safe in _SAFE:
+        pair = f"{value}, {safe}" if case == 0 else f"{safe}, {value}"
+        # `lax.select` needs arrays of one shape, so `where` selects the number.
+        where = f"{asked.jnp}.where" if asked.jnp else asked.text(call.func)
+        guarded = f"{where}({condition}, {pair})"
+        if statement is None:
+            name = guarded
+            edits = []
+        else:
+            name = asked.fresh("safe")
+            edits = [asked.before(statement, f"{name} = {guarded}")]
+        edits += [asked.replace(use, name) for use in uses if isinstance(use, ast.expr)]
+        yield Candidate(title, tuple(edits))
+
+
+# Numbers that are right, for what it takes to compute them.
+REMEDY = Remedy(
+    "a second `where` that makes the operand safe", candidates, trades=effects.ALL, costs_any=True
+)

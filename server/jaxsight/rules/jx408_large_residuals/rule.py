@@ -1,0 +1,66 @@
+"""JX408: how much memory each line keeps for the backward pass of a derivative."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import INPUT
+from jaxsight.units import MIB, size
+
+RULE = Rule(
+    "JX408",
+    "large-residuals",
+    "Large residuals saved for the backward pass.",
+    severity="information",
+    once_a_line=True,
+)
+LARGE = 16 * MIB
+_MOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """What a line keeps for the backward pass, in bytes."""
+
+    bytes: int
+    total: int
+    """What all lines keep."""
+    inputs: int
+    """What the inputs of the function take."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield up to 3 lines that keep 16 MiB or more, and a fifth of all residuals or more."""
+    flow = reading.flow
+    if not any(step.backward for step in flow.steps.values()):
+        return
+    kept: dict[str, int] = {}
+    for path, step in flow.steps.items():
+        if step.backward or path in flow.parent:
+            continue
+        for number in step.results:
+            if any(user.backward for user in flow.used_by(number)):
+                kept[path] = kept.get(path, 0) + flow.values[number].bytes
+    total = sum(kept.values())
+    by_place: dict[object, list[str]] = defaultdict(list)
+    for path in kept:
+        by_place[flow.steps[path].span].append(path)
+    groups = sorted(by_place.values(), key=lambda paths: -sum(kept[path] for path in paths))
+    for paths in groups[:_MOST]:
+        here = sum(kept[path] for path in paths)
+        if here < LARGE or here * 5 < total or flow.steps[paths[0]].span is None:
+            continue
+        given = sum(flow.values[n].bytes for n in flow.inputs if flow.values[n].origin == INPUT)
+        yield Noticed(
+            f"{size(here)} of residuals saved for the backward pass ({size(total)} in total)",
+            paths[0],
+            help="rematerialize with `jax.checkpoint` and a policy",
+            notes=(f"the inputs take {size(given)}",),
+            data=Residuals(here, total, given),
+        )

@@ -1,0 +1,72 @@
+"""JX409: the peak memory of a function, and the lines whose temporaries make it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.units import MIB, size
+
+RULE = Rule(
+    "JX409",
+    "peak-memory",
+    "Temporaries determine the peak memory.",
+    severity="information",
+)
+LARGE = 64 * MIB
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PeakMemory:
+    """The memory of a function on the target, in bytes."""
+
+    bytes: int
+    """Temporaries, inputs and outputs together."""
+    temporaries: int
+
+
+@RULE.finds_in_kernels
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield one finding, at the largest temporary, if temporaries take much.
+
+    They do if they take 64 MiB or more, and as much as the inputs and outputs or more.
+    """
+    if reading.compiled is None:
+        return
+    memory, graph = reading.compiled.memory, reading.compiled.graph
+    fixed = memory.arguments + memory.outputs
+    if memory.temporaries < max(LARGE, fixed):
+        return
+    largest = sorted(graph.temporaries, key=lambda each: -each.value.bytes)
+    places: dict[str, int] = {}
+    spans: set[object] = set()
+    for each in largest:
+        kernel = graph.kernels[each.producer] if each.producer < len(graph.kernels) else None
+        at = each.equation or (kernel.ends_at if kernel is not None else "")
+        at = at or (kernel.equations[-1] if kernel is not None and kernel.equations else "")
+        if at in reading.flow.steps and reading.quote(at):
+            span = reading.flow.steps[at].span or reading.quote(at)
+            if span not in spans:
+                spans.add(span)
+                places[at] = each.value.bytes
+    named = list(places.items())[:_NAMED]
+    if not named:
+        return
+    total = memory.temporaries + fixed
+    yield Noticed(
+        f"peak memory is {size(total)}, {size(memory.temporaries)} of it temporaries",
+        named[0][0],
+        help="chunk the work with `jax.lax.map` or `jax.lax.scan`, or rematerialize with "
+        "`jax.checkpoint`",
+        notes=(
+            f"inputs and outputs take {size(fixed)}",
+            *(f"{quoted(reading.quote(at))} takes {size(count)}" for at, count in named),
+        ),
+        data=PeakMemory(total, memory.temporaries),
+        related=tuple((at, f"{size(count)} here") for at, count in named[1:]),
+    )

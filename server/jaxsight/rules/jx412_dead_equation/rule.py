@@ -1,0 +1,88 @@
+"""JX412: a result is computed and never used."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+
+RULE = Rule(
+    "JX412",
+    "dead-equation",
+    "Result is computed but never used.",
+    severity="hint",
+    on=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedResult:
+    """A result that is never used."""
+
+    type: str
+    """Its dtype and shape, `f32[3]`."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield assignments whose name is read nowhere in the function, and whose value XLA removes.
+
+    Values that are read for their shape, returned to another caller or computed in a `try` are
+    used, and bare calls may be.
+    """
+    flow = reading.flow
+    wanted = set(flow.outputs)
+    if any(step.backward for step in flow.steps.values()):
+        return  # differentiation removes what it does not need
+    useful = {
+        step.span
+        for step in flow.steps.values()
+        if any(
+            number in wanted or any(user.span != step.span for user in flow.used_by(number))
+            for number in step.results
+        )
+    }
+    for path, step in flow.steps.items():
+        if step.span in useful or "/" in path or not step.results or step.bodies:
+            continue
+        if any(number in wanted or flow.used_by(number) for number in step.results):
+            continue
+        if reading.quote(path) and _is_unread(reading.around(path)):
+            result = flow.value(step.results[0]).text
+            yield Noticed(
+                f"result of {quoted(reading.quote(path))} is never used",
+                path,
+                help="remove the assignment",
+                notes=(f"XLA removes the {result}, but it is traced each time",),
+                data=UnusedResult(result),
+            )
+
+
+def _is_unread(nodes: Sequence[ast.AST]) -> bool:
+    """Whether the innermost statement around an expression only binds a name that is never read."""
+    statement = next((node for node in nodes if isinstance(node, ast.stmt)), None)
+    function = next((node for node in nodes if isinstance(node, _FUNCTIONS)), None)
+    if function is None or any(isinstance(node, ast.Try | ast.Lambda) for node in nodes):
+        return False
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            reads = (
+                node
+                for node in ast.walk(function)
+                if (isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store))
+                or isinstance(node, ast.Global | ast.Nonlocal)
+            )
+            return not name.startswith("_") and all(
+                name not in ([node.id] if isinstance(node, ast.Name) else node.names)
+                for node in reads
+            )
+        case _:
+            return False
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

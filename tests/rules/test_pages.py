@@ -1,0 +1,87 @@
+"""The pages of rules tell the truth: their first example gives the finding, the second does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from jaxsight import rules
+from jaxsight.engine.settings import parse_project
+from jaxsight.rules import RULES, documentation
+from jaxsight.rules.rule import Rule
+
+ROOT = Path(__file__).parents[2]
+SECTIONS = ("## Why", "## Example", "## Fix", "## When to ignore it")
+
+
+def page(rule: Rule) -> str:
+    return rules.file_of(rule).read_text(encoding="utf-8")
+
+
+def examples(rule: Rule, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page(rule), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_page_has_its_title_and_all_sections(rule: Rule) -> None:
+    text = page(rule)
+    assert text.startswith(f"# {rule.name} ({rule.code})\n")
+    assert [line for line in text.splitlines() if line.startswith("## ")] == list(SECTIONS)
+
+
+def test_the_table_of_rules_has_each_of_them() -> None:
+    table = documentation.table()
+    for rule in RULES.values():
+        assert f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.summary} |" in table
+
+
+def settings_of(rule: Rule) -> str:
+    """What the examples are checked with: rules that are off are selected, the target is the
+    page's.
+    """
+    target = "cpu" if "target `cpu`" in page(rule) else "cuda:h100"
+    select = "" if rule.on else f"select = [{json.dumps(rule.name)}]\n"
+    return f'[tool.jaxsight]\npython = {json.dumps(sys.executable)}\ntarget = "{target}"\n{select}'
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Path) -> None:
+    expected = set()
+    for code, rule in RULES.items():
+        if blocks := examples(rule, "python"):
+            bad, good = blocks
+            folder = tmp_path / ("on" if rule.on else code)
+            folder.mkdir(exist_ok=True)
+            (folder / "pyproject.toml").write_text(settings_of(rule))
+            (folder / f"{code}_bad.py").write_text(bad)
+            (folder / f"{code}_good.py").write_text(good)
+            expected.add(code)
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxsight", "check", "--output-format", "json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "server")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 1, done.stderr
+    found: dict[str, set[str]] = defaultdict(set)
+    for one in json.loads(done.stdout):
+        found[Path(one["filename"]).stem].add(one["code"])
+    assert {code for code in expected if code not in found[f"{code}_bad"]} == set()
+    assert {code: found[f"{code}_good"] for code in expected if found[f"{code}_good"]} == {}
+
+
+def test_examples_of_settings_give_their_finding_and_fixes_give_none() -> None:
+    bad, good = examples(RULES["JX900"], "toml")
+    assert {finding.code for finding in parse_project(bad, "pyproject.toml").problems} == {"JX900"}
+    assert parse_project(good, "pyproject.toml").problems == ()

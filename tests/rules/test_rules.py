@@ -1,0 +1,162 @@
+"""A rule is a folder: complete, found by its name, and nothing else has to know it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from jaxsight import rules
+from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.rules import RULES, rule_of
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.selection import ignored, is_selector, selected
+
+ROOT = Path(__file__).parents[2]
+
+_SEVERITIES = ("error", "warning", "information", "hint")
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_folder_is_named_by_the_code_and_the_name_of_its_rule(rule: Rule) -> None:
+    folder = rules.file_of(rule).parent
+    assert folder.name == f"{rule.code}_{rule.name}".lower().replace("-", "_")
+    assert rule.severity in _SEVERITIES
+    assert rule.summary.endswith(".")
+
+
+def test_every_folder_is_a_rule_with_a_page_and_no_code_or_name_is_used_twice() -> None:
+    folders = [path for path in Path(rules.__file__).parent.glob("jx*") if path.is_dir()]
+    assert {path.name for path in folders} == {
+        rules.file_of(rule).parent.name for rule in RULES.values()
+    }
+    assert all((path / "page.md").is_file() for path in folders)
+    assert {path.name[:5].upper() for path in folders if (path / "fix.py").is_file()} == set(FIXES)
+    for words in ([rule.code for rule in RULES.values()], [rule.name for rule in RULES.values()]):
+        assert max(Counter(words).values()) == 1
+
+
+def test_a_rule_is_known_by_its_code_and_its_name() -> None:
+    assert rule_of("jx207") is rule_of("JX207") is rule_of("short-loop") is RULES["JX207"]
+    assert rule_of("JX2") is None
+    assert is_selector("JX2")
+    assert is_selector("short-loop")
+    assert not is_selector("short")
+    assert not is_selector("jx207")
+
+
+@pytest.mark.parametrize(
+    ("select", "ignore", "reported"),
+    [
+        ((), (), True),
+        ((), ("short-loop",), False),
+        (("JX1",), (), False),
+        (("short-loop",), ("JX2",), True),
+        (("JX2",), ("short-loop",), False),
+        (("ALL",), ("JX207",), False),
+        (("JX207",), ("ALL",), True),
+    ],
+)
+def test_names_select_and_ignore_as_codes_do(
+    select: tuple[str, ...], ignore: tuple[str, ...], reported: bool
+) -> None:
+    assert selected("JX207", select, ignore) is reported
+    assert not ignored("JX207", ("JX208", "meshgrid"))
+
+
+_RULE = '''"""JX299: a function adds one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+
+RULE = Rule("JX299", "adds-one", "The function adds one.", severity="warning")
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield each addition."""
+    for step in reading.flow.steps.values():
+        if step.primitive == "add":
+            yield Noticed("addition of one", step.path, help="subtract one")
+'''
+_FIX = '''"""JX299: subtract."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxsight.engine.fixes.asked import Asked, Candidate
+from jaxsight.engine.fixes.remedy import Remedy
+
+
+def candidates(asked: Asked) -> Iterator[Candidate]:
+    """Yield a subtraction of minus one."""
+    for node in asked.find(ast.BinOp):
+        assert isinstance(node, ast.BinOp)
+        yield Candidate("Subtract", (asked.replace(node, f"{asked.text(node.left)} - -1.0"),))
+
+
+REMEDY = Remedy("a subtraction", candidates)
+'''
+_MODULE = '''def f(x):
+    """
+    Example inputs:
+        x: f32[4]
+    """
+    return x + 1.0
+'''
+
+
+def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_path: Path) -> None:
+    """No file outside of the folder changes."""
+    server = tmp_path / "server"
+    shutil.copytree(ROOT / "server", server, ignore=shutil.ignore_patterns("__pycache__"))
+    folder = server / "jaxsight" / "rules" / "jx299_adds_one"
+    folder.mkdir()
+    for name, text in {
+        "__init__.py": "",
+        "rule.py": _RULE,
+        "fix.py": _FIX,
+        "page.md": "# adds-one (JX299)\n\nAdding one.\n",
+    }.items():
+        (folder / name).write_text(text)
+    project = tmp_path / "project"
+    project.mkdir()
+    settings = f'[tool.jaxsight]\npython = {json.dumps(sys.executable)}\nselect = ["adds-one"]\n'
+    (project / "pyproject.toml").write_text(settings)
+    (project / "model.py").write_text(_MODULE)
+
+    def run(*command: str, cwd: Path = project) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *command],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(server)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    checked = run("-m", "jaxsight", "check", "--output-format", "json")
+    [found] = json.loads(checked.stdout)
+    assert (found["code"], found["message"], found["help"]) == (
+        "JX299",
+        "addition of one",
+        "subtract one",
+    )
+    assert found["fix"]["message"] == "Subtract"
+    assert "Severity: warning · has a fix" in run("-m", "jaxsight", "explain", "adds-one").stdout
+    table = run("-c", "from jaxsight.rules.documentation import table; print(table())")
+    assert "| [JX299](JX299.md) | adds-one | The function adds one. | fix |" in table.stdout
