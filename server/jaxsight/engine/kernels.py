@@ -427,7 +427,7 @@ def target_rows(results: Sequence[Result]) -> str:
 
 def how(compiled: Compiled) -> str:
     """How figures came about."""
-    return "on the device" if compiled.how == "device" else "ahead of time, for its specification"
+    return "on the device" if compiled.how == "device" else "ahead of time (no device)"
 
 
 def memory_lines(kernels: Kernels) -> list[str]:
