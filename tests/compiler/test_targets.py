@@ -37,10 +37,10 @@ def test_a_target_has_one_name(text: str, name: str, short: str) -> None:
         ("cuda:h10", "did you mean cuda:h100"),
         ("h100", "did you mean cuda:h100"),
         ("tpu:v5", "did you mean tpu:v5"),
-        ("quantum", "there are cpu, cuda, rocm, cuda:v100"),
-        ("ssh://", "names no host"),
-        ("ssh://-oProxyCommand=x/cpu", "names no host"),
-        ("ssh://a/ssh://b", "goes through two machines"),
+        ("quantum", "use one of cpu, cuda, rocm, cuda:v100"),
+        ("ssh://", "has no host"),
+        ("ssh://-oProxyCommand=x/cpu", "has no host"),
+        ("ssh://a/ssh://b", "has more than one host"),
     ],
 )
 def test_a_wrong_name_is_told_with_the_nearest(text: str, message: str) -> None:

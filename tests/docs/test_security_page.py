@@ -21,7 +21,7 @@ def row(name: str) -> str:
 def test_limits_are_those_in_force() -> None:
     assert row("`pyproject.toml`") == f"{reading.SETTINGS // 1024} KiB, {DEEPEST} levels of nesting"
     assert row("Python files, baselines, reports") == f"{reading.SOURCE // 1024**2} MiB"
-    assert row("records of ours") == f"{reading.SMALL // 1024} KiB"
+    assert row("jaxsight's own records") == f"{reading.SMALL // 1024} KiB"
 
 
 def test_the_depth_that_is_named_is_read_and_no_deeper(tmp_path: Path) -> None:

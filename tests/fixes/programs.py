@@ -198,9 +198,9 @@ CASES = [
             Example inputs:
                 x, y: f32[100]
             """
-            for i in range(3, 300):
+            for i in range(3, 40):
                 half = y / 2  # the step
-                x = jnp.sin(x) * i
+                x = jnp.sort(jnp.cumsum(jnp.sort(x))) * i
                 y += x + half
             return x, y
         ''',
@@ -213,14 +213,14 @@ CASES = [
             def body(i, carry):
                 x, y = carry
                 half = y / 2  # the step
-                x = jnp.sin(x) * i
+                x = jnp.sort(jnp.cumsum(jnp.sort(x))) * i
                 y += x + half
                 return x, y
 
-            x, y = jax.lax.fori_loop(3, 300, body, (x, y))
+            x, y = jax.lax.fori_loop(3, 40, body, (x, y))
             return x, y
         ''',
-        "Loop over `i` with `jax.lax.fori_loop` (equations 1485 → 8)",
+        "Loop over `i` with `jax.lax.fori_loop` (equations 370 → 13)",
     ),
     case(
         "JX301",

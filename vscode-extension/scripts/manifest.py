@@ -31,15 +31,18 @@ OWN: dict[str, Any] = {
     "jaxsight.kernelColours": {
         "type": "boolean",
         "default": False,
-        "markdownDescription": "Mark the lines of the function at the cursor with the colours of their kernels, "
-        "next to the line numbers. Toggle it with *jaxsight: Toggle Kernel Colours*.",
+        "markdownDescription": "Mark the lines of the function at the cursor with the colours of "
+        "their kernels, next to the line numbers. "
+        "Toggle it with *jaxsight: Toggle Kernel Colours*.",
         "scope": "resource",
     },
     "jaxsight.serverPython": {
         "type": "string",
         "default": "",
-        "markdownDescription": "Python interpreter (3.11 or newer) that runs the language server; it needs no packages. "
-        "When empty, the interpreter of the first workspace folder, else the first Python on `PATH`. "
+        "markdownDescription": "Python interpreter (3.11 or newer) that runs the language server; "
+        "it needs no packages. "
+        "When empty, the interpreter of the first workspace folder, else the first Python on "
+        "`PATH`. "
         "To choose the interpreter that traces your functions, set `#jaxsight.python#`.",
         "scope": "machine-overridable",
     },

@@ -80,7 +80,8 @@ Allow = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ssh://HOST|PYTHON",
-        help="Allow the project's settings and docstrings to use this host, or this interpreter outside of the project. Repeatable.",
+        help="Allow the project's settings and docstrings to use this host, or this interpreter "
+        "outside of the project. Repeatable.",
     ),
 ]
 
@@ -127,8 +128,10 @@ def show_command(
         typer.Option(
             metavar="WHAT",
             help="View to print. [cyan]hover[/cyan]: signature and jaxpr, as in the editor; "
-            "[cyan]jaxpr[/cyan]: the whole jaxpr; [cyan]shapes[/cyan]: the source with the shapes of "
-            "assigned values; or the name of a jaxpr interpreter that an installed package registers.",
+            "[cyan]jaxpr[/cyan]: the whole jaxpr; [cyan]shapes[/cyan]: the source with the "
+            "shapes of "
+            "assigned values; or the name of a jaxpr interpreter that an installed package "
+            "registers.",
         ),
     ] = What.HOVER,
     python: Python = None,
@@ -180,7 +183,8 @@ def sourcerize_command(
         Style,
         typer.Option(
             help="Style of the source. [cyan]lax[/cyan]: one [cyan]jax.lax[/cyan] call for each "
-            "operation; [cyan]pretty[/cyan]: operators, indexing and [cyan]jax.numpy[/cyan] where they "
+            "operation; [cyan]pretty[/cyan]: operators, indexing and [cyan]jax.numpy[/cyan] "
+            "where they "
             "give the same program."
         ),
     ] = Style.LAX,
@@ -213,7 +217,8 @@ def sourcerize_command(
         Derivatives | None,
         typer.Option(
             help="Custom derivative rules to write. [cyan]exact[/cyan]: up to the third order; "
-            "[cyan]first[/cyan]: first order only; [cyan]primal[/cyan]: none, which does not preserve "
+            "[cyan]first[/cyan]: first order only; [cyan]primal[/cyan]: none, which does not "
+            "preserve "
             "derivatives.",
             show_default="the setting sourcerize.derivatives",
         ),
@@ -555,7 +560,8 @@ def server_command(
         str | None,
         typer.Option(
             metavar="ask|always|never|editor",
-            help="Whether to run code in folders without a decision; [cyan]editor[/cyan]: the client "
+            help="Whether to run code in folders without a decision; [cyan]editor[/cyan]: the "
+            "client "
             "decides.",
             show_default="the user's setting",
         ),

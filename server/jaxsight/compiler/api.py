@@ -343,7 +343,8 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
     environment = _environment(target)
     if environment is None:
         raise CannotCompile(
-            f"the compiler for {target.name} is not installed: run `jaxsight targets install {target.platform}`"
+            f"the compiler for {target.name} is not installed: run `jaxsight targets install "
+            f"{target.platform}`"
         )
     from jaxsight.compiler import environments
     from jaxsight.workers import wire

@@ -53,7 +53,8 @@ def compile(
         if _MOSAIC_FAILED in words and _MOSAIC in program and target.capability:
             words = (
                 f"Pallas's Mosaic kernels need compute capability 9.0 or newer: {target.title} has "
-                f"{target.capability}; `compiler_params` of `jax.experimental.pallas.triton` choose Triton"
+                f"{target.capability}; `compiler_params` of `jax.experimental.pallas.triton` "
+                "choose Triton"
             )
         raise xla.Refused(error.kind, words) from error
     return compiled, (*notes, *([] if compiled.linked else [UNLINKED]))

@@ -13,7 +13,10 @@ from jaxsight.compiler.chips import Gpu, Tpu
 from jaxsight.compiler.compat import xla
 from jaxsight.compiler.targets import UnknownTarget, parse
 
-GUESSED = "autotuned choices (which matmul kernel, which tiles) are XLA's guesses: they are measured on a device only"
+GUESSED = (
+    "autotuned choices (which matmul kernel, which tiles) are XLA's guesses: they are measured on "
+    "a device only"
+)
 SORTS = "large sorts are kernels of XLA's own; on a device they may be NVIDIA's CUB's"
 
 

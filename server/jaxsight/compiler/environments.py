@@ -324,7 +324,8 @@ def _pip(python: str, wanted: list[str], folder: Path, step: str, progress: Prog
 
 
 _OFFLINE = re.compile(
-    r"name resolution|NewConnectionError|Network is unreachable|ConnectTimeout|ProxyError|Max retries|from versions: none"
+    r"name resolution|NewConnectionError|Network is unreachable|ConnectTimeout|ProxyError"
+    r"|Max retries|from versions: none"
 )
 
 

@@ -376,7 +376,8 @@ def environment_of(target: Target, python: str, jax: str) -> Environment | Troub
         size = environments.MEGABYTES[target.platform]
         return Trouble(
             "missing",
-            f"The compiler for {target.name} is not installed: `jaxsight targets install {target.platform}` "
+            f"The compiler for {target.name} is not installed: `jaxsight targets install "
+            f"{target.platform}` "
             f"gets it (about {size} MB).",
         )
     return found

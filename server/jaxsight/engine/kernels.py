@@ -316,7 +316,10 @@ def _sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
     if kernel.launches == 0:
         times = ", never launched as the number of iterations is known"
     feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
-    return f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; fusion boundary: {kernels.reason(kernel)}"
+    return (
+        f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; fusion boundary: "
+        f"{kernels.reason(kernel)}"
+    )
 
 
 def head(view: View) -> Range:
@@ -412,7 +415,8 @@ def target_rows(results: Sequence[Result]) -> str:
             case Compiled() as compiled:
                 graph = compiled.graph
                 rows.append(
-                    f"| {escaped(result.target.name)} | {graph.kernel_count} | {launch_figure(graph)} | "
+                    f"| {escaped(result.target.name)} | {graph.kernel_count} | "
+                    f"{launch_figure(graph)} | "
                     f"{units.size(compiled.memory.temporaries)} | {how(compiled)} |"
                 )
             case Trouble(message=message):
@@ -423,7 +427,7 @@ def target_rows(results: Sequence[Result]) -> str:
 
 def how(compiled: Compiled) -> str:
     """How figures came about."""
-    return "on the device" if compiled.how == "device" else "ahead of time, for its specification"
+    return "on the device" if compiled.how == "device" else "ahead of time (no device)"
 
 
 def memory_lines(kernels: Kernels) -> list[str]:
@@ -452,7 +456,8 @@ def table(kernels: Kernels) -> str:
     for index, kernel in enumerate(shown):
         what = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()
         rows.append(
-            f"| {index + 1} | {escaped(what)} | {kernel.launches} | {units.size(kernel.bytes_in)} | "
+            f"| {index + 1} | {escaped(what)} | {kernel.launches} | "
+            f"{units.size(kernel.bytes_in)} | "
             f"{units.size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
         )
     more = kernels.graph.kernel_count - len(shown)

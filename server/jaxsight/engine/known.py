@@ -116,15 +116,19 @@ _PURE = (
 _PURE_NAMES = frozenset(
     f"{module}.{name}"
     for module, names in {
-        "jax": """Array ShapeDtypeStruct block_until_ready device_count device_get device_put devices
+        "jax": """
+            Array ShapeDtypeStruct block_until_ready device_count device_get device_put devices
             eval_shape linearize jvp vjp local_device_count make_jaxpr named_scope default_backend
-            linear_transpose typeof""",
+            linear_transpose typeof
+        """,
         "functools": "reduce",
         "dataclasses": "field replace fields asdict astuple is_dataclass",
         "collections": "namedtuple OrderedDict defaultdict deque Counter ChainMap",
-        "itertools": """accumulate chain chain.from_iterable combinations compress count cycle dropwhile
+        "itertools": """
+            accumulate chain chain.from_iterable combinations compress count cycle dropwhile
             filterfalse groupby islice pairwise permutations product repeat starmap takewhile
-            zip_longest""",
+            zip_longest
+        """,
         "copy": "copy deepcopy",
         "enum": "auto Enum IntEnum",
         "re": "compile escape",
@@ -135,23 +139,27 @@ _PURE_NAMES = frozenset(
         "os": "cpu_count getpid fspath",
         "os.path": "join dirname basename abspath splitext normpath expanduser",
         "pathlib": "Path PurePath",
-        "operator": """add sub mul truediv floordiv mod pow neg pos abs eq ne lt le gt ge and_ or_ xor
-            not_ matmul itemgetter attrgetter getitem contains""",
-        "numpy": """abs absolute add all allclose angle any append arange arccos arcsin arctan arctan2
-            argmax argmin argsort argwhere around array array_equal array_split asarray ascontiguousarray
-            atleast_1d atleast_2d atleast_3d bincount block bool_ broadcast_shapes broadcast_to ceil
-            clip column_stack complex128 complex64 concatenate conj cos cosh cross cumprod cumsum diag
-            diagonal diff divide dot dstack dtype einsum empty empty_like equal exp expand_dims expm1
-            eye finfo fix flatnonzero flip float16 float32 float64 floor floor_divide full full_like
-            gradient greater hstack hypot identity iinfo imag indices inner int16 int32 int64 int8
-            interp isclose isfinite isinf isnan kron less linspace log log10 log1p log2 logical_and
-            logical_not logical_or logspace matmul max maximum mean median meshgrid min minimum mod
-            moveaxis multiply nan_to_num ndim negative nonzero ones ones_like outer pad percentile
-            power prod quantile ravel real reciprocal repeat reshape result_type roll rot90 round
-            searchsorted shape sign sin sinc sinh size sort split sqrt square squeeze stack std
-            subtract sum swapaxes take tan tanh tensordot tile trace transpose trapezoid tri tril
-            triu uint16 uint32 uint64 uint8 unique unravel_index vander var vdot vstack where zeros
-            zeros_like""",
+        "operator": """
+            add sub mul truediv floordiv mod pow neg pos abs eq ne lt le gt ge and_ or_ xor not_
+            matmul itemgetter attrgetter getitem contains
+        """,
+        "numpy": """
+            abs absolute add all allclose angle any append arange arccos arcsin arctan arctan2
+            argmax argmin argsort argwhere around array array_equal array_split asarray
+            ascontiguousarray atleast_1d atleast_2d atleast_3d bincount block bool_ broadcast_shapes
+            broadcast_to ceil clip column_stack complex128 complex64 concatenate conj cos cosh cross
+            cumprod cumsum diag diagonal diff divide dot dstack dtype einsum empty empty_like equal
+            exp expand_dims expm1 eye finfo fix flatnonzero flip float16 float32 float64 floor
+            floor_divide full full_like gradient greater hstack hypot identity iinfo imag indices
+            inner int16 int32 int64 int8 interp isclose isfinite isinf isnan kron less linspace log
+            log10 log1p log2 logical_and logical_not logical_or logspace matmul max maximum mean
+            median meshgrid min minimum mod moveaxis multiply nan_to_num ndim negative nonzero ones
+            ones_like outer pad percentile power prod quantile ravel real reciprocal repeat reshape
+            result_type roll rot90 round searchsorted shape sign sin sinc sinh size sort split sqrt
+            square squeeze stack std subtract sum swapaxes take tan tanh tensordot tile trace
+            transpose trapezoid tri tril triu uint16 uint32 uint64 uint8 unique unravel_index vander
+            var vdot vstack where zeros zeros_like
+        """,
     }.items()
     for name in names.split()
 )

@@ -1139,7 +1139,8 @@ class Session:
         names = self.sets(path, function)
         if name not in names:
             raise LookupError(
-                f"{function} has no example inputs named {name!r}; it has {', '.join(map(repr, names))}"
+                f"{function} has no example inputs named {name!r}; it has "
+                f"{', '.join(map(repr, names))}"
             )
         self._chosen[path, function] = name
         self._schedule(path)
@@ -1201,7 +1202,8 @@ class Session:
         known = {f.qualname for _, f in document.module.functions}
         if function in known:
             raise LookupError(
-                f"{function} has no example inputs: add a section `Example inputs:` to its docstring"
+                f"{function} has no example inputs: add a section `Example inputs:` to its "
+                "docstring"
             )
         raise LookupError(f"there is no function {function} in {path}")
 

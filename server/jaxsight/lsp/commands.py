@@ -131,7 +131,8 @@ async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[st
             pass
         case _:
             raise JsonRpcInvalidParams(
-                f"{SHOW} takes a file, a function, one of {', '.join(KINDS)}, for source one of {', '.join(TRANSFORMS)}, and for a view an interpreter"
+                f"{SHOW} takes a file, a function, one of {', '.join(KINDS)}, for source one "
+                f"of {', '.join(TRANSFORMS)}, and for a view an interpreter"
             )
     made = Made(_path(server, file), function, kind, transform)
     shown = readable(await server.session.show(made.path, function, made.what), kind)

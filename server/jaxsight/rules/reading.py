@@ -22,7 +22,10 @@ from jaxsight.tracer.program import CONSTANT, LITERAL, Body, Program, Step, Valu
 from jaxsight.tracer.protocol import Fold, Runtime, Warned
 
 _THROUGH = frozenset(
-    {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
+    {
+        "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call",
+        "custom_vjp_call_jaxpr",
+    }
 )  # fmt: skip
 
 ELEMENTWISE = frozenset(
@@ -40,7 +43,10 @@ ELEMENTWISE = frozenset(
 """Primitives that compute each element of their result from one of each operand."""
 
 SHAPED = frozenset(
-    {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice", "stack", "unstack", "split"}
+    {
+        "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice",
+        "stack", "unstack", "split",
+    }
 )  # fmt: skip
 """Primitives that only move elements."""
 

@@ -102,7 +102,10 @@ class Call:
             try:
                 jax.typeof(leaf)
             except TypeError:
-                words = f"{name_of(self.function)} gives a {type(leaf).__name__}, and only arrays and pytrees of arrays can be results"
+                words = (
+                    f"{name_of(self.function)} gives a {type(leaf).__name__}, and only arrays and "
+                    "pytrees of arrays can be results"
+                )
                 raise TypeError(words) from None
         return results
 

@@ -372,7 +372,8 @@ def _continues(before: Sequence[Statement], statement: Statement) -> bool:
     if not (_is_computed(first) and _is_computed(statement)):
         return False
     made = {each.targets for each in before if isinstance(each, Assign)}
-    return _shape(first.value) == _shape(statement.value) and not made & set(_leaves(statement.value))  # type: ignore[union-attr]  # fmt: skip
+    one, other = first.value, statement.value  # type: ignore[union-attr]
+    return _shape(one) == _shape(other) and not made & set(_leaves(other))
 
 
 def _is_computed(statement: Statement) -> bool:

@@ -1025,7 +1025,10 @@ class Scope:
         given = ", ".join(str(_shape(atom.aval)) for atom in equation.invars)
         gives = ", ".join(str(_shape(var.aval)) for var in equation.outvars)
         where = f" at {at}" if (at := place(equation)) else ""
-        why = f"does what `{name}` does{where}, from {given or 'nothing'} to {gives or 'nothing'} ({reason})"
+        why = (
+            f"does what `{name}` does{where}, from {given or 'nothing'} to {gives or 'nothing'} "
+            f"({reason})"
+        )
         function = self.writer.function_of(equation)
         passed = self.writer.placeholder(function, base or suggested(name), " ".join(why.split()))
         return Proved(call(passed, *operands), nested_results(len(equation.outvars)))

@@ -75,7 +75,8 @@ def make_importable(package: Path) -> None:
 
 def main() -> None:
     """Serve until the server closes the pipe; with `--import`, answer one import."""
-    gc.disable()  # looking for garbage while JAX is imported takes a seventh of the start; `Tracer` enables it
+    # Looking for garbage while JAX is imported takes a seventh of the start; `Tracer` enables it.
+    gc.disable()
     here = Path(__file__).resolve().parent
     if sys.path and sys.path[0] and Path(sys.path[0]).resolve() == here:
         # Python put it there to run this file; its modules must not hide others of the same name.

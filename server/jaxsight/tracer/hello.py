@@ -42,8 +42,8 @@ def greet() -> Hello:
         return _greeting(
             jax_version,
             jaxlib_version,
-            problem=f"{_interpreter()} has jax {jax_version or 'of no version'}; jaxsight needs {oldest} or newer. "
-            + _REMEDY,
+            problem=f"{_interpreter()} has jax {jax_version or 'of no version'}; jaxsight needs "
+            f"{oldest} or newer. " + _REMEDY,
         )
     return _greeting(
         jax_version, jaxlib_version, chosen=str(jax.config.values["jax_platforms"] or "default")

@@ -121,7 +121,8 @@ def _refuse_large(traced: Any) -> None:
         size = units.size(captured)
         raise refusal(
             "lower",
-            f"it captures {size} of constants, which would be compiled into the program: make them arguments",
+            f"it captures {size} of constants, which would be compiled into the program: make "
+            "them arguments",
             type="CapturedConstants",
         )
 

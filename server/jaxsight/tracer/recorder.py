@@ -47,8 +47,8 @@ _KINDS: dict[type, int] = {
     **dict.fromkeys(
         (
             str, bytes, type(None), type, types.ModuleType, types.FunctionType, types.MethodType,
-            types.BuiltinFunctionType, types.BuiltinMethodType, functools.partial, range, slice, super,
-            types.EllipsisType, types.GeneratorType, np.dtype, np.ufunc,
+            types.BuiltinFunctionType, types.BuiltinMethodType, functools.partial, range, slice,
+            super, types.EllipsisType, types.GeneratorType, np.dtype, np.ufunc,
         ),
         _IGNORED,
     ),

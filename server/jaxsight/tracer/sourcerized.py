@@ -68,12 +68,18 @@ def written(
             raise
         except Exception as error:
             logger.exception("the source of %s does not run:\n%s", call.about, made.text)
-            words = f"what was written for {call.about} does not run, so it is not shown: {_told(error)}"
+            words = (
+                f"what was written for {call.about} does not run, so it is not shown: "
+                f"{_told(error)}"
+            )
             raise refusal("sourcerize", words, type="NotTheSame") from error
         finally:
             linecache.cache.pop(file, None)
         if difference is not None:
-            words = f"what was written for {call.about} is not the same program, so it is not shown: {difference}"
+            words = (
+                f"what was written for {call.about} is not the same program, so it is not shown: "
+                f"{difference}"
+            )
             raise refusal("sourcerize", words, type="NotTheSame")
         # Written in place of their calls, equations have no counterpart of their own.
         links = () if made.inlines else tuple(dict.fromkeys(_links(original, again, file)))

@@ -99,7 +99,10 @@ def _differentiable(args: Sequence[Any], function: str) -> list[int]:
     """The positions of the arguments that are floating point throughout, at least one."""
     chosen = [index for index, arg in enumerate(args) if _is_inexact(arg)]
     if not chosen:
-        words = f"no positional argument of {function} is all floating point: there is nothing to differentiate by"
+        words = (
+            f"no positional argument of {function} is all floating point: there is nothing to "
+            "differentiate by"
+        )
         raise refusal("sourcerize", words)
     return chosen
 

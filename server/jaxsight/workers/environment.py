@@ -40,7 +40,8 @@ ALWAYS = {
 
 UNLESS_SET = {
     "JAX_PLATFORMS": "cpu",  # tracing needs no device: leave the accelerator to the user's own runs
-    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # and where one asks for it, do not take most of its memory
+    # And where one asks for it, do not take most of its memory.
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
 }
 
 

@@ -39,7 +39,8 @@ _KEPT = ("compiler.cache", "compiler.environments", "compiler.api", "compiler.dr
 _START = """
 import importlib.abc, importlib.util, json, os, sys, zlib
 if sys.version_info < (3, 11):
-    sys.exit(sys.executable + " is Python " + sys.version.split()[0] + "; 3.11 is the oldest that compiles")
+    version = sys.version.split()[0]
+    sys.exit(sys.executable + " is Python " + version + "; 3.11 is the oldest that compiles")
 def take(count):
     data = b""
     while len(data) < count:

@@ -145,9 +145,13 @@ _ALL = (
         bandwidth=2039 * GIGA,  # [sheet]
         l2=40 * MIB,  # [paper]
         memory=80 * GIB,  # [sheet]
-        peak={  # [sheet]
-            "f32": 19.5 * TERA, "tf32": 156 * TERA, "bf16": 312 * TERA, "f16": 312 * TERA,
-            "f64": 19.5 * TERA, "s8": 624 * TERA,
+        peak={
+            "f32": 19.5 * TERA,
+            "tf32": 156 * TERA,
+            "bf16": 312 * TERA,
+            "f16": 312 * TERA,
+            "f64": 19.5 * TERA,
+            "s8": 624 * TERA,
         },
     ),
     Gpu(
@@ -159,7 +163,14 @@ _ALL = (
         bandwidth=600 * GIGA,  # [sheet]
         l2=6 * MIB,  # [paper] GA102
         memory=24 * GIB,  # [sheet]
-        peak={"f32": 31.2 * TERA, "tf32": 62.5 * TERA, "bf16": 125 * TERA, "f16": 125 * TERA, "s8": 250 * TERA},  # [sheet]
+        # [sheet]
+        peak={
+            "f32": 31.2 * TERA,
+            "tf32": 62.5 * TERA,
+            "bf16": 125 * TERA,
+            "f16": 125 * TERA,
+            "s8": 250 * TERA,
+        },
     ),
     Gpu(
         name="a6000",
@@ -170,7 +181,14 @@ _ALL = (
         bandwidth=768 * GIGA,  # [sheet]
         l2=6 * MIB,  # [paper]
         memory=48 * GIB,  # [sheet]
-        peak={"f32": 38.7 * TERA, "tf32": 77.4 * TERA, "bf16": 154.8 * TERA, "f16": 154.8 * TERA, "s8": 309.7 * TERA},  # [paper]
+        # [paper]
+        peak={
+            "f32": 38.7 * TERA,
+            "tf32": 77.4 * TERA,
+            "bf16": 154.8 * TERA,
+            "f16": 154.8 * TERA,
+            "s8": 309.7 * TERA,
+        },
     ),
     Gpu(
         name="l4",
@@ -181,9 +199,13 @@ _ALL = (
         bandwidth=300 * GIGA,  # [sheet]
         l2=48 * MIB,  # [paper]
         memory=24 * GIB,  # [sheet]
-        peak={  # [sheet], halved where it counts sparse ones
-            "f32": 30.3 * TERA, "tf32": 60 * TERA, "bf16": 121 * TERA, "f16": 121 * TERA,
-            "f8": 242.5 * TERA, "s8": 242.5 * TERA,
+        peak={
+            "f32": 30.3 * TERA,
+            "tf32": 60 * TERA,
+            "bf16": 121 * TERA,
+            "f16": 121 * TERA,
+            "f8": 242.5 * TERA,
+            "s8": 242.5 * TERA,
         },
     ),
     Gpu(
@@ -195,9 +217,13 @@ _ALL = (
         bandwidth=864 * GIGA,  # [sheet]
         l2=96 * MIB,  # [paper]
         memory=48 * GIB,  # [sheet]
-        peak={  # [sheet]
-            "f32": 91.6 * TERA, "tf32": 183 * TERA, "bf16": 362 * TERA, "f16": 362 * TERA,
-            "f8": 733 * TERA, "s8": 733 * TERA,
+        peak={
+            "f32": 91.6 * TERA,
+            "tf32": 183 * TERA,
+            "bf16": 362 * TERA,
+            "f16": 362 * TERA,
+            "f8": 733 * TERA,
+            "s8": 733 * TERA,
         },
     ),
     Gpu(
@@ -209,9 +235,13 @@ _ALL = (
         bandwidth=1008 * GIGA,  # [paper]
         l2=72 * MIB,  # [paper]
         memory=24 * GIB,  # [paper]
-        peak={  # [paper], with f32 accumulation
-            "f32": 82.6 * TERA, "tf32": 82.6 * TERA, "bf16": 165.2 * TERA, "f16": 165.2 * TERA,
-            "f8": 330.3 * TERA, "s8": 660.6 * TERA,
+        peak={
+            "f32": 82.6 * TERA,
+            "tf32": 82.6 * TERA,
+            "bf16": 165.2 * TERA,
+            "f16": 165.2 * TERA,
+            "f8": 330.3 * TERA,
+            "s8": 660.6 * TERA,
         },
     ),
     Gpu(
@@ -223,9 +253,13 @@ _ALL = (
         bandwidth=1792 * GIGA,  # [paper]
         l2=96 * MIB,  # [paper]
         memory=32 * GIB,  # [paper]
-        peak={  # [paper], with f32 accumulation
-            "f32": 104.8 * TERA, "tf32": 104.8 * TERA, "bf16": 209.5 * TERA, "f16": 209.5 * TERA,
-            "f8": 419 * TERA, "s8": 838 * TERA,
+        peak={
+            "f32": 104.8 * TERA,
+            "tf32": 104.8 * TERA,
+            "bf16": 209.5 * TERA,
+            "f16": 209.5 * TERA,
+            "f8": 419 * TERA,
+            "s8": 838 * TERA,
         },
     ),
     Gpu(
@@ -237,7 +271,8 @@ _ALL = (
         bandwidth=1792 * GIGA,  # [sheet]
         l2=128 * MIB,  # [paper]
         memory=96 * GIB,  # [sheet]
-        peak={"f32": 125 * TERA, "tf32": 251.9 * TERA, "bf16": 503.8 * TERA, "f16": 503.8 * TERA},  # [paper]
+        # [paper]
+        peak={"f32": 125 * TERA, "tf32": 251.9 * TERA, "bf16": 503.8 * TERA, "f16": 503.8 * TERA},
     ),
     Gpu(
         name="h100",
@@ -248,9 +283,14 @@ _ALL = (
         bandwidth=3352.32 * GIGA,  # [xla]
         l2=50 * MIB,  # [paper]
         memory=84942979072,  # [xla]
-        peak={  # [sheet], halved where it counts sparse ones
-            "f32": 66.9 * TERA, "tf32": 494.7 * TERA, "bf16": 989.4 * TERA, "f16": 989.4 * TERA,
-            "f8": 1978.9 * TERA, "f64": 66.9 * TERA, "s8": 1978.9 * TERA,
+        peak={
+            "f32": 66.9 * TERA,
+            "tf32": 494.7 * TERA,
+            "bf16": 989.4 * TERA,
+            "f16": 989.4 * TERA,
+            "f8": 1978.9 * TERA,
+            "f64": 66.9 * TERA,
+            "s8": 1978.9 * TERA,
         },
     ),
     Gpu(
@@ -262,9 +302,14 @@ _ALL = (
         bandwidth=4800 * GIGA,  # [sheet]
         l2=50 * MIB,  # [paper] as the H100
         memory=141 * 10**9,  # [sheet]
-        peak={  # [sheet], halved where it counts sparse ones
-            "f32": 66.9 * TERA, "tf32": 494.7 * TERA, "bf16": 989.4 * TERA, "f16": 989.4 * TERA,
-            "f8": 1978.9 * TERA, "f64": 66.9 * TERA, "s8": 1978.9 * TERA,
+        peak={
+            "f32": 66.9 * TERA,
+            "tf32": 494.7 * TERA,
+            "bf16": 989.4 * TERA,
+            "f16": 989.4 * TERA,
+            "f8": 1978.9 * TERA,
+            "f64": 66.9 * TERA,
+            "s8": 1978.9 * TERA,
         },
     ),
     Gpu(
@@ -276,9 +321,14 @@ _ALL = (
         bandwidth=8000 * GIGA,  # [sheet]
         l2=126 * MIB,  # [xla]
         memory=180 * 10**9,  # [sheet]
-        peak={  # [sheet], halved where it counts sparse ones
-            "f32": 75 * TERA, "tf32": 1100 * TERA, "bf16": 2250 * TERA, "f16": 2250 * TERA,
-            "f8": 4500 * TERA, "f64": 37 * TERA, "s8": 4500 * TERA,
+        peak={
+            "f32": 75 * TERA,
+            "tf32": 1100 * TERA,
+            "bf16": 2250 * TERA,
+            "f16": 2250 * TERA,
+            "f8": 4500 * TERA,
+            "f64": 37 * TERA,
+            "s8": 4500 * TERA,
         },
     ),
     Gpu(
@@ -290,9 +340,14 @@ _ALL = (
         bandwidth=8000 * GIGA,  # [sheet] of one of its GPUs
         l2=135528448,  # [xla]
         memory=186 * 10**9,  # [sheet] of one of its GPUs
-        peak={  # [sheet] of one of its GPUs, halved where it counts sparse ones
-            "f32": 80 * TERA, "tf32": 1250 * TERA, "bf16": 2500 * TERA, "f16": 2500 * TERA,
-            "f8": 5000 * TERA, "f64": 40 * TERA, "s8": 5000 * TERA,
+        peak={
+            "f32": 80 * TERA,
+            "tf32": 1250 * TERA,
+            "bf16": 2500 * TERA,
+            "f16": 2500 * TERA,
+            "f8": 5000 * TERA,
+            "f64": 40 * TERA,
+            "s8": 5000 * TERA,
         },
     ),
     Gpu(
@@ -304,9 +359,13 @@ _ALL = (
         bandwidth=8000 * GIGA,  # [sheet]
         l2=126 * MIB,  # [xla] as the B200
         memory=288 * 10**9,  # [sheet]
-        peak={  # [sheet], halved where it counts sparse ones
-            "f32": 75 * TERA, "tf32": 1100 * TERA, "bf16": 2250 * TERA, "f16": 2250 * TERA,
-            "f8": 4500 * TERA, "f64": 1.3 * TERA,
+        peak={
+            "f32": 75 * TERA,
+            "tf32": 1100 * TERA,
+            "bf16": 2250 * TERA,
+            "f16": 2250 * TERA,
+            "f8": 4500 * TERA,
+            "f64": 1.3 * TERA,
         },
     ),
 )  # fmt: skip

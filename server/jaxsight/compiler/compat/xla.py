@@ -154,7 +154,8 @@ def _compiled(program: bytes, device: Device, options: Mapping[str, str | bool])
         except Exception as error:
             raise Refused(
                 "program",
-                f"jaxlib {JAXLIB} does not read the program (it reads StableHLO up to {newest_stablehlo()}): {error}",
+                f"jaxlib {JAXLIB} does not read the program (it reads StableHLO up to "
+                f"{newest_stablehlo()}): {error}",
             ) from error
         overrides: Any = dict(options)  # JAX's annotation knows texts alone; flags are bools
         settings = compiler.get_compile_options(

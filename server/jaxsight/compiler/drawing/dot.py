@@ -23,8 +23,10 @@ def dot(graph: Graph, source: Callable[[str], str]) -> str:
 
 def _lines(graph: Graph, source: Callable[[str], str]) -> Iterator[str]:
     yield f"digraph {_quoted(graph.module or 'kernels')} {{"
-    yield '  graph [rankdir=TB, fontname="Helvetica", fontsize=10, bgcolor="white", nodesep=0.3, ranksep=0.4];'
-    yield '  node [fontname="Helvetica", fontsize=10, shape=box, style="filled,rounded", color="#9aa0a6"];'
+    yield '  graph [rankdir=TB, fontname="Helvetica", fontsize=10, bgcolor="white",'
+    yield "    nodesep=0.3, ranksep=0.4];"
+    yield '  node [fontname="Helvetica", fontsize=10, shape=box, style="filled,rounded",'
+    yield '    color="#9aa0a6"];'
     yield '  edge [fontname="Helvetica", fontsize=9, color="#5f6368", arrowsize=0.7];'
     for index, value in enumerate(graph.parameters):
         yield f'  p{index} [label={_quoted(value.text)}, fillcolor="#e8f0fe"];'
@@ -47,7 +49,8 @@ def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) 
             continue
         trips = "?" if inner.trips is None else str(inner.trips)
         yield f"{indent}subgraph cluster_{index} {{"
-        yield f'{indent}  label={_quoted(f"{inner.name} × {trips}")}; style=rounded; color="#9aa0a6"; bgcolor="white";'
+        label = _quoted(f"{inner.name} × {trips}")
+        yield f'{indent}  label={label}; style=rounded; color="#9aa0a6"; bgcolor="white";'
         yield from _inside(graph, source, index, indent + "  ")
         yield f"{indent}}}"
 

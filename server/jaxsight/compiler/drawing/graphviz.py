@@ -19,7 +19,8 @@ def drawn_by_graphviz(graph: str) -> str:
     command = shutil.which("dot")
     if command is None:
         raise NoGraphviz(
-            "Graphviz is not installed: its command `dot` draws the picture. Without it, take the graph itself (--dot)."
+            "Graphviz is not installed: its command `dot` draws the picture. Without it, take "
+            "the graph itself (--dot)."
         )
     done = subprocess.run(
         [command, "-Tsvg"], input=graph, capture_output=True, text=True, check=False

@@ -38,7 +38,8 @@ _OTHER = re.compile(r"[ \t]*(?:\.\.[ \t]|>>>|:[a-zA-Z])")
 """Lines that cannot be items: directives, doctests, fields."""
 _UNCLOSED = re.compile(r"[ \t]*:?(?i:example[ \t]+inputs)[ \t]*(?P<open>\()[^()]*:[ \t]*")
 _ITEM = re.compile(
-    r"[ \t]*(?:where[ \t]+\w+[ \t]*=|Expect[ \t]*\(|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*[^\W\d]\w*)*[ \t]*:)"
+    r"[ \t]*(?:where[ \t]+\w+[ \t]*=|Expect[ \t]*\("
+    r"|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*[^\W\d]\w*)*[ \t]*:)"
 )
 _CONDITION = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]*(?:<=?|>=?|==?)[ \t]*[0-9]")
 """Distinguishes an `Expect:` without a target from prose."""

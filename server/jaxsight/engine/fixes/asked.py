@@ -21,7 +21,9 @@ from jaxsight.engine.views import View
 
 _AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
-_APART = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
+_APART = (
+    ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
 """What is evaluated later, more than once, or perhaps never: nothing is taken out of it."""
 _METHODS = frozenset(
     {

@@ -109,7 +109,8 @@ class Timeouts:
     execute: float = _setting(
         SECONDS,
         60,
-        "Time limit in seconds for running the statements that a function needs, including imports.",
+        "Time limit in seconds for running the statements that a function needs, including "
+        "imports.",
     )
     statement: float = _setting(
         SECONDS,
@@ -216,7 +217,8 @@ class Settings:
     select: tuple[str, ...] = _setting(
         CODE_LIST,
         [],
-        "Rules or rule prefixes (`JX4`) to enable; `ALL` enables all. When empty, the default rules.",
+        "Rules or rule prefixes (`JX4`) to enable; `ALL` enables all. When empty, the default "
+        "rules.",
     )
     ignore: tuple[str, ...] = _setting(
         CODE_LIST,
@@ -233,7 +235,8 @@ class Settings:
     per_target_ignores: Mapping[str, tuple[str, ...]] = _setting(
         table_of(CODE_LIST, "a table of lists of rules by target pattern"),
         {},
-        'Rules to ignore by target: glob pattern (`"tpu:*"`, `"cpu"`, `"h100"`) → rules. Applies to '
+        'Rules to ignore by target: glob pattern (`"tpu:*"`, `"cpu"`, `"h100"`) → rules. '
+        "Applies to "
         "rules that analyze kernels.",
     )
     sourcerize: SourcerizeSettings = field(default_factory=SourcerizeSettings)

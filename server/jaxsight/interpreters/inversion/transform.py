@@ -217,7 +217,8 @@ def _matched(
             break
     else:
         raise TypeError(
-            f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))}: its inverse was given "
+            f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))}: its "
+            "inverse was given "
             f"{_shown(given[0] if len(given) == 1 else tuple(given))}{_advice(name)}"
         )
     out = []
@@ -230,7 +231,8 @@ def _matched(
     if told != [(aval.shape, aval.dtype) for aval in expected]:
         arguments = ", ".join(_shown(argument) for argument in example)
         raise TypeError(
-            f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))} for {arguments}, but its inverse was given "
+            f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))} for "
+            f"{arguments}, but its inverse was given "
             f"{_shown(jax.tree.unflatten(traced.outputs, out))}{_advice(name)}"
         )
     return out

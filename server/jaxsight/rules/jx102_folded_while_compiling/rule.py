@@ -26,8 +26,10 @@ RULE = Rule(
 )
 
 SLOW = frozenset(
-    {"sort", "top_k", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "scatter", "scatter-add", "scatter_add", "reduce_window",
-     "reduce_window_sum", "conv_general_dilated"}
+    {
+        "sort", "top_k", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "scatter",
+        "scatter-add", "scatter_add", "reduce_window", "reduce_window_sum", "conv_general_dilated",
+    }
 )  # fmt: skip
 """Operations that XLA's evaluator is so slow at that a fold of some size is an error."""
 LEAST = 0.3

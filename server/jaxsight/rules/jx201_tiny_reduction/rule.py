@@ -91,14 +91,19 @@ def find(reading: Reading) -> Iterator[Noticed]:
         called = _CALLED.match(reading.quote(step.path))
         seen.add(place)
         form = _WRITTEN_OUT.get(called["name"] if called else "", _SUM)
-        over = (
-            f"an axis of size {length}" if len(axes) == 1 else f"{len(axes)} axes of size {length}"
-        )
+        one = len(axes) == 1
+        over = f"an axis of size {length}" if one else f"{len(axes)} axes of {length} elements"
         where = f"kernel {index + 1} of {graph.kernel_count}"
         yield Noticed(
             f"reduction over {over} prevents fusion ({size(stored.bytes)} written to memory)",
             step.path,
-            help=f"write it out over the axis: `{form}`",
+            help=f"write it out over the axis: `{_of_axis(form, axes[-1], len(shape))}`",
             notes=(f"{stored.text} is written by {where}, and read by another kernel",),
             data=TinyReduction(length, stored.bytes, stored.text, index + 1, graph.kernel_count),
         )
+
+
+def _of_axis(form: str, axis: int, ndim: int) -> str:
+    """Return a written-out form that indexes an axis: `x[..., 0] + x[..., 1] + …` for the last."""
+    before = "..., " if 0 < axis == ndim - 1 else ":, " * axis
+    return form.replace("x[", f"x[{before}")

@@ -35,6 +35,8 @@ The others belong to the first or the last iteration.
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _FUSES = ELEMENTWISE | SHAPED | {"iota", "concatenate", "pad"}
+_MOVES = SHAPED | {"concatenate", "dynamic_slice", "gather"}
+"""Primitives that read or arrange elements: a loop of nothing else computes nothing."""
 _WHERE = frozenset({"start_indices", "limit_indices", "index"})
 """Parameters with the place of a read: `dynamic_slice` takes it from a counter instead."""
 _AXES = re.compile(r"(?:.*_)?(?:n?dims?|ndims?|rank|shapes?|axis|axes|sizes?)")
@@ -80,6 +82,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
             copies = _copies(reading, steps)
             fuses = all(step.primitive in _FUSES for step in steps)
             if copies < MANY or (fuses and len(steps) < FUSED):
+                continue
+            if all(step.primitive in _MOVES for step in steps):
                 continue
             yield Noticed(
                 f"Python loop unrolled into {copies:,} copies ({len(steps):,} equations)",

@@ -214,7 +214,10 @@ def _parts(flow: Flow, step: Step, true: bool) -> Iterator[_Part]:
         if not _varies(flow, number):
             continue
         side = _roots(flow, number)
-        bound = _number(flow, step.operands[1 - index]) if len(step.operands) == 2 else None
+        of_two = len(step.operands) == 2
+        bound = _number(flow, step.operands[1 - index]) if of_two else None
+        if of_two and bound is None and any(flow.made_by(root) is None for root in side):
+            continue  # `x < width`, where `width` is an argument, is no guard against `width == 0`
         seen = comparison if index == 0 else _TURNED.get(comparison, comparison)
         numbers = _numbers(seen, bound)
         yield _Part(frozenset(side), numbers)

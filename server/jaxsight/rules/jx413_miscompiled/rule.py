@@ -74,9 +74,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
         fault = next((fault for fault in known if fault.matches(reading, step)), None)
         if fault is not None:
             yield Noticed(
-                f"jaxlib {runtime.jaxlib} {fault.effect} on CPUs (jax#{fault.issue}): "
-                f"set `XLA_FLAGS={_FLAG}` or install jaxlib 0.11.1 or newer",
+                f"jaxlib {runtime.jaxlib} {fault.effect} on CPUs (jax#{fault.issue})",
                 step.path,
+                help=f"set `XLA_FLAGS={_FLAG}`, or install jaxlib 0.11.1 or newer",
             )
 
 

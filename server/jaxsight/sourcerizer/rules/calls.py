@@ -272,7 +272,10 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     captured = params["num_consts"]
     base = _named(program, "function")
     if params["symbolic_zeros"] and (count := read.jvp_inputs(params)) > read.MOST_PATTERNS:
-        why = f"its rule asks which of {count} tangents are zero, and more than {read.MOST_PATTERNS} have too many patterns"
+        why = (
+            f"its rule asks which of {count} tangents are zero, and more than {read.MOST_PATTERNS} "
+            "have too many patterns"
+        )
         return _with_rules_passed_in(scope, equation, why)
 
     def build(home: Scope, name: str) -> list[Statement]:
