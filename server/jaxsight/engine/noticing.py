@@ -83,7 +83,10 @@ def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
 
 
 def _in_text(piece: Piece) -> tuple[tuple[Rule, Range, InText], ...]:
-    if piece.broken is not None:
+    rules = [
+        (rule, rule.in_text) for rule in RULES.values() if rule.in_text and rule.word in piece.text
+    ]
+    if piece.broken is not None or not rules:
         return ()
     found = _texts.get(piece)
     if found is None:
@@ -91,9 +94,8 @@ def _in_text(piece: Piece) -> tuple[tuple[Rule, Range, InText], ...]:
         tree = tree_of(piece.text)
         found = _texts[piece] = tuple(
             (rule, source.range(noticed.node), noticed)
-            for rule in RULES.values()
-            if rule.in_text is not None
-            for noticed in rule.in_text(tree)
+            for rule, find in rules
+            for noticed in find(tree)
         )
     return found
 

@@ -40,6 +40,8 @@ class Rule:
     """Whether it speaks of the program as a whole, so that one finding a line is enough."""
     always: bool = True
     """Whether every check looks for it. Otherwise a comment that ignores it is never unused."""
+    word: str = ""
+    """What a statement must contain to be looked at in text: others are not parsed for the rule."""
     in_text: FindInText | None = field(default=None, init=False)
     in_program: InProgram | None = field(default=None, init=False)
     in_kernels: InProgram | None = field(default=None, init=False)

@@ -17,6 +17,7 @@ RULE = Rule(
     "recreated-jit",
     "Jitted function is re-created, and recompiled, every time.",
     severity="warning",
+    word="jit",
 )
 
 _JITS = frozenset(
