@@ -1,5 +1,6 @@
-"""Start of a compiler, run by path in an interpreter that has jaxlib: `python
-…/jaxsight/compiler/boot.py`.
+"""Start a compiler, by path in an interpreter that has jaxlib.
+
+The command is `python …/jaxsight/compiler/boot.py`.
 
 The same beginning as a tracer's (see `jaxsight.tracer.boot`): the protocol moves to private
 descriptors, whatever XLA prints goes to standard error, and the package is importable from where it

@@ -1,5 +1,6 @@
-"""Results that are read in the same way from each element of a list, as a comprehension: `[{"w":
-g[0]} for g in reversed(gradients)]`.
+"""Results that are read in the same way from each element of a list, as a comprehension.
+
+That is `[{"w": g[0]} for g in reversed(gradients)]`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Values that belong together, written together: `first, *rest = f(x)`, `*_`, `[g(x) for x in
-rest]`.
+"""Values that belong together, written together.
+
+They become `first, *rest = f(x)`, `*_` and `[g(x) for x in rest]`.
 
 Works on the statements of one function. What is computed stays what it was, and in the same order.
 """

@@ -103,8 +103,9 @@ class Idioms:
         """The rules for names that were looked up before: long programs repeat themselves."""
 
     def __call__(self, *patterns: str, plain: bool = False) -> Callable[[Idiom], Idiom]:
-        """Registers a rule for names of equations in a row: `"convert_element_type?
-        reduce_sum|reduce_max div"`.
+        """Register a rule for names of equations in a row.
+
+        A pattern is `"convert_element_type? reduce_sum|reduce_max div"`.
 
         `?` marks a name that may be missing, `*` one that comes any number of times, `|` a choice.
 

@@ -178,8 +178,9 @@ def _kind(equation: Any, operands: list[str]) -> str:
 
 
 def _captured(value: Any) -> str:
-    """Return what XLA makes of a captured array: of equal elements it makes a broadcast, of `0, 1,
-    2, …` an iota.
+    """Return what XLA makes of a captured array.
+
+    Of equal elements it makes a broadcast, of `0, 1, 2, …` an iota.
 
     (`AlgebraicSimplifier::HandleConstant` of openxla/xla.)
     """

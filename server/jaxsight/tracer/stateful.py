@@ -360,9 +360,7 @@ def _graph_name(owner: str, path: str) -> str:
 
 
 def _numbered(at: int, holders: Sequence[Change]) -> str:
-    """A name of its own for each place: `self.model`, of a second one with that label `self.model
-    2`.
-    """
+    """Return a name of its own for each place: `self.model`, then `self.model 2`."""
     label = holders[at].label
     number = sum(each.label == label for each in holders[: at + 1])
     return label if number == 1 else f"{label} {number}"

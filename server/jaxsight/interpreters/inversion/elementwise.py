@@ -44,8 +44,9 @@ Unary = Callable[..., Any]
 
 
 def unary(*primitives: str) -> Callable[[Unary], Unary]:
-    """Registers the inverse of primitives with one input and one output: `inverse(y, aval,
-    **params)`, where `aval` is the input's.
+    """Register the inverse of primitives with one input and one output.
+
+    It is called as `inverse(y, aval, **params)`, where `aval` is the input's.
     """
 
     def register(inverse: Unary) -> Unary:

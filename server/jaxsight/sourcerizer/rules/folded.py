@@ -438,8 +438,9 @@ def _gather(
 
 
 def _rest_of(scope: Scope, body: list[Statement], values: list[Expr]) -> Expr | None:
-    """`rest` for values that are the last ones of a call's results, in order: `x, *rest =
-    block(x)`.
+    """Return `rest` for values that are the last results of a call, in order.
+
+    The call is `x, *rest = block(x)`.
     """
     last = body[-1] if body else None
     if len(values) < _FEWEST_PARTS or not isinstance(last, Assign):

@@ -43,8 +43,9 @@ def stage_text(traced_for: str, length: Any = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A jaxpr as one can find it again: what it is traced for, and of which function (JAX's `name
-    at file:line`).
+    """A jaxpr as one can find it again: what it is traced for, and of which function.
+
+    The function is JAX's `name at file:line`.
     """
 
     traced_for: str
