@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -34,16 +35,24 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NEWEST = (0, 12)
 """The JAX that rules of kernels are tested on: what XLA fuses depends on its version."""
-OF_SETTINGS = frozenset({"JX900"})
-"""Rules of files that are not Python: their pages hold the examples."""
-OF_A_VERSION = frozenset({"JX413"})
-"""Rules of some versions of jaxlib: `tests/miscompiled` holds their cases and near misses."""
+ELSEWHERE = {
+    "JX306": "cli/test_calls.py",  # needs a program that runs
+    "JX413": "miscompiled/test_miscompiled.py",  # of some versions of jaxlib alone
+    "JX900": "settings/test_settings.py",
+    "JX909": "examples/test_problems.py",
+    "JX912": "engine/test_verification.py",  # needs an import in the background
+    "JX913": "engine/test_verification.py",
+    "JX914": "engine/test_large_texts.py",
+}
+"""Rules that one module of Python does not show: the tests that hold their cases."""
 
+_SECONDS = re.compile(r"\b\d+\.\d s\b|(?<=took )[\d.]+ m?s\b")
+"""Times that this machine took."""
 WHY_NOT = ("JX400", "JX401", "JX402", "JX9")
 """Rules that report why a function is not analyzed: a near miss must not be silent for that."""
 
 WITH_CASES = [rule for rule in RULES.values() if file_of(rule).is_file()]
-EXPECTED = [rule for rule in RULES.values() if rule.code not in OF_SETTINGS | OF_A_VERSION]
+EXPECTED = [rule for rule in RULES.values() if rule.code not in ELSEWHERE]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -63,6 +72,13 @@ async def test_a_rule_has_cases_with_its_words_and_near_misses(rule: Rule) -> No
     assert all(f" {rule.code} " in block.text for block in found)
     assert cases.blocks(NOT_FOUND)
     assert all(block.text == without_marks(block.text) for block in cases.blocks(NOT_FOUND))
+
+
+@pytest.mark.parametrize("code", ELSEWHERE)
+async def test_rules_without_cases_of_their_own_are_tested_elsewhere(code: str) -> None:
+    tests = Path(__file__).parents[1]
+    assert not file_of(RULES[code]).exists()
+    assert code in (tests / ELSEWHERE[code]).read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -95,9 +111,11 @@ async def marked(rule: Rule, block: Block, session: Session, folder: Path) -> st
     source = without_marks(block.text)
     path = str(folder / "case.py")
     session.open(path, source)
-    findings = await session.findings(path, kernels=rule.in_kernels is not None)
+    program = rule.in_text or rule.in_program or rule.explain
+    compiled = rule.in_kernels is not None or program is None
+    findings = await session.findings(path, kernels=compiled)
     session.close(path)
-    return with_marks(source, findings)
+    return _SECONDS.sub("… s", with_marks(source, findings))
 
 
 async def fixed(cases: Cases, session: Session, folder: Path) -> list[tuple[Block, str]]:
