@@ -74,7 +74,7 @@ def test_a_difference_of_values_is_seen_whatever_the_derivatives():
 
 
 def test_an_unknown_choice_is_refused():
-    with pytest.raises(ValueError, match="derivatives is one of 'exact', 'first', 'primal'"):
+    with pytest.raises(ValueError, match="derivatives must be one of 'exact', 'first', 'primal'"):
         Options(derivatives="second")
 
 
