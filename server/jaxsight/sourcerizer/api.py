@@ -82,7 +82,7 @@ class Written:
     lines: tuple[Line, ...]
     """The lines of the text, each with its equations."""
     placeholders: tuple[Placeholder, ...]
-    """Additional keyword arguments of the written function, for values that have no text."""
+    """Additional keyword arguments of the written function, for values without an expression."""
     stored: dict[str, Any]
     """Arrays that are not in the text, by name: in the companion file, or passed as arguments."""
     bound: tuple[str, ...]
@@ -542,7 +542,7 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
     core = [*writer.constants, *inner, *rest]
     written = lines(core, before=Raw([]))
     imports = _imports("\n".join(line.text for line in written), writer)
-    gap = [""] if imports or writer.constants else []  # functions bring their own
+    gap = [""] if imports or writer.constants else []  # functions bring their own empty lines
     under = [""] if imports and writer.constants else []
     top = ['"""' + head[0], "", *head[1:], '"""', *gap, *imports, *under]
     return [*map(Line, top), *written]

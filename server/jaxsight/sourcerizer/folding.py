@@ -990,7 +990,7 @@ def _loop_step(loop: Loop) -> Step:
     return Step(LOOP, loop, 0, list(invars.values()), unique, members, effects, source)
 
 
-# What equations look like
+# Keys of equations
 
 
 def token_of(item: Any, known: dict[Any, int], *, exact: bool = True) -> int:

@@ -1,6 +1,6 @@
 """Names for variables and functions: the user's own if known, or else derived from the primitive.
 
-A name never shadows one in use: names of a function differ from those of all enclosing functions
+A name never shadows another: names of a function differ from those of all enclosing functions
 and of the module.
 """
 

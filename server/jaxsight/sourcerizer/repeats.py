@@ -115,7 +115,7 @@ def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
             tokens.append(next(alone) if token is None else token)
             where.append((program, at))
             weights.append(_weight(item))
-        tokens.append(next(alone))  # no run goes on into the next program
+        tokens.append(next(alone))  # no run extends into the next program
         where.append((program, len(program.items)))
         weights.append(0)
     numbers = np.array(tokens, np.int64)
@@ -366,7 +366,7 @@ def with_repeats(
 
 
 def _reads_so(repeat: Repeat, run: Sequence[Any], read: Callable[[Any], Expr | None]) -> bool:
-    """Return whether a run has the repeat's equal operands, and its global ones."""
+    """Return whether a run's operands are equal where the repeat's are, and match its global ones."""
 
     def var(place: Place) -> Any:
         return run[place[0]].invars[place[1]]

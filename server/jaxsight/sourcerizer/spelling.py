@@ -37,7 +37,7 @@ from jaxsight.sourcerizer.exprs import (
     tuple_,
 )
 
-_LONGEST = 60
+_LONGEST = 40
 """The maximum length of a value in a message, in characters."""
 
 
@@ -348,7 +348,7 @@ def dtype(value: Any) -> Expr:
 
 
 def kind(given: Any) -> str:
-    """Return `f`, `i`, `u`, `c` or `b` for a dtype, small floats included; empty for others."""
+    """Return `f`, `i`, `u`, `c` or `b` for a dtype, also for small ones; empty for others."""
     for letter, family in (
         ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),
         ("f", np.floating), ("c", np.complexfloating),

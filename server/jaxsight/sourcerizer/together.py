@@ -62,7 +62,7 @@ _LOOPS = frozenset({"lax.scan", "lax.while_loop", "lax.fori_loop", "lax.cond", "
 _PLURALS = {"ct": "cts", "grad": "grads", "residual": "residuals"}
 
 
-# Values that are only ever passed on in a row
+# Values that are only passed on together
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +337,7 @@ def _is_unread(item: Any) -> bool:
     return item in (_UNREAD, Star(_UNREAD))
 
 
-# The same for several values
+# Comprehensions for similar values
 
 
 def alike(body: Sequence[Statement], indent: str, taken: set[str]) -> list[Statement]:

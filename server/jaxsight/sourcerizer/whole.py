@@ -37,8 +37,8 @@ class Jitted:
 def jitted(call: Call, program: Program) -> Jitted | None:
     """Return the program and the options of a jitted function, or None.
 
-    Return None if its program is not a single call, or depends on shardings of arguments or
-    results.
+    Return None if its program is not a single call, depends on shardings of arguments or results,
+    or if it has `*args` and static or donated positions.
     """
     if not functions.is_jitted(call.function):
         return None

@@ -41,7 +41,7 @@ is_subtype: Any = getattr(jax.dtypes, "issubdtype")  # noqa: B009
 
 
 def is_unspecified(value: Any) -> bool:
-    """Return whether a sharding is the default of `jit`, for an unspecified one."""
+    """Return whether a sharding is one that `jit` was not given."""
     return isinstance(value, _UNSPECIFIED)
 
 
@@ -131,7 +131,7 @@ _WRAPPERS = ("jax._src.util", "jax._src.linear_util", "jax._src.api_util", "jax.
 
 
 def is_wrapper(value: Any) -> bool:
-    """Return whether one of JAX's objects wraps a user's object and compares by its `==`."""
+    """Return whether a JAX object wraps a user's object and uses the `==` of that object."""
     return type(value).__module__ in _WRAPPERS
 
 

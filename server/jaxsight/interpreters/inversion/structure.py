@@ -57,7 +57,7 @@ def _reshape(y: Any, aval: Any, *, dimensions: Sequence[int] | None, **params: A
 def _broadcast(placed: Placed, network: Network) -> Solution | Blocked:
     (argument, *_), (result,) = placed.inputs, placed.outputs
     if math.prod(argument.aval.shape) != math.prod(result.aval.shape):
-        return Blocked("repeats its argument along new dimensions")
+        return Blocked("broadcasts its unknown operand")
     shape = argument.aval.shape
     return Solution((result,), (argument,), lambda y: [lax.reshape(y, shape)])
 

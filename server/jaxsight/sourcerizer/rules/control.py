@@ -98,7 +98,7 @@ def while_(scope: Scope, equation: Any) -> Proved:
     conds = params["cond_nconsts"]
     consts = conds + params["body_nconsts"]
     cond_program, body_program = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
-    batched = bool(cond_program.jaxpr.outvars[0].aval.shape)  # it runs while any is true
+    batched = bool(cond_program.jaxpr.outvars[0].aval.shape)  # it runs while any condition is true
     if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
         return bound_while(scope, equation, cond_program, body_program)
 

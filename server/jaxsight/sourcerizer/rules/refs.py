@@ -39,7 +39,7 @@ def get(scope: Scope, equation: Any) -> Proved:
 
 @STRUCTURES("swap")
 def swap(scope: Scope, equation: Any) -> Proved:
-    """Write `ref[i] = value`, or a call that also returns the old value if that is used."""
+    """Write `jax.ref.set`, or `jax.ref.swap` if the old value is used."""
     ref, stored, *leaves = equation.invars
     items = _items(scope, equation, leaves)
     given = [scope.read(ref), _one(items), scope.operand(stored)]
