@@ -523,9 +523,9 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
     else:
         head.append("Holds with jax_enable_x64 off, JAX's default.")
     if options.derivatives == "primal":
-        head.append("Does not keep derivatives: rules of custom_jvp and custom_vjp are left out.")
+        head.append("Does not keep derivatives: custom_jvp and custom_vjp rules are omitted.")
     elif options.derivatives == "first":
-        head.append("Keeps derivatives of the first order alone, where there are custom rules.")
+        head.append("Keeps first-order derivatives only, where there are custom rules.")
     inner: list[Statement] = [*writer.functions, *main]
     if options.style == "pretty" and not options.shapes:
         inner = inlined(inner, name)

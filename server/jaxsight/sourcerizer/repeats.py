@@ -366,7 +366,7 @@ def with_repeats(
 
 
 def _reads_so(repeat: Repeat, run: Sequence[Any], read: Callable[[Any], Expr | None]) -> bool:
-    """Return whether a run's operands are equal where the repeat's are, and match its global ones."""
+    """Return whether a run has equal operands where the repeat has, and the same global ones."""
 
     def var(place: Place) -> Any:
         return run[place[0]].invars[place[1]]
