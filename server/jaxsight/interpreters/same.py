@@ -297,8 +297,8 @@ class Comparison:
         """
         self._next = 0
         self._order = 0
-        """How many derivative rules are around: the more there are, the less deeply are programs
-        compared.
+        """How many derivative rules are around: the more there are, the less deeply programs
+        are compared.
         """
         self._known: dict[tuple[int, int], tuple[Program, Program, int]] = {}
         self._assumed: dict[tuple[Token, Token, tuple[Any, ...]], int] = {}

@@ -153,10 +153,10 @@ def sourcerize(
             up to 1 MiB; `"npz"` reads them from a file next to the module, which `Source.save`
             writes; `"argument"` makes them arguments, which `Source.passed` holds.
         shapes: add a comment with dtype and shape to each line.
-        sources: add the user's source as a comment wherever it changes.
+        sources: add the user's source as a comment wherever its line changes.
         inline: inline jitted functions. The jaxpr is then the same except for these calls.
-        scopes: add `jax.named_scope` around equations that were traced under one, or under a
-            transformation.
+        scopes: add `jax.named_scope` around equations that were traced under one, also if a
+            transformation created them.
         derivatives: which rules of `custom_jvp` and `custom_vjp` functions are written: `"exact"`
             those of three orders, `"first"` those of one, and `"primal"` none: calls of such
             functions are inlined, so the written function returns the same values but does not keep

@@ -40,7 +40,7 @@ MOST_NUMBERS = 1 << 22
 _EFFECTFUL = ("callback", "infeed", "outfeed", "print", "io_", "pallas", "ffi_call")
 
 _TOLERANCE = {8: 1e-9, 4: 1e-4, 2: 3e-2, 1: 3e-1}
-"""Relative to the largest number, by the size in bytes of a floating-point number: XLA may fuse
+"""Tolerance relative to the largest number, by the bytes of a floating-point number: XLA may fuse
 differently.
 """
 
