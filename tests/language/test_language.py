@@ -39,11 +39,12 @@ FORBIDDEN = {
 
 
 def messages() -> Iterator[tuple[str, str, str]]:
-    """Yield the file, code and message of each finding in the fixtures."""
-    for folder in ("findings", "noticed"):
-        for file in sorted((ROOT / "tests" / "fixtures" / folder).glob("*.py")):
-            for mark in _MARK.finditer(file.read_text(encoding="utf-8")):
-                yield file.name, mark["code"], mark["message"]
+    """Yield the file, code and message of each finding in the rules' cases and in the fixtures."""
+    cases = sorted((SERVER / "rules").glob("*/cases.md"))
+    fixtures = sorted((ROOT / "tests" / "fixtures").glob("*/*.py"))
+    for file in (*cases, *fixtures):
+        for mark in _MARK.finditer(file.read_text(encoding="utf-8")):
+            yield file.parent.name, mark["code"], mark["message"]
 
 
 def test_messages_are_short_clauses() -> None:
