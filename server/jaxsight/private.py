@@ -91,10 +91,10 @@ def load(path: Path, kind: str, limit: int) -> bytes | None:
         return None
     body = content[len(head) + _DIGEST + 1 :]
     if not content.startswith(head):
-        log.warning("%s is ignored: it is no file of the kind %r", path, kind)
+        log.warning("%s is ignored: not a file of the kind %r", path, kind)
         return None
     if content[len(head) : len(head) + _DIGEST + 1] != _digest(path, kind, body) + b"\n":
-        log.warning("%s is ignored: its digest is wrong", path)
+        log.warning("%s is ignored: wrong digest", path)
         return None
     return body
 
@@ -108,7 +108,7 @@ def store(path: Path, kind: str, payload: bytes, mode: int = 0o600) -> bool:
         _secure(path.parent)
         _replace(path, _head(kind) + _digest(path, kind, payload) + b"\n" + payload, mode)
     except OSError as error:
-        log.warning("%s cannot be kept: %s", path, _reason(error))
+        log.warning("cannot store %s: %s", path, _reason(error))
         return False
     return True
 
@@ -139,7 +139,7 @@ def lock_file(path: Path) -> Iterator[int]:
     descriptor = os.open(path, flags, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise reading.UnreadableError(path, "it is no file")
+            raise reading.UnreadableError(path, "it is not a file")
         yield descriptor
     finally:
         os.close(descriptor)
@@ -201,7 +201,7 @@ def _secure(folder: Path) -> None:
             with contextlib.suppress(FileExistsError):  # another process was faster
                 each.mkdir(mode=0o700)
     if not reading.is_folder(folder):
-        raise NotADirectoryError(errno.ENOTDIR, "it is no folder")
+        raise NotADirectoryError(errno.ENOTDIR, "it is not a folder")
     if not _OWNERS:
         return
     _check(folder)
@@ -245,7 +245,7 @@ def _digest(path: Path, kind: str, payload: bytes) -> bytes:
 
 def _ignored(path: Path, error: OSError) -> None:
     if isinstance(error, _UnsafeError):
-        _told_once(f"what is kept at {path.parent} is ignored: {error}")
+        _told_once(f"files in {path.parent} are ignored: {error}")
     else:
         log.warning("%s is ignored: %s", path, _reason(error))
 

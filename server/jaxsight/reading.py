@@ -125,7 +125,7 @@ def encoding(content: bytes) -> str:
     """
     name, _ = tokenize.detect_encoding(BytesIO(content).readline)
     if not getattr(codecs.lookup(name), "_is_text_encoding", True):
-        raise SyntaxError(f"{name} is no encoding of text")
+        raise SyntaxError(f"{name} is not a text encoding")
     return name
 
 

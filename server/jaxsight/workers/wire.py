@@ -177,7 +177,7 @@ Plan = tuple[tuple[str, ...], tuple[Pack | None, ...], tuple[Unpack, ...], froze
 def _plan(kind: Any) -> Plan:
     """Return field names, functions to pack (`None`: as is) and unpack them, and required names."""
     if not is_dataclass(kind):
-        raise WireError(f"{kind.__name__} is no message")
+        raise WireError(f"{kind.__name__} is not a message")
     hints = get_type_hints(kind)
     all_fields: tuple[Field[Any], ...] = fields(kind)
     names = tuple(each.name for each in all_fields)
