@@ -35,7 +35,7 @@ SHOW = "jaxsight.show"
 INFO = "jaxsight.info"
 TRUST = COMMAND
 
-_FIRST_SET = "the first one"
+_FIRST_SET = "default"
 """How the question calls the example set that has no name."""
 
 
@@ -93,7 +93,7 @@ async def _asked_target(server: JaxsightServer) -> str | None:
     answer = await server.window_show_message_request_async(
         types.ShowMessageRequestParams(
             type=types.MessageType.Info,
-            message="Show kernels for which target?",
+            message="Select the target to show kernels for",
             actions=[types.MessageActionItem(title=title) for title in titles],
         )
     )
@@ -111,7 +111,7 @@ async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str 
     answer = await server.window_show_message_request_async(
         types.ShowMessageRequestParams(
             type=types.MessageType.Info,
-            message=notice(f"Trace {function} with which example inputs?"),
+            message=notice(f"Select the example inputs to trace {function} with"),
             actions=[types.MessageActionItem(title=title) for title in titles],
         )
     )

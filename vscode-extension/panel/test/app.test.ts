@@ -86,7 +86,7 @@ function last(type: FromPanel["type"]): FromPanel | undefined {
 
 test("before there is a function the panel says what to do", async () => {
   await hear({ type: "show", shown: null });
-  assert.match(found(".banner").textContent, /Put the cursor into a function/);
+  assert.match(found(".banner").textContent, /Place the cursor in a function/);
 });
 
 test("a function is named, with its figures, and kept over a reload", async () => {
