@@ -55,7 +55,7 @@ def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
 
     def execute(source: Any, names: dict[str, Any], *rest: Any) -> None:
         code = compile_once(source, "<string>", "exec") if type(source) is str else source
-        exec(code, names, *rest)  # noqa: S102 - what it stands for
+        exec(code, names, *rest)  # noqa: S102 - replaces `exec`
 
     for maker in makers:
         vars(maker).update(compile=compile_once, exec=execute)

@@ -1,7 +1,7 @@
 """Remove IPython's extensions of Python from a notebook cell, without moving the rest.
 
-`%line` magics, `!commands` and `help?` become blank lines (or `pass`, where a block would be left
-empty), `x = !ls` becomes `x = None`, and a cell that starts with `%%` is Python only for the magics
+`%line` magics, `!commands` and `help?` become blank lines (or `pass`, if they are indented),
+`x = !ls` becomes `x = None`, and a cell that starts with `%%` is Python only for the magics
 that run Python.
 The number of lines does not change.
 """

@@ -109,7 +109,7 @@ class JaxsightProtocol(LanguageServerProtocol):
             kind = self._result_types[message["id"]] or JsonRPCResponseMessage
         try:
             return self._converter.structure(message, kind)
-        except Exception as error:  # converters raise what they like
+        except Exception as error:  # converters may raise any exception
             words = "; ".join(transform_error(error))
             raise Malformed(INVALID_PARAMS, f"{method or 'answer'}: {words[:500]}", id) from error
 

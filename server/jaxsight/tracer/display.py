@@ -174,7 +174,7 @@ _BOOKKEEPING = "_pytree__"
 
 def _registered(value: Any) -> Iterator[tuple[str, Any]]:
     if _is_flattened_by_user(type(value)):
-        # Calling the user's code now could add equations to what is being traced.
+        # Calling user code now could add equations to the current trace.
         attributes: dict[str, Any] = getattr(value, "__dict__", {})
         for attribute, part in list(attributes.items()):
             yield f"{attribute}=", part

@@ -112,7 +112,7 @@ class Interpreter:
     def read(self) -> Values:
         try:
             folder = str(Path.cwd())
-        except FileNotFoundError:  # somebody removed it
+        except FileNotFoundError:  # it was removed
             folder = ""
         return {
             "path": _items(sys.path),

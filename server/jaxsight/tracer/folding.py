@@ -10,9 +10,9 @@ either.
 Each rule was verified in optimized HLO of JAX 0.10.2 and 0.12.0.1, compiled with and without
 `xla_disable_hlo_passes=constant_folding`.
 
-The time of a fold is that of XLA's evaluator, which computes one element after another: measured on
-one core for f32 (JAX 0.10.2), nanoseconds for each element of the largest operand. They are rough,
-and only their order of magnitude matters.
+The time of a fold is that of XLA's evaluator, which computes one element at a time: nanoseconds per
+element of the largest operand, measured on one core for f32 (JAX 0.10.2).
+They are rough, as only their order of magnitude matters.
 """
 
 from __future__ import annotations

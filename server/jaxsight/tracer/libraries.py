@@ -254,7 +254,7 @@ def _same(one: Any, other: Any) -> bool:
     """Return whether two containers are equal, with identical elements assumed to be equal."""
     try:
         return bool(one == other)
-    except Exception:  # noqa: BLE001 - arrays, and whatever user code defines as comparing
+    except Exception:  # noqa: BLE001 - arrays, and comparisons defined by user code
         return False
 
 
@@ -369,7 +369,7 @@ def _inner(value: Any) -> Any:
 def _get(value: Any, name: str) -> Any:
     try:
         return getattr(value, name, None)
-    except Exception:  # noqa: BLE001 - an attribute of whatever this is
+    except Exception:  # noqa: BLE001 - any attribute of any object
         return None
 
 

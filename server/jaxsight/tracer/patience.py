@@ -35,7 +35,7 @@ def at_most(seconds: float) -> Iterator[None]:
             timer.join()  # it must not look like a thread that user code left
     except TookTooLong:
         if not limit.expired:
-            raise  # of a block around this one
+            raise  # for an enclosing block
         raise TookTooLong from None
 
 

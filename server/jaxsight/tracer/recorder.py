@@ -321,7 +321,7 @@ class Recorder:
         self._describing = True
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - user code raises what it likes
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
             logger.debug("cannot inspect a %s: %r", type(value).__name__, error)
         finally:
             self._describing = False

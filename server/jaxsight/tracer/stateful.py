@@ -391,7 +391,7 @@ def traced(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
     if call.lifts:
         # Constants of the first trace may be state that the call replaces.
         again = call.again()
-        with contextlib.suppress(Exception):  # as where `float(self.count)` wants a constant
+        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
             return _with_refs(_staged(again), again.outcome, found, inputs)
     return _with_refs(stage, call.outcome, found, inputs)
 
@@ -408,7 +408,7 @@ def updating(found: Found, inputs: Inputs) -> Stateful | None:
         return None
     if call.lifts:
         again = call.again()
-        with contextlib.suppress(Exception):  # as where `float(self.count)` wants a constant
+        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
             _try(again)
             return again
     return call

@@ -391,7 +391,7 @@ class World:
         """
         chunk = record.chunk
         if chunk.needed:
-            exec(code, self.namespace)  # noqa: S102 - what a tracer is for
+            exec(code, self.namespace)  # noqa: S102 - runs user code
             return
         limit = contextlib.nullcontext() if chunk.unlimited else at_most(patience)
         try:

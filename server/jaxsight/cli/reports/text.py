@@ -62,7 +62,7 @@ def report(reported: Reported, width: int | None = None) -> Text:
 
 
 def shown_path(path: str) -> str:
-    """Return the path for people, on one line."""
+    """Return the path for users, on one line."""
     return one_line(short_path(path))
 
 

@@ -7,8 +7,8 @@ Private API used: `core.Jaxpr`, `debug_info`, the pretty printer (`core.pp_eqn`,
 `JaxprPpContext`).
 
 An equation's path is its index among its jaxpr's equations, from 0, below the path of the equation
-around it and the name of the inner jaxpr: `3`, `3/body/1`, `4/branches1/0`. `body` is what loops
-and calls name `jaxpr`, `body_jaxpr` or `call_jaxpr`.
+around it and the name of the inner jaxpr: `3`, `3/body/1`, `4/branches1/0`.
+`body` is the name for the parameters `jaxpr`, `body_jaxpr` and `call_jaxpr` of loops and calls.
 """
 
 from __future__ import annotations
