@@ -82,7 +82,7 @@ def test_terminal_tells_of_an_interpreter_that_fails_or_is_not_there(folder: Pat
     missing = show(folder, "shape")
     assert missing.returncode == 2
     assert "unknown jaxpr interpreter shape" in missing.stderr
-    assert "broken, equations, itself; did you mean shapes?" in missing.stderr
+    assert "(available: broken, equations, itself); did you mean shapes?" in missing.stderr
 
 
 @pytest_asyncio.fixture

@@ -151,7 +151,7 @@ def test_methods_properties_and_wrappers_are_found() -> None:
         ("f = 3", "f", "f is not a function but of type int"),
         ("", "f", "f is not defined"),
         ("class A: pass", "A.g", "A.g is not defined"),
-        ("def f(): pass", "f.<locals>.g", "inside another function"),
+        ("def f(): pass", "f.<locals>.g", "is a nested function"),
     ],
 )
 def test_what_cannot_be_traced_is_refused(source: str, name: str, message: str) -> None:

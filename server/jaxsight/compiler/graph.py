@@ -107,7 +107,7 @@ class Kernel:
     recomputes: tuple[str, ...] = ()
     """Its equations that an earlier kernel computes too."""
     feeds: tuple[str, ...] = ()
-    """If it computes no equation, the paths of equations that it belongs to.
+    """If it computes no equation, the paths of equations that it prepares data for.
 
     These are the readers of its results, the loop that carries them, or the equations whose result
     it copies.
