@@ -35,7 +35,7 @@ SHOW = "jaxsight.show"
 INFO = "jaxsight.info"
 TRUST = COMMAND
 
-_FIRST_SET = "default"
+_FIRST_SET = "(unnamed)"
 """How the question calls the example set that has no name."""
 
 

@@ -13,7 +13,7 @@ export interface ToolbarEvents {
   save(): void;
 }
 
-const FIRST_SET = "default";
+const FIRST_SET = "(unnamed)";
 
 export class Toolbar {
   readonly element: HTMLElement;
