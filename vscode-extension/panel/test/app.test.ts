@@ -182,7 +182,7 @@ test("the target and the example set are chosen among those that there are", asy
   await hear(show({ sets: ["", "decode"], targets: ["cuda:h100", "cpu"] }));
   const [sets, targets] = [...app.element.querySelectorAll("header select")] as HTMLSelectElement[];
   assert.ok(sets && targets);
-  assert.deepEqual([...sets.options].map((option) => option.textContent), ["the first one", "decode"]);
+  assert.deepEqual([...sets.options].map((option) => option.textContent), ["(unnamed)", "decode"]);
   sets.value = "decode";
   sets.dispatchEvent(new page.Event("change") as never);
   targets.value = "cpu";
