@@ -28,9 +28,15 @@ def size(count: float) -> str:
 
 
 def time(seconds: float) -> str:
-    """Return a time, such as `3.6 µs`, `1.25 ms` or `2.00 s`."""
+    """Return a time with at most three digits, such as `3.6 µs`, `334 ms` or `2.00 s`."""
     if seconds < SHORTEST:
         return "< 0.1 µs"
     if seconds < 1e-3:
-        return f"{seconds * 1e6:.1f} µs"
-    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
+        return f"{_digits(seconds * 1e6, 1)} µs"
+    return f"{_digits(seconds * 1e3, 2)} ms" if seconds < 1 else f"{_digits(seconds, 2)} s"
+
+
+def _digits(amount: float, decimals: int) -> str:
+    """Return a number with at most three digits, and at most `decimals` of them decimals."""
+    before = len(f"{amount:.0f}")
+    return f"{amount:.{max(0, min(decimals, 3 - before))}f}"

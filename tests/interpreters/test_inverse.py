@@ -370,11 +370,11 @@ def test_arguments_of_other_shapes_are_asked_for() -> None:
         return x.reshape(3, 2)
 
     with pytest.raises(
-        TypeError, match=r"returns f32\[3,2\] for .* but its inverse was given f32\[2,3\]; say what"
+        TypeError, match=r"returns f32\[3,2\] for .* but its inverse got f32\[2,3\]; pass example"
     ):
         inverse(laid_out)(jnp.ones((2, 3)))
     with pytest.raises(
-        TypeError, match=r"does not take as many arguments as it returns results; say what"
+        TypeError, match=r"does not take as many arguments as it returns results; pass example"
     ):
         inverse(lambda a, b: a)(X)
     struct = jax.ShapeDtypeStruct((6,), jnp.float32)
@@ -387,11 +387,11 @@ def test_results_of_another_kind_are_refused() -> None:
 
 
 def test_what_is_no_array_is_refused() -> None:
-    with pytest.raises(TypeError, match="takes its results, arrays; it was given str"):
+    with pytest.raises(TypeError, match=r"expects results of \w+, got str"):
         inverse(squash)("x")
-    with pytest.raises(TypeError, match="it was given nothing"):
+    with pytest.raises(TypeError, match="got nothing"):
         inverse(squash)()
-    with pytest.raises(TypeError, match="a function has an inverse, not int"):
+    with pytest.raises(TypeError, match="expected a function to invert, got int"):
         inverse(3)  # type: ignore[arg-type]
 
 
@@ -468,16 +468,28 @@ def test_error_inside_a_function_of_jaxs_is_on_the_line_that_calls_it() -> None:
 @pytest.mark.parametrize(
     ("function", "primitive", "reason"),
     [
-        (lambda x: x + jnp.sin(x), "add", "both depend on what is asked for"),
+        (lambda x: x + jnp.sin(x), "add", "has two unknown operands"),
         (lambda x: x * 0.0, "mul", "multiplies by 0"),
         (lambda x: x**0, None, "do not depend on argument 0"),
         (lambda x: jnp.where(x > 0, x, 2 * x), "select_n", "has no inverse"),
-        (lambda x: jnp.broadcast_to(x, (3, 4)), "broadcast_in_dim", "repeats its argument"),
-        (lambda x: x[:2], "slice", "2 of 4 are not known"),
-        (lambda x: x[jnp.array([0, 1, 2, 2])], "gather", "1 of 4 are not known"),
-        (lambda x: x[jnp.argmax(x)], None, "asked for"),
-        (lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x), "while", "how often"),
-        (lambda x: lax.cond(x[0] > 0, jnp.sinh, jnp.tanh, x), "cond", "took a branch"),
+        (
+            lambda x: jnp.broadcast_to(x, (3, 4)),
+            "broadcast_in_dim",
+            "broadcasts its unknown operand",
+        ),
+        (lambda x: x[:2], "slice", "does not determine 2 of the 4 elements"),
+        (lambda x: x[jnp.array([0, 1, 2, 2])], "gather", "does not determine 1 of the 4 elements"),
+        (lambda x: x[jnp.argmax(x)], None, "unknown"),
+        (
+            lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x),
+            "while",
+            "data-dependent",
+        ),
+        (
+            lambda x: lax.cond(x[0] > 0, jnp.sinh, jnp.tanh, x),
+            "cond",
+            "selects its branch by an unknown value",
+        ),
         (lambda x: jnp.fft.irfft(x + 0j), "fft", "to real numbers"),
         (lambda x: x @ MATRIX[:, :2], "dot_general", "square matrix"),
         (lambda x: (x * 10).astype(int) // 3, None, ""),

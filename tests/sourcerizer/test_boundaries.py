@@ -48,7 +48,7 @@ def test_structure_of_an_opaque_result_is_passed_in_and_explained(round_trip: Ro
     written = round_trip(f, X, run=False)
     (given,) = written.placeholders
     assert "def f(x, *, structure):" in written.text
-    assert "structure: is `jax.tree.structure` of a result of type" in written.text
+    assert "structure: is the `jax.tree.structure` of a result of type" in written.text
     made = load(written)(X)
     assert jax.tree.structure(made) == jax.tree.structure(f(X))
     assert given.value == jax.tree.structure(Opaque(0, how))
@@ -134,7 +134,9 @@ def test_values_that_are_built_in_are_checked(name: str, value: Any, other: Any,
 
 def test_value_that_no_text_can_compare_is_explained() -> None:
     text = write(chosen, (X,), {"by": how}).text
-    assert f"by: is built in: the program holds for {__name__}.how alone." in " ".join(text.split())
+    assert f"by: is built in: the program is valid for {__name__}.how only." in " ".join(
+        text.split()
+    )
 
 
 def test_function_among_the_leaves_of_an_argument_is_checked(round_trip: RoundTrip) -> None:

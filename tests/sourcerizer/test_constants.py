@@ -42,7 +42,7 @@ def test_arrays_over_a_mebibyte_are_refused_with_the_choices() -> None:
 
 def test_arrays_that_are_over_a_mebibyte_together_are_refused() -> None:
     parts = [noise(64, 512, seed=seed) for seed in range(9)]
-    with pytest.raises(TooLarge, match="arrays of 1,179,648 bytes, among them"):
+    with pytest.raises(TooLarge, match="constants of 1,179,648 bytes"):
         jaxsight.sourcerize(lambda x: sum(x @ part for part in parts))(X)
 
 
@@ -72,7 +72,7 @@ def test_arrays_as_arguments_are_given_with_the_text(round_trip: RoundTrip) -> N
     source = jaxsight.sourcerize(jax.jit(dense), constants="argument")(X)
     (name,) = source.passed
     assert f"def dense(x, *, {name}):" in source
-    assert f"{name}: is an array that the original holds, float32[640, 512]." in source
+    assert f"{name}: is a constant array of the original, float32[640, 512]." in source
     namespace: dict[str, Any] = {}
     exec(source, namespace)
     made = namespace["dense"]

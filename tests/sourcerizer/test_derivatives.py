@@ -61,7 +61,7 @@ def test_exact_keeps_the_rules_of_rules():
 
 def test_first_keeps_one_order_and_refuses_the_next():
     made = written(softplus, "first", SCALAR)
-    assert "Keeps derivatives of the first order alone" in made.text
+    assert "Keeps first-order derivatives only" in made.text
     function = api.load(made)
     assert jax.grad(function)(0.5) == jax.grad(softplus)(0.5)
     with pytest.raises(NotImplementedError, match="1 order of derivatives"):
@@ -74,7 +74,7 @@ def test_a_difference_of_values_is_seen_whatever_the_derivatives():
 
 
 def test_an_unknown_choice_is_refused():
-    with pytest.raises(ValueError, match="derivatives is one of 'exact', 'first', 'primal'"):
+    with pytest.raises(ValueError, match="derivatives must be one of 'exact', 'first', 'primal'"):
         Options(derivatives="second")
 
 

@@ -130,12 +130,12 @@ def test_it_reads_as_its_documentation_does(round_trip: RoundTrip) -> None:
     ("function", "x", "name", "why"),
     [
         (jax.grad(cubic), X, "derivative_of_root", "no public name"),
-        (jax.vmap(cubic), ROW, "custom_root", "`vmap` made it"),
+        (jax.vmap(cubic), ROW, "custom_root", "`vmap` created it"),
         (
             mixed(lambda g, y: jax.jit(lambda y: y / g(y))(y)),
             ROW,
             "custom_root",
-            "within a function that is written apart",
+            "inside a separate function",
         ),
     ],
 )

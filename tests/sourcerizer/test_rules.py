@@ -161,5 +161,5 @@ def test_parameters_may_be_called_like_modules_but_not_the_function(round_trip: 
 
     written = round_trip(f, X, X)
     assert "def f(np, jax):" in written.text
-    with pytest.raises(ValueError, match="give the function another name"):
+    with pytest.raises(ValueError, match="choose another name"):
         sourcerize(f, name="lax")(X, X)

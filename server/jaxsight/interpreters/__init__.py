@@ -1,11 +1,11 @@
-"""Interpreters of jaxprs: programs that walk a jaxpr with a rule for each primitive.
+"""Jaxpr interpreters: programs that walk a jaxpr with a rule for each primitive.
 
-Runs in the user's interpreter: the standard library, NumPy and JAX only. `base` has what all of
-them share, rules by primitive and environments. On it stand the sourcerizer, whose values are
-expressions; `forward.Interpreter`, for interpreters whose values are pytrees of arrays; and
-`inversion`, which goes through a jaxpr in both directions. `views` finds those that other packages
-register. `same` says whether two jaxprs are one program. `compat` is the private API of JAX's that
-all of this and the sourcerizer need.
+This package runs in the user's Python environment: it imports the standard library, NumPy and JAX
+only. `base` has the parts that all jaxpr interpreters share: rules by primitive, and environments.
+Built on it are the sourcerizer, whose values are expressions; `forward.Interpreter`, for
+interpreters whose values are pytrees of arrays; and `inversion`, which walks a jaxpr in both
+directions. `views` finds the interpreters that other packages register. `same` compares two jaxprs.
+`compat` holds the private JAX API that this package and the sourcerizer need.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imported on first use: `base` and `views` are also imported where there is no JAX yet."""
+    """Import a public name on first use.
+
+    `base` and `views` are also imported before JAX is.
+    """
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

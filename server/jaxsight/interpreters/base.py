@@ -1,8 +1,7 @@
-"""What interpreters of jaxprs share: rules by primitive, and the environment that variables are
-read from.
+"""Rules by primitive and environments of variables, shared by all jaxpr interpreters.
 
-Knows no primitive and computes nothing. Variables are known by identity, since classes of JAX's
-differ in how they compare.
+Nothing here knows a primitive or computes anything. Variables are keyed by identity, because JAX's
+classes of variables differ in how they compare.
 """
 
 from __future__ import annotations
@@ -28,7 +27,10 @@ class Rules(Generic[R]):
         self._rules: dict[str, R] = {}
 
     def __call__(self, *primitives: str) -> Callable[[R], R]:
-        """Registers a rule. A primitive has one rule: a second one is an error."""
+        """Return a decorator that registers a rule for each primitive.
+
+        The decorator raises `ValueError` for a primitive that already has a rule.
+        """
 
         def register(rule: R) -> R:
             for name in primitives:
@@ -40,6 +42,7 @@ class Rules(Generic[R]):
         return register
 
     def of(self, primitive: str) -> R | None:
+        """Return the rule of a primitive, or None."""
         return self._rules.get(primitive)
 
     def names(self) -> frozenset[str]:
@@ -47,7 +50,7 @@ class Rules(Generic[R]):
 
 
 class Environment(Generic[V]):
-    """What each variable stands for; an inner environment sees those around it."""
+    """The values of variables; an inner environment also reads those around it."""
 
     __slots__ = ("_around", "_values")
 
@@ -59,7 +62,7 @@ class Environment(Generic[V]):
         self._values[id(var)] = (var, value)
 
     def read(self, var: Any) -> V:
-        """Raises `KeyError` for a variable that was never written."""
+        """Return the value of a variable; raise `KeyError` if it was never written."""
         environment: Environment[V] | None = self
         while environment is not None:
             found = environment._values.get(id(var))

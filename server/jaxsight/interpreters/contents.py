@@ -1,7 +1,8 @@
-"""What an object consists of, for comparing two that are equal by identity alone: closures,
-methods, partial functions, structures of pytrees, objects of classes written in Python.
+"""Parts of an object, for comparing two objects whose `==` compares identity.
 
-It must hold all that may make the object behave in another way, or be refused.
+Such objects are closures, methods, partial functions, pytree definitions and objects of classes
+written in Python. The parts include everything that can make the object behave differently; objects
+for which that is unknown have no parts.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ _POINTER = 8
 """Bytes that an object has for each slot of its class."""
 
 _LOOKUPS = {"__getattribute__", "__getattr__"}
-"""What a class defines that finds attributes in a way of its own."""
+"""Methods of a class that looks up attributes in its own way."""
 
 _KNOWN_BY_IDENTITY = (type, jax.core.Tracer, jax.extend.core.Primitive)
-"""Others keep for these what they do."""
+"""Classes whose behaviour may be registered elsewhere, outside the object."""
 
 
 def contents(value: Any) -> tuple[Any, ...] | None:
-    """The parts of an object; None for one that may have more than can be seen, or nothing but its
+    """Return the parts of an object.
+
+    Return None for an object that may have state which cannot be read, or that has none but its
     identity.
     """
     match value:
@@ -61,7 +64,7 @@ def _held(cell: types.CellType) -> Any:
 
 
 class Identity:
-    """A part that has to be the very same object."""
+    """A part that must be the very same object."""
 
     __slots__ = ("value",)
 
@@ -76,7 +79,7 @@ class Identity:
 
 
 _NOTHING = Identity(None)
-"""In a cell that is not set, or in place of an attribute."""
+"""The contents of a cell, or of a slot, that is not set."""
 
 
 def _attributes(value: Any) -> tuple[Any, ...] | None:
@@ -88,13 +91,14 @@ def _attributes(value: Any) -> tuple[Any, ...] | None:
     slots = [name for base in cls.__mro__ for name in _slots(base)]
     held = dict(getattr(value, "__dict__", {}))
     if not slots and not held and not any(map(_is_equinox_module, cls.__mro__)):
-        return None  # a mark, that is known by its identity
+        return None  # a sentinel, which is compared by identity
     return (held, *(getattr(value, name, _NOTHING) for name in slots))
 
 
 def _is_transparent(base: type) -> bool:
-    """Whether a class adds no state but attributes: it is written in Python, and finds them as
-    usual.
+    """Return whether a class adds no state but attributes.
+
+    Such a class is written in Python and looks up attributes in the usual way.
     """
     if base is object:
         return True
@@ -108,13 +112,14 @@ def _is_transparent(base: type) -> bool:
 
 
 def _is_equinox_module(base: type) -> bool:
-    """Whether it is `equinox.Module`: its `__getattribute__` only wraps bound methods (equinox
-    0.13).
+    """Return whether a class is `equinox.Module`.
+
+    Its `__getattribute__` only wraps bound methods (equinox 0.13).
     """
     return base is getattr(sys.modules.get("equinox"), "Module", None)
 
 
 def _slots(base: type) -> list[str]:
-    """Attributes that a class has room for itself, by the names that they are read by."""
+    """Return the names of the attributes for which a class itself has slots."""
     found = vars(base).items()
     return [name for name, made in found if isinstance(made, types.MemberDescriptorType)]

@@ -1,4 +1,4 @@
-"""Room for programs that are nested deeper than Python's usual recursion limit allows."""
+"""A higher recursion limit, for programs that are nested deeper than Python's default allows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import sys
 from collections.abc import Iterator
 
 _DEEP = 30_000
-"""Frames: a hundred nested loops take a few thousand, most of them JAX's own when it traces them.
-"""
+"""Frames: a hundred nested loops take a few thousand, most of them JAX's own while tracing."""
 
 
 @contextlib.contextmanager
 def room_for_nesting() -> Iterator[None]:
-    """Raises the recursion limit while the context lasts.
+    """Raise the recursion limit inside the block.
 
-    The walks are recursive per level of nesting, never per equation.
+    The walks recurse per level of nesting, never per equation.
     """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _DEEP))

@@ -1,9 +1,8 @@
-"""A jaxpr run forwards with something else in the place of each array: a pair of bounds, a value
-with its error, a pair of derivatives.
+"""Runs a jaxpr forwards with a pytree of arrays in place of each array.
 
-What stands for an array is a pytree of arrays. Calls are run in place; loops and branches stay
-loops and branches, with such pytrees as their carries and operands, so each leaf's leading axis
-must be that of the array which it stands for.
+Such a pytree may be a pair of bounds, a value with its error, or a pair of derivatives. Calls are
+run inline; loops and branches stay loops and branches, with such pytrees as their carries and
+operands, so each leaf's leading axis must be that of the array for which it stands.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from jaxsight.interpreters.compat.equations import called, made_by
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 
 Rule = Callable[..., Any]
-"""`rule(equation, *values)`: what stands for the result, or a list of that when the primitive has
-several results.
+"""`rule(equation, *values)` returns the pytree for the result, or a list of pytrees if the
+primitive has several results.
 """
 
 
@@ -40,11 +39,10 @@ class Interpreter:
     -0.762 to -0.462
 
     Args:
-        lift: what stands for a constant of the program.
-        decide: from what stands for a number to the number, for branches and loops that depend on
-            it.
+        lift: converts a constant of the program to a pytree.
+        decide: converts a pytree back to a number, for branches and loops that depend on it.
 
-    A rule for `scan`, `while`, `cond` or a call takes the place of what is done with it here.
+    A rule for `scan`, `while`, `cond` or a call replaces the handling here.
     """
 
     def __init__(self, lift: Callable[[Any], Any], decide: Callable[[Any], Any]) -> None:
@@ -53,10 +51,10 @@ class Interpreter:
         self._decide = decide
 
     def run(self, jaxpr: Any, values: Sequence[Any]) -> list[Any]:
-        """What stands for the results of a jaxpr (as `jax.make_jaxpr` gives it), from what stands
-        for its inputs.
+        """Return the pytrees for the results of a jaxpr, from the pytrees for its inputs.
 
-        Raises `NotImplementedError` for a primitive without a rule.
+        `jaxpr` is a result of `jax.make_jaxpr`. Raise `NotImplementedError` for a primitive without
+        a rule.
         """
         return self._run(opened(jaxpr), values)
 

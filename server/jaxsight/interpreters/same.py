@@ -1,13 +1,13 @@
-"""Whether two jaxprs are one program, and if not, where they part.
+"""Comparison of two jaxprs: whether they are the same program, and where they first differ.
 
-What may differ: names of variables and of inner jits, dead code, how a scalar literal is held,
-whether it is a literal or a constant, whether no sharding or one over no axes is said, and the
-order in which loops, linear solves and functions with rules of their own list the values that they
-capture. Everything else must agree: primitives in order, their parameters, operands, abstract
+The same program may have other names of variables and of inner jits, other dead code, and scalar
+literals of another Python or NumPy type, or as constants. A sharding may be absent or over no axes,
+and loops, linear solves and functions with custom rules may list the values that they capture in
+another order. Everything else must agree: primitives in order, their parameters, operands, abstract
 values with weak types, effects, the rules of custom derivatives, and the bits of constants.
 
-Only the equality of Python, NumPy and JAX is trusted: other objects are compared by what is in
-them, or are different.
+Only the `==` of Python's, NumPy's and JAX's own objects is trusted; other objects are compared by
+their contents, or count as different.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Token = Hashable
 Answer = TypeVar("Answer")
 
 DEEPEST_RULES = 3
-"""Rules within rules of derivatives that are traced to compare them, and written. The rules of some
-functions (`odeint`) have no end, each larger than the one around it."""
+"""The depth of nested derivative rules up to which they are traced, compared and written. Rules of
+some functions (`odeint`) nest without end, each larger than the one around it."""
 
 _IGNORED: dict[str, frozenset[str]] = {
     "jit": frozenset({"name"}),
@@ -58,25 +58,28 @@ _IGNORED: dict[str, frozenset[str]] = {
     "pallas_call": frozenset({"debug"}),
     "shard_map": frozenset({"debug_info"}),
 }
-"""Parameters, by JAX's own primitive, that say nothing of what is computed, or that are compared in
-another way. Primitives of others have none: `linear` and `debug` may mean anything there."""
+"""Parameters of JAX's own primitives that do not affect the results, or that are compared
+separately. No parameter of another package's primitive is ignored: there, `debug` may mean
+anything.
+"""
 
 _INFORMATION = frozenset({"debug", "debug_info"})
-"""Fields of JAX's own dataclasses that say nothing of what is computed."""
+"""Fields of JAX's own dataclasses that do not affect the results."""
 
 _BY_IDENTITY: Any = object.__eq__
 
 _TRUSTED = frozenset({"builtins", "enum", "functools", "jax", "jaxlib", "ml_dtypes", "numpy"})
-"""Packages whose objects are the same where `==` says so."""
+"""Packages whose `==` is trusted."""
 
 _NUMBERS = (bool, int, float, complex, np.generic)
-"""Numbers, of which equal ones of two types are not the same: `0` and `-0.0`, `1` and `True`."""
+"""Types of numbers that differ although `==` is true: `0.0` and `-0.0`, `1` and `True`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two programs part: the path of the equation (`3/body/1`), what of it, and both sides as
-    text.
+    """The first difference of two programs: the equation's path (`3/body/1`), its part, both sides.
+
+    `left` and `right` are text.
     """
 
     path: str
@@ -92,12 +95,14 @@ class Difference:
 def same_jaxpr(
     left: Any, right: Any, *, through_jits: bool = False, orders: int | None = None
 ) -> Difference | None:
-    """None when two jaxprs (as `jax.make_jaxpr` gives them) are the same program.
+    """Return None if two jaxprs are the same program, or else their first difference.
+
+    The jaxprs are results of `jax.make_jaxpr`.
 
     Args:
-        through_jits: takes what jitted functions compute for the equations of those that call them.
-        orders: compares the rules of custom derivatives up to this order alone. Without it, rules
-            of more than three orders that are not the same functions are a difference.
+        through_jits: compare jitted functions as if they were inlined.
+        orders: compare the rules of custom derivatives up to this order only. By default, rules of
+            more than three orders that are not the same functions are a difference.
     """
     with room_for_nesting():
         return Comparison(through_jits, orders).programs(opened(left), opened(right))
@@ -113,22 +118,24 @@ def live(
     equations: Sequence[Any],
     read_by: Callable[[Any], Sequence[Any]] = all_operands,
 ) -> list[Any]:
-    """The equations that results depend on, or that have effects, in order.
+    """Return the equations on which results depend, or that have effects, in order.
 
     Args:
-        read_by: the operands that an equation depends on.
+        read_by: returns the operands on which an equation depends.
     """
     return _live(program_outputs, equations, read_by)[0]
 
 
 def read_by_live(program_outputs: Iterable[Any], equations: Sequence[Any]) -> set[int]:
-    """The ids of what results and the equations that are `live` read."""
+    """Return the ids of the atoms that the results and the `live` equations read."""
     return _live(program_outputs, equations, all_operands)[1]
 
 
 def needed_by(program: Program) -> list[Any]:
-    """The variables of a program that are read for its results or effects, captured ones only
-    where the functions that capture them read them."""
+    """Return the variables of a program that are read for its results or effects.
+
+    Captured variables count only if the functions that capture them read them.
+    """
     jaxpr = program.jaxpr
     kept = live(jaxpr.outvars, jaxpr.eqns, _read_by)
     atoms = itertools.chain(jaxpr.outvars, *map(_read_by, kept))
@@ -140,8 +147,8 @@ def _live(
     equations: Sequence[Any],
     read_by: Callable[[Any], Sequence[Any]],
 ) -> tuple[list[Any], set[int]]:
-    """What `live` gives, and the ids of all that is read by these equations and by the results."""
-    needed = set(map(id, program_outputs))  # literals too, which no equation makes
+    """Return the `live` equations, and the ids of all atoms that they and the results read."""
+    needed = set(map(id, program_outputs))  # literals too, which are no equation's result
     kept = []
     for equation in reversed(equations):
         if equation.effects or not needed.isdisjoint(map(id, equation.outvars)):
@@ -152,8 +159,9 @@ def _live(
 
 
 def _read_by(equation: Any) -> Sequence[Any]:
-    """The operands of an equation, without what a loop or a function with a rule of its own
-    captures and does nothing with.
+    """Return the operands of an equation, except captured values that are not used.
+
+    Loops, linear solves and functions with custom rules capture values.
     """
     params, invars = equation.params, equation.invars
     match equation.primitive.name:
@@ -180,20 +188,18 @@ def _read_by(equation: Any) -> Sequence[Any]:
 
 
 def _used(program: Program, captured: Sequence[Any]) -> list[Any]:
-    """Those of the operands that a program's first inputs stand for, which are read inside."""
+    """Return the captured operands that a program reads; they are its first inputs."""
     if not captured:
         return []
     jaxpr = program.jaxpr
-    # Once for each loop within: loops may be nested a hundred deep.
+    # Runs once for each inner loop: loops may be nested a hundred deep.
     _, inside = _live(jaxpr.outvars, jaxpr.eqns, _read_by)
     return [a for a, var in zip(captured, jaxpr.invars, strict=False) if id(var) in inside]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Equations with what goes in and comes out; `inputs` are variables and the tokens that they
-    stand for.
-    """
+    """Equations with their inputs and outputs; `inputs` pairs variables with their tokens."""
 
     inputs: Sequence[tuple[Any, Token]]
     equations: Sequence[Any]
@@ -202,13 +208,13 @@ class Block:
 
 @dataclass(eq=False, slots=True)
 class _Variable:
-    """Stands for a variable of a jitted function in one of its calls."""
+    """A variable of a jitted function in one of its calls."""
 
     aval: Any
 
 
 def unjitted(block: Block) -> Block:
-    """The equations with those of jitted functions where these are called."""
+    """Return the equations with the calls of jitted functions inlined."""
     inputs, equations = list(block.inputs), []
 
     def walk(inside: Sequence[Any], known: dict[int, Any]) -> None:
@@ -243,7 +249,7 @@ def _known(atom: Any, known: dict[int, Any]) -> Any:
 
 
 class Parted(Exception):
-    """Ends a comparison."""
+    """Two programs differ: ends a comparison."""
 
     def __init__(self, what: str, left: Any, right: Any) -> None:
         super().__init__(what)
@@ -254,9 +260,9 @@ class Parted(Exception):
 
 
 def value_token(value: Any) -> Token:
-    """Equal for equal bits, shape and type; scalars alike whether literal, NumPy's or JAX's.
+    """Return a key that is equal for values of equal bits, shape and dtype.
 
-    Weak types do not count.
+    A scalar has the same key as a literal, a NumPy and a JAX array; weak types do not count.
     """
     if read.is_subtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
         return (str(value.dtype), value_token(jax.random.key_data(value)))
@@ -280,28 +286,28 @@ def _literal_token(atom: Any) -> Token:
 
 
 class Comparison:
-    """Compares programs; remembers which inner ones were found the same."""
+    """Compares programs, and remembers the inner programs that are the same."""
 
     def __init__(self, through_jits: bool = False, orders: int | None = None) -> None:
         self._through_jits = through_jits
         self._orders = orders
         self._read_by = all_operands if through_jits else _read_by
-        """Calls read all that they are given, and what they compute does not: through them, loops
-        count for as much as calls.
+        """A call reads all of its operands, its inlined equations may not: to compare through
+        calls, loops are treated like calls.
         """
         self._next = 0
         self._order = 0
-        """How many rules of derivatives are around: what was found the same among many was not
-        looked into as far.
+        """How many derivative rules are around: the more there are, the less deeply programs
+        are compared.
         """
         self._known: dict[tuple[int, int], tuple[Program, Program, int]] = {}
         self._assumed: dict[tuple[Token, Token, tuple[Any, ...]], int] = {}
         self._opening: set[tuple[int, int]] = set()
-        """Objects whose contents are being compared."""
+        """Pairs of ids of the objects whose contents are being compared."""
         self._around: list[tuple[dict[int, Token], dict[int, Token]]] = []
-        """What the variables of the programs around stand for, on both sides."""
+        """The tokens of the variables of the enclosing programs, on both sides."""
         self._held = 0
-        """How often a rule held a value of these programs."""
+        """How often a rule captured a value of these programs."""
 
     def programs(self, left: Program, right: Program) -> Difference | None:
         if _same_at_once(left, right):
@@ -324,7 +330,7 @@ class Comparison:
         return None
 
     def values(self, left: Any, right: Any) -> bool:
-        """Whether two parameters are the same."""
+        """Return whether two parameters are the same."""
         try:
             self._values("value", left, right)
         except Parted:
@@ -435,9 +441,7 @@ class Comparison:
         ours: Sequence[Token],
         theirs: Sequence[Token],
     ) -> None:
-        """Two bodies whose first inputs are captured values: these must be the same ones, in any
-        order.
-        """
+        """Compare two bodies, whose first inputs are captured values, in any order."""
         tokens = self._binders(left.jaxpr.invars[len(ours) :], right.jaxpr.invars[len(theirs) :])
         try:
             self._blocks(_block(left, [*ours, *tokens]), _block(right, [*theirs, *tokens]))
@@ -472,7 +476,7 @@ class Comparison:
     def _solves(
         self, left: Any, right: Any, ours: Sequence[Token], theirs: Sequence[Token]
     ) -> None:
-        """Linear solves capture values for each of their functions (`lax.custom_linear_solve`)."""
+        """Compare linear solves, whose functions capture values (`lax.custom_linear_solve`)."""
         first = list(read.solves(left.params, ours))
         second = list(read.solves(right.params, theirs))
         vectors = [
@@ -526,10 +530,10 @@ class Comparison:
             self._rules(name, one, other)
 
     def _rules(self, name: str, one: dict[str, Any], other: dict[str, Any]) -> None:
-        """Compare what the user said of a function's derivative.
+        """Compare the derivative rules of two functions.
 
-        Rules may call their own function: what is being compared is taken to be the same until it
-        is found not to be.
+        Rules may call their own function, so a pair that is being compared counts as the same until
+        a difference is found.
         """
         if read.same_rule(one, other) or self._same_functions(one, other):
             return
@@ -554,7 +558,7 @@ class Comparison:
             self._order -= 1
 
     def _same_functions(self, one: dict[str, Any], other: dict[str, Any]) -> bool:
-        """Whether two rules are the same functions of the user's, given the same."""
+        """Return whether two rules are the same functions of the user's, with equal arguments."""
         try:
             self._values("rule", read.rules_key(one), read.rules_key(other))
         except Parted:
@@ -595,7 +599,7 @@ class Comparison:
             self._rule("bwd", ours.backward, theirs.backward)
 
     def _rule(self, name: str, left: Program, right: Program) -> None:
-        """Two rules, which may hold values of the programs around them."""
+        """Compare two rules, which may capture values of the enclosing programs."""
         sides = [self._outer(program, side) for side, program in enumerate((left, right))]
         if not any(sides):
             self._inner(name, left, right)
@@ -612,7 +616,7 @@ class Comparison:
             raise
 
     def _outer(self, program: Program, side: int) -> list[Token]:
-        """What the values of programs around stand for that a rule holds."""
+        """Return the tokens of the values of enclosing programs that a rule captures."""
         free = _free(program)
         if not free:
             return []
@@ -631,7 +635,7 @@ class Comparison:
         for tokens in reversed(self._around):
             if key in tokens[side]:
                 return tokens[side][key]
-        raise Parted("rule", "one with values of a trace that is over", "another function")
+        raise Parted("rule", "one with values of a finished trace", "another function")
 
     def _inner(self, name: str, left: Program, right: Program) -> None:
         try:
@@ -641,7 +645,7 @@ class Comparison:
             raise
 
     def _values(self, what: str, left: Any, right: Any) -> None:
-        """Any parameter."""
+        """Compare two parameters of any type."""
         left, right = _said(left), _said(right)
         if left is right:
             return
@@ -649,7 +653,7 @@ class Comparison:
             self._closed(opened(left), opened(right))
             return
         if type(left) is not type(right):
-            # Sizes are Python's or NumPy's, as it comes.
+            # A size may be Python's or NumPy's integer.
             if (_whole(left) and _whole(right) and left == right) or _equal_of_jax(left, right):
                 return
             raise Parted(what, _typed(left), _typed(right))
@@ -669,7 +673,7 @@ class Comparison:
                     if parted.path:
                         parted.path.append(str(index))
                     raise
-            if not _is_plain(left):  # a class of the user's, which may hold more
+            if not _is_plain(left):  # a user's class, which may have other attributes
                 self._contents(what, left, right)
             return
         if isinstance(left, dict):
@@ -689,7 +693,7 @@ class Comparison:
             if np.asarray(left).tobytes() != np.asarray(right).tobytes():
                 raise Parted(what, left, right)
             return
-        if isinstance(left, jax.tree_util.PyTreeDef):  # its equality is that of the user's classes
+        if isinstance(left, jax.tree_util.PyTreeDef):  # its `==` calls that of the user's classes
             self._contents(what, left, right)
             return
         if isinstance(left, jax.lax.Tolerance):
@@ -714,9 +718,9 @@ class Comparison:
         self._contents(what, left, right)
 
     def _contents(self, what: str, left: Any, right: Any) -> None:
-        """Objects that are equal by identity alone, by what is in them.
+        """Compare two objects by their contents if their `==` compares identity.
 
-        Those that hold each other are the same if nothing else differs.
+        Objects that contain each other are the same if nothing else differs.
         """
         pair = id(left), id(right)
         if pair in self._opening:
@@ -732,12 +736,14 @@ class Comparison:
 
 
 _EQUAL_IF_SAID = (type(None), bool, int, str, np.dtype)
-"""Types whose values are the same where their type is and `==` says so."""
+"""Types whose values are the same if their types are the same and `==` is true."""
 
 
 def _same_at_once(left: Program, right: Program) -> bool:
-    """Whether two programs are the same equation by equation, as most are; false where that takes a
-    closer look: at constants, effects, parameters that are no plain values, dead code.
+    """Return whether two programs are the same equation by equation, as most are.
+
+    Return False for those that need a closer look: with constants, effects, parameters that are not
+    plain values, or dead code.
     """
     if left.consts or right.consts or left.jaxpr.constvars or right.jaxpr.constvars:
         return False
@@ -785,7 +791,7 @@ def _same_literal(left: Any, right: Any) -> bool:
 
 
 def _same_plainly(left: Any, right: Any) -> bool:
-    """Whether two parameters are one, or equal and of types whose equality says all."""
+    """Return whether two parameters are identical, or equal and of a type with a trusted `==`."""
     if left is right:
         return True
     kind = type(left)
@@ -807,7 +813,7 @@ def _outcome(rule: Any) -> str:
 
 
 def _asked(rule: Callable[..., Answer], *asked: Any) -> Answer | str:
-    """A rule as a program, or that it is refused, whatever it says."""
+    """Return a rule as a program, or `"refused"` if it raises, whatever the error."""
     try:
         return rule(*asked)
     except read.Refused:
@@ -815,8 +821,9 @@ def _asked(rule: Callable[..., Answer], *asked: Any) -> Answer | str:
 
 
 def _said(value: Any) -> Any:
-    """A parameter; none for a sharding over a mesh without axes, which derivatives leave behind: it
-    places nothing, and is compiled to nothing.
+    """Return a parameter; None for a sharding over a mesh without axes.
+
+    Derivatives leave such shardings behind; they place nothing and compile to nothing.
     """
     vacuous = isinstance(value, jax.sharding.NamedSharding) and not value.mesh.axis_names
     return None if vacuous and value.memory_kind in (None, "device") else value
@@ -833,7 +840,7 @@ def _step(key: str) -> str:
 
 
 def _attribute_types(params: dict[str, Any]) -> list[str]:
-    """The types of a foreign function's attributes, by which it is found."""
+    """Return the types of a foreign function's attributes, which select the function."""
     return [f"{name} {type(value).__name__}" for name, value in params.get("attributes") or ()]
 
 
@@ -850,7 +857,10 @@ def _is_of_jax(value: Any) -> bool:
 
 
 def _is_trusted(value: Any) -> bool:
-    """Whether `==` of a value says all: it is Python's, NumPy's or JAX's own, or by identity."""
+    """Return whether the `==` of a value can be trusted.
+
+    Trusted are objects of Python, NumPy and JAX, and those that compare by identity.
+    """
     cls = type(value)
     if issubclass(cls, enum.Enum) or getattr(cls, "__eq__", None) is _BY_IDENTITY:
         return True
@@ -859,9 +869,7 @@ def _is_trusted(value: Any) -> bool:
 
 
 def _equal_of_jax(left: Any, right: Any) -> bool:
-    """Whether objects of two types of JAX's or NumPy's are the same, as dtypes and layouts may
-    be.
-    """
+    """Return whether JAX or NumPy objects of two types are equal, as dtypes and layouts may be."""
     kinds = (*_NUMBERS, str, tuple, list, dict, set, frozenset)
     if isinstance(left, kinds) and isinstance(right, kinds):
         return False
@@ -869,13 +877,14 @@ def _equal_of_jax(left: Any, right: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a tuple, list or dictionary has nothing but its items."""
+    """Return whether a tuple, list or dictionary has nothing but its items."""
     return not getattr(value, "__dict__", None)
 
 
 def _key(value: Any) -> Hashable:
-    """Equal for keys and members of sets that are the same: `0.0` and `-0.0`, `1` and `True` are
-    not.
+    """Return a key that is equal for dictionary keys and members of sets that are the same.
+
+    `0.0` and `-0.0`, `1` and `True` are different.
     """
     if isinstance(value, _NUMBERS):
         return (type(value), np.asarray(value).dtype.str, np.asarray(value).tobytes())
@@ -898,7 +907,7 @@ def _plain_equal(left: Any, right: Any) -> bool:
 
 
 def _sequential(*rules: Any) -> bool:
-    """Rules of `sequential_vmap`, which follow from the function."""
+    """Return whether all rules are those of `sequential_vmap`, which follow from the function."""
     return all(
         str(getattr(rule.rule, "__qualname__", "")).startswith("sequential_vmap.") for rule in rules
     )
@@ -909,7 +918,7 @@ def _effects(equation: Any, tokens: dict[int, Token]) -> list[str]:
 
 
 def _effect(effect: Any, equation: Any, tokens: dict[int, Token]) -> str:
-    """An effect on an operand is known by the operand, others by themselves."""
+    """Return the text of an effect, with the token of the operand that it concerns, if any."""
     where = getattr(effect, "input", getattr(effect, "input_index", None))
     if where is None:
         return str(effect)
@@ -928,17 +937,19 @@ def _block(program: Program, tokens: Sequence[Token]) -> Block:
 
 
 def _free(program: Program) -> list[Any]:
-    """Constants of a jaxpr that came without their values, as primitives of other packages keep
-    them: these give the values as operands. From JAX 0.12 on what stood for them in a trace that is
-    over is still there.
+    """Return the constants of a jaxpr that came without values.
+
+    Primitives of other packages keep such constants and pass the values as operands. From JAX 0.12
+    on, the tracers that stood for them in a finished trace are still there.
     """
     held = itertools.chain(map(is_tracer, program.consts), itertools.repeat(True))
     return [var for var, free in zip(program.jaxpr.constvars, held, strict=False) if free]
 
 
 def _read(atom: Any, tokens: dict[int, Token]) -> Token:
-    """Also for values that nothing made, since nothing is done with them: these are equal to no
-    others.
+    """Return the token of an atom.
+
+    A value that is no equation's result, because it is unused, is equal to no other.
     """
     if is_literal(atom):
         return _literal_token(atom)

@@ -1,13 +1,13 @@
-"""Interpreters of other packages, as views of a function: found by entry point in the environment
-that runs the user's code.
+"""Interpreters of other packages, as views of a function, found by entry point.
 
-A view is a callable that takes a jaxpr as `jax.make_jaxpr` gives it, and returns text or another
-jaxpr. It is registered in its package's metadata, under the name that it is asked for by:
+The entry points are those of the Python environment that runs the user's code. A view is a callable
+that takes a jaxpr, a result of `jax.make_jaxpr`, and returns text or another jaxpr. The metadata of
+its package registers it under its name:
 
     [project.entry-points."jaxsight.interpreters"]
     flops = "my_package.views:flops"
 
-Finding the names imports nothing; a view's own package is imported when the view is asked for.
+Listing the names imports nothing; a view's package is imported when the view is loaded.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ View = Callable[[Any], Any]
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """The names of all registered views, sorted, as they were when they were first asked for."""
+    """Return the sorted names of all registered views, as they were at the first call."""
     return tuple(sorted({found.name for found in importlib.metadata.entry_points(group=GROUP)}))
 
 
 def load(name: str) -> View:
-    """A registered view.
+    """Return a registered view.
 
-    Raises `KeyError` when there is none of that name, and whatever importing its package raises.
+    Raise `KeyError` if there is none of that name, and whatever importing its package raises.
     """
     found = importlib.metadata.entry_points(group=GROUP)
     view: View = {each.name: each for each in found}[name].load()

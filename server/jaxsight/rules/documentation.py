@@ -18,13 +18,41 @@ def page(rule: Rule) -> str:
     return f"{title}\n\n*{' · '.join(facts)}*\n{text}"
 
 
+GROUPS = {
+    "JX1": "Constants",
+    "JX2": "Kernels, fusion and loops",
+    "JX3": "Types and recompilation",
+    "JX4": "Errors, derivatives and memory",
+    "JX5": "Contracts",
+    "JX9": "jaxsight itself: settings, example inputs, comments, imports",
+}
+"""What the rules of a hundred codes are about, by their prefix."""
+
+
 def table() -> str:
-    """Return all rules as a table in Markdown, linked to their pages beside it."""
-    rows = (
-        f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.summary} | {_mark(rule)} |"
-        for rule in RULES.values()
+    """Return all rules in tables in Markdown, one for each group, linked to their pages."""
+    return "\n\n".join(
+        f"### {prefix}xx: {about}\n\n{_rows(prefix)}" for prefix, about in GROUPS.items()
     )
-    return "\n".join(("| code | name | | |", "|---|---|---|---|", *rows))
+
+
+def _rows(prefix: str) -> str:
+    rows = (
+        f"| [{code}]({code}.md) | {rule.name} | {rule.summary} | {_looks_at(rule)} | {_mark(rule)} |"
+        for code, rule in RULES.items()
+        if code.startswith(prefix)
+    )
+    return "\n".join(("| code | name | | looks at | |", "|---|---|---|---|---|", *rows))
+
+
+def _looks_at(rule: Rule) -> str:
+    sources = {
+        "source": rule.in_text,
+        "exceptions": rule.explain,
+        "program": rule.in_program,
+        "kernels": rule.in_kernels,
+    }
+    return ", ".join(word for word, find in sources.items() if find is not None)
 
 
 def _mark(rule: Rule) -> str:

@@ -1,4 +1,4 @@
-"""`sourcerize`: a function and its arguments in, the text of a module out."""
+"""`sourcerize`: writes a function, for its arguments, as the text of a module."""
 
 from __future__ import annotations
 
@@ -70,55 +70,57 @@ from jaxsight.sourcerizer.writer import (
 _log = logging.getLogger(__name__)
 
 _LONGEST = 400
-"""Characters of a difference that a message shows: jaxprs may have thousands."""
+"""The maximum length of a difference in a message, in characters; jaxprs may have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A module that defines a function, and what there is to know of it."""
+    """A module that defines a function, with its metadata."""
 
     text: str
     name: str
     lines: tuple[Line, ...]
-    """The text's lines with the equations that they stand for."""
+    """The lines of the text, each with its equations."""
     placeholders: tuple[Placeholder, ...]
-    """What the written function takes as keyword arguments besides, because no text can hold it."""
+    """Additional keyword arguments of the written function, for values without an expression."""
     stored: dict[str, Any]
-    """Arrays that are not in the text, by name: for the companion file, or for arguments."""
+    """Arrays that are not in the text, by name: in the companion file, or passed as arguments."""
     bound: tuple[str, ...]
-    """Primitives that only `Primitive.bind` could write, once for each equation."""
+    """Names of the primitives that are written with `Primitive.bind`, once for each equation."""
     equations: int
-    """Equations written, each shared function's once."""
+    """Number of equations written; those of a shared function count once."""
     inlines: bool = False
-    """Whether jitted functions were written in place of their calls, which makes it another jaxpr.
-    """
+    """Whether calls of jitted functions were inlined, which changes the jaxpr."""
     constants: Constants = "inline"
-    """Where what is stored goes."""
+    """Where stored arrays are kept."""
     derivatives: Derivatives = "exact"
-    """Which of the original's rules for derivatives it has."""
+    """Which of the original's derivative rules it has."""
     shares: bool = False
-    """Whether what it repeats are functions."""
+    """Whether repeated code was moved into shared functions."""
     ran: Ran = NOT_RUN
-    """How it was run beside the original."""
+    """How it was run and compared with the original."""
 
     def counterpart(self, jaxpr: Any) -> Any:
-        """What of the original's jaxpr it is: all of it, or all but the rules for derivatives."""
+        """Return the jaxpr to compare with: the original's, or its primal for `"primal"`."""
         return primal(jaxpr) if self.derivatives == "primal" else jaxpr
 
     def differs(self, counterpart: Any, made: Any) -> Difference | None:
-        """Where the jaxpr of the written function parts from what it stands for."""
+        """Return the first difference of the written function's jaxpr from its counterpart.
+
+        Return None if they are the same program.
+        """
         orders = Options(derivatives=self.derivatives).orders
         return same_jaxpr(counterpart, made, through_jits=self.inlines, orders=orders)
 
     @property
     def passed(self) -> dict[str, Any]:
-        """What the caller of the written function passes in, by keyword."""
+        """The values that a caller passes to the written function by keyword."""
         given = {placeholder.name: placeholder.value for placeholder in self.placeholders}
         return given | (self.stored if self.constants == "argument" else {})
 
     @property
     def source(self) -> Source:
-        """The text, with what is not in it."""
+        """The text, with the values that it does not contain."""
         stored = self.stored if self.constants == "npz" else {}
         proofs = ("jaxpr", *self.ran.ways)
         return Source(self.text, stored, self.passed, proofs, self.ran.skipped)
@@ -137,36 +139,36 @@ def sourcerize(
     derivatives: Derivatives = "exact",
     run: bool = True,
 ) -> Callable[..., Source]:
-    """A function that takes `function`'s arguments (arrays or `jax.ShapeDtypeStruct`s) and gives
-    the text of a Python module (a `Source`, which is a string).
+    """Return a function that takes `function`'s arguments and returns it as source text.
 
-    The module defines a function of the same name and signature, which traces to the same jaxpr; it
-    imports `jax`, `numpy` and what the user's own code needs, and uses no private API.
+    The arguments are arrays or `jax.ShapeDtypeStruct`s; the text is that of a Python module (a
+    `Source`, which is a string). The module defines a function of the same name and signature,
+    which traces to the same jaxpr; it imports `jax`, `numpy` and whatever the user's own code
+    needs, and uses no private API.
 
     Args:
-        style: `"lax"` spells each equation through `jax.lax`, `"pretty"` as people write.
-        name: the written function's name, if not the original's.
-        constants: where arrays go that are not regular: `"inline"` puts them into the text,
-            compressed, and refuses more than a mebibyte; `"npz"` reads them from a file beside the
-            module, which `Source.save` writes; `"argument"` makes them arguments, which
-            `Source.passed` holds.
-        shapes: a comment with dtype and shape on each line.
-        sources: the user's source as a comment wherever it changes.
-        inline: writes the inside of jitted functions in place of calls. That is another jaxpr; it
-            is the same one but for these calls.
-        scopes: `jax.named_scope` around what was computed under one, by transformations too.
+        style: `"lax"` spells each equation with `jax.lax`, `"pretty"` as people would write it.
+        name: the written function's name; by default, the original's.
+        constants: where irregular arrays are kept: `"inline"` embeds them in the text, compressed,
+            up to 1 MiB; `"npz"` reads them from a file next to the module, which `Source.save`
+            writes; `"argument"` makes them arguments, which `Source.passed` holds.
+        shapes: add a comment with dtype and shape to each line.
+        sources: add the user's source as a comment wherever its line changes.
+        inline: inline jitted functions. The jaxpr is then the same except for these calls.
+        scopes: add `jax.named_scope` around equations that were traced under one, also if a
+            transformation created them.
         derivatives: which rules of `custom_jvp` and `custom_vjp` functions are written: `"exact"`
-            those of three orders, `"first"` those of one, and `"primal"` none: what such functions
-            compute stands in place of their calls, so that the written function gives the same
-            values but does not keep the original's derivatives.
-        run: runs the text beside the original too, where that is small and has no effects: eagerly,
-            under `jit` and under `grad`. `Source.proofs` says what was done.
+            those of three orders, `"first"` those of one, and `"primal"` none: calls of such
+            functions are inlined, so the written function returns the same values but does not keep
+            the original's derivatives.
+        run: also run the text and the original, if the program is small and has no effects:
+            eagerly, under `jit` and under `grad`. `Source.proofs` lists the checks.
 
     Raises:
-        Unsourceable: for an equation that cannot be written, naming it and the user's line, or a
-            text that is not the same program.
-        TooLarge: for an array that the text cannot hold.
-        TooLong: for a text of more than three lines per equation (and of more than 3,000).
+        Unsourceable: if an equation cannot be written, with the user's line, or if the text is not
+            the same program.
+        TooLarge: if an array is too large for the text.
+        TooLong: if the text has more than three lines per equation (and more than 3,000).
     """
     options = Options(
         style, constants, shapes, sources, inline, scopes, derivatives=derivatives, run=run
@@ -188,21 +190,20 @@ def write(
     name_of: NameOf | None = None,
     fits: Fits | None = None,
 ) -> Written:
-    """As `sourcerize`, with all that is known of the result.
+    """Write a function as `sourcerize` does; return the text with its metadata.
 
     Args:
-        traced: which leaves of arguments may vary; the program is made for the values of the
-            others.
-        name_of: what the user called a variable of the program, for those who watch it being made.
-        fits: and which types the values of expressions had.
+        traced: which leaves of arguments are traced; the values of the others are built in.
+        name_of: returns the user's name of a variable of the program, if tracing recorded names.
+        fits: returns whether an expression of the user's had values of a type.
     """
     rules.register()
     options = options or Options()
     if name is not None and not is_identifier(name):
-        raise ValueError(f"{name!r} cannot be the name of a function")
+        raise ValueError(f"{name!r} is not a valid function name")
     title = name or signature.name_of(function)
     if title in spelling.IMPORTS:
-        raise ValueError(f"{title!r} is what the text imports: give the function another name")
+        raise ValueError(f"{title!r} is a name that the text imports; choose another name")
     call = signature.bind(function, args, kwargs, traced)
     with room_for_nesting():
         traced_call = _traced(call)
@@ -245,13 +246,11 @@ def write(
                 level, "the %s style of %s is not the same program: %s", chosen.style, title, why
             )
     short = textwrap.shorten(str(why), _LONGEST, placeholder=" …")
-    raise NotTheSame(title, f"the text that was made for it is not the same program: {short}")
+    raise NotTheSame(title, f"the generated text is not the same program: {short}")
 
 
 def _attempts(options: Options) -> Iterator[Options]:
-    """The options, and after them others that are tried where these give no text that is the
-    program.
-    """
+    """Yield the options, then fallbacks to try if the text is not the same program."""
     yield options
     if options.folds:
         if options.share:
@@ -264,7 +263,7 @@ def _attempts(options: Options) -> Iterator[Options]:
 def _shortest(
     call: signature.Call, traced_call: _Traced, new_writer: Callable[[], Writer], name: str
 ) -> Written:
-    """Writes a program, with functions for what it repeats where that makes a long text shorter."""
+    """Write a program; move repeated code into functions if that makes a long text shorter."""
     writers: list[Writer] = []
 
     def noted() -> Writer:
@@ -296,11 +295,11 @@ def _shortest(
 
 
 LEAST_SHARED = 300
-"""Lines from which on what a text repeats is looked for."""
+"""The minimum number of lines of a text in which repeated code is searched for."""
 
 
 def _of_length(written: Written, equations: int) -> Written:
-    """Raises `TooLong` for more lines than a reader of the program can want."""
+    """Return the text; raise `TooLong` if it has far more lines than the program has equations."""
     if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
         raise TooLong(f"{len(written.lines):,} lines", equations, written.derivatives)
     return written
@@ -308,8 +307,9 @@ def _of_length(written: Written, equations: int) -> Written:
 
 @dataclass(frozen=True, slots=True)
 class _Traced:
-    """A call's program, how its results are nested (a `PyTreeDef`), and which of them are numbers
-    of Python's.
+    """The program of a call, the tree of its results, and which of them are Python numbers.
+
+    `structure` is a `PyTreeDef`.
     """
 
     jaxpr: Any
@@ -320,7 +320,7 @@ class _Traced:
 def _traced(call: signature.Call) -> _Traced:
     values = [argument.value for argument in call.arguments]
     if any(map(is_ref, values)):
-        jax.make_jaxpr(call.flat)(*values)  # refuses refs that are the same one
+        jax.make_jaxpr(call.flat)(*values)  # raises if a ref is passed twice
     names = [text_of(argument.expr) for argument in call.arguments]
     staged = stage(call.flat, list(map(abstract, values)), call.function, names)
     return _Traced(staged.program, staged.tree, tuple(map(is_number_type, staged.types)))
@@ -331,17 +331,20 @@ def _made_call(written: Written, call: signature.Call) -> signature.Call:
 
 
 def _parted(written: Written, call: signature.Call, jaxpr: Any) -> Difference | Exception | None:
-    """Where a written module is not the program that it was written for."""
+    """Return the difference of a written module from its program, or the error that it raises.
+
+    Return None if it is the same program.
+    """
     try:
         made = _made_call(written, call)
         avals = [var.aval for var in opened(jaxpr).jaxpr.invars]
         return written.differs(jaxpr, stage(made.flat, avals).program)
-    except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program either
+    except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program
         return error
 
 
 def _ran(written: Written, call: signature.Call, traced_call: _Traced) -> Ran:
-    """Raises `Differs` where the text gives something else."""
+    """Run the text and the original; raise `Differs` if their results differ."""
     values = [argument.value for argument in call.arguments]
     made = _made_call(written, call)
     return run_beside(
@@ -362,9 +365,9 @@ def _write(
     name: str,
     apart: bool = False,
 ) -> Written:
-    """Writes a program.
+    """Write a program.
 
-    Where the function is jitted it has its decorator, unless what is jitted is to stand `apart`.
+    A jitted function keeps its decorator, unless it is to be written `apart`, as a shared function.
     """
     writer = new_writer()
     options = writer.options
@@ -446,9 +449,7 @@ def _write(
 
 
 def _remember(writer: Writer, scope: Scope, var: Any, expr: Expr) -> None:
-    """Keeps how a part of an argument is read, and how many elements the lists have that it is
-    in.
-    """
+    """Record the path that reads a part of an argument, and minimum lengths of the lists on it."""
     path = path_of(expr)
     if path is None:
         return
@@ -460,10 +461,10 @@ def _remember(writer: Writer, scope: Scope, var: Any, expr: Expr) -> None:
 
 
 def _converted(call: signature.Call, body: list[Statement]) -> list[Statement]:
-    """Makes arrays of arguments that are none of JAX's: Python and NumPy would compute with them in
-    their own way.
+    """Return assignments that convert arguments to JAX arrays, for parameters.
 
-    Those that are named in the body are changed there; what is given is for parameters.
+    Python and NumPy would compute with numbers and NumPy arrays in their own way. Parts of
+    arguments that are assigned in the body are converted there.
     """
     used = handled(body)
     made: list[Statement] = []
@@ -485,7 +486,10 @@ def _converted(call: signature.Call, body: list[Statement]) -> list[Statement]:
 
 
 def _as_number(expr: Expr) -> Expr:
-    """A result that the original gives as a number of Python's: `True` has no weak type."""
+    """Return the expression of a result that the original returns as a Python number.
+
+    `True` has no weak type.
+    """
     match expr:
         case Call(Atom("np.bool_"), (Atom(text),)):
             return Atom(text)
@@ -494,7 +498,10 @@ def _as_number(expr: Expr) -> Expr:
 
 
 def _as_array(expr: Expr) -> Expr:
-    """A result that the original gives as an array: NumPy's and Python's numbers are none."""
+    """Return the expression of a result that the original returns as an array.
+
+    Numbers of NumPy and Python are not arrays.
+    """
     if not is_number(expr):
         return expr
     match expr:
@@ -516,9 +523,9 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
     else:
         head.append("Holds with jax_enable_x64 off, JAX's default.")
     if options.derivatives == "primal":
-        head.append("Does not keep derivatives: rules of custom_jvp and custom_vjp are left out.")
+        head.append("Does not keep derivatives: custom_jvp and custom_vjp rules are omitted.")
     elif options.derivatives == "first":
-        head.append("Keeps derivatives of the first order alone, where there are custom rules.")
+        head.append("Keeps first-order derivatives only, where there are custom rules.")
     inner: list[Statement] = [*writer.functions, *main]
     if options.style == "pretty" and not options.shapes:
         inner = inlined(inner, name)
@@ -535,14 +542,14 @@ def _module(writer: Writer, main: list[Statement], name: str, options: Options) 
     core = [*writer.constants, *inner, *rest]
     written = lines(core, before=Raw([]))
     imports = _imports("\n".join(line.text for line in written), writer)
-    gap = [""] if imports or writer.constants else []  # functions bring their own
+    gap = [""] if imports or writer.constants else []  # functions bring their own empty lines
     under = [""] if imports and writer.constants else []
     top = ['"""' + head[0], "", *head[1:], '"""', *gap, *imports, *under]
     return [*map(Line, top), *written]
 
 
 def _companion(writer: Writer) -> list[Statement]:
-    """Reads the stored arrays from the file of the module's name beside it."""
+    """Return statements that read the stored arrays from the file next to the module."""
     reading: list[Statement] = []
     for name, held in writer.stored.items():
         stored = Index(Atom("_stored"), (spelling.text(name),))
@@ -572,13 +579,13 @@ def _imports(text: str, writer: Writer) -> list[str]:
 
 
 def _import_order(line: str) -> tuple[bool, str, str]:
-    """As import sorters have it: `import` before `from`, each by module."""
+    """Return the sort key of import sorters: `import` before `from`, each by module."""
     words = line.split()
     return words[0] == "from", words[1], line
 
 
 def _joined(imports: list[str]) -> list[str]:
-    """Sorted imports with one line for all that comes from one module."""
+    """Merge sorted `from` imports of the same module into one line."""
     joined: list[str] = []
     for line in imports:
         module, found, name = line.partition(" import ")
@@ -592,9 +599,9 @@ def _joined(imports: list[str]) -> list[str]:
 def check(
     written: Written, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Difference | None:
-    """Executes a written module and compares its function's jaxpr with the original's.
+    """Execute a written module and compare its function's jaxpr with the original's.
 
-    None: they are the same.
+    Return the first difference, or None if they are the same program.
     """
     made = load(written)
     call = signature.bind(function, args, kwargs)
@@ -606,8 +613,9 @@ def check(
 
 
 def load(written: Written) -> Callable[..., Any]:
-    """The function that a written module defines, given what its caller passes in and the arrays
-    that it reads.
+    """Return the function that a written module defines.
+
+    The arguments in `written.passed` are bound, and stored arrays are read from a temporary file.
     """
     namespace: dict[str, Any] = {"__name__": f"sourcerized_{written.name}"}
     path = f"<sourcerized {written.name}>"

@@ -1,9 +1,9 @@
-"""What the user called a value: read off the assignments that JAX says were running when equations
-were made.
+"""The user's names for values, from the assignments that were running when equations were created.
 
-An equation is the value of `h = block(x)` when it is the last one that this expression made. Of a
-derivative that is not so: there the rules of primitives make more, so only an expression that made
-a single equation gives its name.
+JAX records the user's frames of each equation. An equation is the value of `h = block(x)` if it is
+the last one that this expression created. That does not apply to derivatives: the rules of
+primitives create additional equations, so there only an expression that created a single equation
+names its value.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
 _OURS = str(Path(__file__).parent.parent)
 
 _FRAMES = 8
-"""How many frames of the user's are looked at."""
+"""The number of the user's frames that are examined."""
 
 Fits = Callable[[str, Place, Any], bool]
-"""Whether the expression at a place in a file was seen to have values of a type."""
+"""Returns whether the expression at a place in a file had values of a type."""
 
 
 def user_names(
     equations: Sequence[Any], *, derivative: bool = False, fits: Fits | None = None
 ) -> dict[int, tuple[str, ...]]:
-    """The user's names for the results of equations, by position; those of a program that is a
-    `derivative` with care.
+    """Return the user's names for the results of equations, by position.
 
     Args:
-        equations: all of a program, dead ones too: what is left of an expression is not its value.
-        fits: what is known of the types of values, if anything is.
+        equations: all of a program, including dead ones: the last live equation of an expression
+            need not be its value.
+        derivative: whether the program is a derivative; only certain names are returned then.
+        fits: returns whether an expression had values of a type, if types were recorded.
     """
     named: dict[int, tuple[str, ...]] = {}
     users = _users(equations)
@@ -53,14 +54,15 @@ def user_names(
         if len(results) == len(run.targets) and _escaping(equations, run.members, users) <= set(
             map(id, results)
         ):
-            # The inner ones come first: the outer names win.
+            # Inner runs come first, so outer names win.
             named[last] = run.targets
     return named
 
 
 def _certain(equations: Sequence[Any], run: _Run, fits: Fits | None) -> int | None:
-    """The equation of a run, in a derivative, that must be the value; `None` where several or none
-    may be.
+    """Return the only equation of a run, in a derivative, that can be the value.
+
+    Return None if there are several or none.
     """
     if fits is not None and len(run.targets) == 1:
         found = [
@@ -79,9 +81,7 @@ def _certain(equations: Sequence[Any], run: _Run, fits: Fits | None) -> int | No
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Equations, one after another, that one evaluation of an expression made, and the names that
-    its value was given.
-    """
+    """Consecutive equations that one evaluation of an expression created, and its target names."""
 
     place: tuple[str, Place]
     targets: tuple[str, ...]
@@ -89,7 +89,7 @@ class _Run:
 
 
 def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
-    """The inner ones before those around them."""
+    """Yield the runs of equations, inner ones before those around them."""
     open_runs: dict[tuple[tuple[str, Place], ...], _Run] = {}
     bound: dict[str, dict[Place, tuple[str, ...]]] = {}
     for index, equation in enumerate(equations):
@@ -109,19 +109,17 @@ def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
 
 
 def _is_forward(equation: Any) -> bool:
-    """Whether an equation of a derivative certainly computes what the user's function does."""
+    """Return whether an equation of a derivative certainly computes a value of the original."""
     return is_derivative(equation) and not is_backward(equation)
 
 
 def is_of_derivative(equations: Sequence[Any]) -> bool:
-    """Whether a program was made by differentiating another."""
+    """Return whether a program was made by differentiating another."""
     return any(map(is_derivative, equations))
 
 
 def _frames(equation: Any) -> list[tuple[str, Place]]:
-    """The frames of the user's that made an equation, innermost first, up to the call of what
-    writes it.
-    """
+    """Return the user's frames that created an equation, innermost first, up to jaxsight's own."""
     found: list[tuple[str, Place]] = []
     for at in itertools.islice(places(equation), _FRAMES):
         if at[0].startswith(_OURS):
@@ -131,7 +129,7 @@ def _frames(equation: Any) -> list[tuple[str, Place]]:
 
 
 def _users(equations: Sequence[Any]) -> dict[int, list[int]]:
-    """By variable, the equations that read it."""
+    """Return the equations that read each variable, by the variable's id."""
     users: dict[int, list[int]] = defaultdict(list)
     for index, equation in enumerate(equations):
         for atom in equation.invars:
@@ -142,7 +140,10 @@ def _users(equations: Sequence[Any]) -> dict[int, list[int]]:
 def _escaping(
     equations: Sequence[Any], members: Sequence[int], users: dict[int, list[int]]
 ) -> set[int]:
-    """Results of some equations that others read, or that are results of the program."""
+    """Return the ids of the results of `members` that are read by others or by nothing.
+
+    Those that nothing reads may be results of the program.
+    """
     inside = set(members)
     return {
         id(var)
@@ -154,9 +155,9 @@ def _escaping(
 
 @functools.lru_cache(maxsize=256)
 def _targets(path: str, size: int) -> dict[Place, tuple[str, ...]]:
-    """The names that the assignments of a file bind, by where their values stand.
+    """Return the names that the assignments of a file bind, by the places of their values.
 
-    `size` tells an edited file from the one before.
+    `size`, a number of lines, distinguishes an edited file from its previous version in the cache.
     """
     try:
         tree = ast.parse("".join(linecache.getlines(path)))

@@ -1,4 +1,4 @@
-"""When Python looks for garbage."""
+"""Control of Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def nothing_collected() -> Iterator[None]:
-    """No looking for garbage meanwhile.
+    """Disable the cyclic garbage collector inside the block.
 
-    For work that keeps nearly all that it makes: each look walks over all of it, and over the
-    program that it is made of, which for a large one takes longer than the work.
+    For work that keeps nearly all the objects it creates: each collection traverses all of them,
+    and the program from which they are made, which for a large program takes longer than the work.
     """
     was = gc.isenabled()
     gc.disable()

@@ -1,6 +1,8 @@
-"""Arrays that a program holds, as text: what makes them where they are regular, their numbers where
-they are few, one compressed literal up to a mebibyte, and beyond that only what the caller chose.
-Every spelling is evaluated and compared bit for bit.
+"""Expressions for the constant arrays of a program.
+
+Regular arrays are generated, small ones are listed number by number, others are one compressed
+literal; beyond 1 MiB the caller chooses where arrays are kept. Every expression is evaluated and
+compared bit for bit.
 """
 
 from __future__ import annotations
@@ -23,33 +25,32 @@ from jaxsight.sourcerizer.exprs import Atom, Attribute, Expr, call, list_
 from jaxsight.sourcerizer.layout import flat
 
 FEW = 32
-"""Numbers that are written one by one."""
+"""The maximum number of numbers that are written one by one."""
 
 LARGEST_INLINE = 1 << 20
-"""Bytes of the arrays of a module that may stand in the text, compressed, in all."""
+"""The maximum total size, in bytes before compression, of the arrays in the text of a module."""
 
 _CHUNK = 76
-"""Characters of a line of compressed data."""
+"""Characters per line of compressed data."""
 
 
 class TooLarge(ValueError):
-    """Constants that the caller must choose a place for: `value` makes them `total` bytes."""
+    """The constants are too large for the text: `value` brings their sum to `total` bytes."""
 
     def __init__(self, value: Any, total: int) -> None:
         shape = "×".join(map(str, value.shape))
-        held = f"an array of {value.nbytes:,} bytes ({value.dtype} {shape})"
+        held = f"a constant of {value.nbytes:,} bytes ({value.dtype} {shape})"
         if total > value.nbytes:
-            held = f"arrays of {total:,} bytes, among them {held}"
+            held = f"constants of {total:,} bytes"
         super().__init__(
-            f"the function holds {held}, more than the mebibyte that fits in a text; say "
-            'constants="npz" for a file beside the module or constants="argument" to pass them in '
-            "(--constants in the terminal)"
+            f"the text cannot contain {held}, only up to 1 MiB; "
+            'help: use constants="npz" or constants="argument" (--constants in the terminal)'
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Compressed bytes and what they are."""
+    """A compressed array: its data in base 85, dtype and shape."""
 
     data: str
     dtype: str
@@ -57,7 +58,7 @@ class Packed:
 
 
 def regular(value: Any) -> Iterator[Expr]:
-    """Expressions that may make this array; whoever asks compares."""
+    """Yield expressions that may make this array; the caller compares."""
     found = np.asarray(value)
     shape, dtype = spelling.value(found.shape), spelling.dtype(found.dtype)
     weak = getattr(value, "weak_type", False)
@@ -109,7 +110,7 @@ def regular(value: Any) -> Iterator[Expr]:
 
 
 def listed(value: Any) -> Expr:
-    """The numbers one by one."""
+    """Return an array expression with all numbers listed."""
     found = np.asarray(value)
     dtype = spelling.dtype(found.dtype)
 
@@ -122,7 +123,7 @@ def listed(value: Any) -> Expr:
 
 
 def spelled(value: Any) -> Expr | None:
-    """A short expression for a constant, or None when only its bytes will do."""
+    """Return a short expression for a constant, or None if only its bytes can represent it."""
     if read.is_key(getattr(value, "aval", value)):
         data = jax.random.key_data(value)
         inside = spelled(data)
@@ -157,14 +158,12 @@ def _makes(candidate: Expr, value: Any) -> bool:
 
 
 def about(value: Any) -> str:
-    """What an array is that the function holds, for the docstring of a function that it is passed
-    to.
-    """
-    return f"is an array that the original holds, {value.dtype}{list(value.shape)}"
+    """Return the description of a captured array for the docstring of a function that takes it."""
+    return f"is a constant array of the original, {value.dtype}{list(value.shape)}"
 
 
 def plain(value: Any) -> np.ndarray[Any, Any]:
-    """An array as NumPy's files hold it: of a type of NumPy's own, or the bytes of one."""
+    """Return an array as an NPZ file can hold it: with a dtype of NumPy's own, or as bytes."""
     found = np.asarray(value)
     return found if found.dtype.isbuiltin == 1 else np.ascontiguousarray(found).view(_BYTES)
 
@@ -173,7 +172,7 @@ _BYTES = np.dtype(np.uint8)
 
 
 def read_back(stored: Expr, value: Any) -> Expr:
-    """The array that `stored` names in a file, with its own type again."""
+    """Return an expression for an array from its entry in an NPZ file, with its own dtype."""
     found = np.asarray(value)
     if found.dtype.isbuiltin == 1:
         return call("jnp.asarray", stored)
@@ -192,14 +191,14 @@ UNPACK = [
     "    raw = zlib.decompress(base64.b85decode(data))",
     "    return jnp.asarray(np.frombuffer(raw, np.dtype(dtype)).reshape(shape))",
 ]
-"""The helper that a module with compressed constants defines.
+"""The helper function that a module with compressed constants defines.
 
-`np.dtype` knows the small floats and integers through `jnp`'s names.
+`np.dtype` accepts `jnp`'s names of the small floats and integers.
 """
 
 
 def definition(name: str, given: Packed) -> list[str]:
-    """Lines that define a packed constant."""
+    """Return the lines that define a packed constant."""
     pieces = [given.data[start : start + _CHUNK] for start in range(0, len(given.data), _CHUNK)]
     return [
         f"{name} = _unpack(",

@@ -1,5 +1,6 @@
-"""What an equation was made under, as `with` statements: a mesh, where it computes, metadata for
-the compiler, the generator of random bits.
+"""`with` statements for the context of an equation.
+
+A context may set a mesh, a compute type, metadata for XLA, or how random bits are generated.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from jaxsight.sourcerizer.module import Statement, With
 
 
 def contexts(context: Any) -> list[Expr]:
-    """Managers that an equation's context asks for, beyond what holds anyway; none for most.
+    """Return context managers for the settings of an equation that are not the defaults.
 
-    Raises `Unwritable` for a mesh of other devices than there are, and for metadata whose names are
-    no names of Python.
+    Most equations need none. Raise `Unwritable` for a mesh of devices that are not present, and for
+    metadata whose names are not Python identifiers.
     """
     found: list[Expr] = []
     config: Any = jax.config
@@ -44,9 +45,9 @@ def contexts(context: Any) -> list[Expr]:
 
 
 def metadata(operands: list[Expr], given: dict[str, Any]) -> Expr:
-    """`set_xla_metadata`, of a value or as a context."""
+    """Return a call of `set_xla_metadata`, on a value or as a context."""
     if not all(is_identifier(name) for name in given):
-        raise spelling.Unwritable(given, "its names are no names of Python")
+        raise spelling.Unwritable(given, "its names are not Python identifiers")
     named = {name: spelling.value(part) for name, part in given.items()}
     return call(
         spelling.imported("jax.experimental.xla_metadata", "set_xla_metadata"), *operands, **named
@@ -54,9 +55,7 @@ def metadata(operands: list[Expr], given: dict[str, Any]) -> Expr:
 
 
 def place(body: list[Statement], start: int, managers: list[Expr]) -> None:
-    """Puts the statements from `start` on under `managers`, together with those before that stand
-    there already.
-    """
+    """Move the statements from `start` on under `managers`, or into the same `with` before them."""
     if not managers or start == len(body):
         return
     inside = body[start:]

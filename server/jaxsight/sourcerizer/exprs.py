@@ -1,9 +1,8 @@
-"""Python expressions as small trees, so that rules can build text without thinking of brackets or
-of line breaks.
+"""Python expressions as small trees, so that rules need not place brackets or line breaks.
 
-An expression never names a variable of the program that is being written: it says `Slot(0)` for the
-equation's first operand, and whoever writes it down fills the slots. Layout is `layout`'s; what the
-names in it mean is the prover's.
+An expression never names a variable of the program being written: `Slot(0)` is the equation's first
+operand, and the writer fills the slots. `layout` formats expressions; the prover resolves their
+names.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The `index`-th operand of the equation that is being spelled."""
+    """The `index`-th operand of the equation being spelled."""
 
     index: int
 
@@ -63,7 +62,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`value[items]`; `bare` texts such as `1:` come as atoms."""
+    """`value[items]`; slices such as `1:` are atoms."""
 
     value: Expr
     items: tuple[Expr, ...]
@@ -136,7 +135,7 @@ NONE = Atom("None")
 
 
 def call(function: str | Expr, *items: Item, **keywords: Expr) -> Call:
-    """A call; keywords come last, in the order given."""
+    """Return a call; keywords come last, in the order given."""
     named = tuple(Keyword(name, value) for name, value in keywords.items())
     return Call(Atom(function) if isinstance(function, str) else function, (*items, *named))
 
@@ -154,9 +153,7 @@ def dict_(items: Iterable[tuple[Expr, Expr]]) -> Sequence_:
 
 
 def keywords(given: Mapping[str, Expr]) -> tuple[Keyword, ...]:
-    """Keyword arguments, or none for names that Python keeps to itself (`Unwritable` is the
-    caller's business).
-    """
+    """Return keyword arguments; the caller checks that their names are valid identifiers."""
     return tuple(Keyword(name, value) for name, value in given.items())
 
 
@@ -165,13 +162,13 @@ def is_identifier(name: str) -> bool:
 
 
 _FIRSTS = frozenset("-0123456789ijnTF")
-"""What numbers begin with: most names do not."""
+"""The first characters of numbers, which most names do not have."""
 
 _NUMBER = re.compile(r"-?\d|-?(jnp\.)?(inf|nan)\b|(True|False)$")
 
 
 def is_number(expr: Any) -> bool:
-    """A Python number, or one with a dtype of NumPy's."""
+    """Return whether an expression is a Python number, or one with a NumPy dtype."""
     match expr:
         case Atom(text):
             return text[0] in _FIRSTS and _NUMBER.match(text) is not None
@@ -182,8 +179,9 @@ def is_number(expr: Any) -> bool:
 
 
 def uses_python(expr: Any) -> bool:
-    """Whether there are operators, methods or indices in an expression, which the values that they
-    are used on decide about.
+    """Return whether an expression has operators, methods or indices.
+
+    Their meaning depends on the types of the values.
     """
     match expr:
         case Binary() | Unary() | Index() | Attribute():
@@ -199,7 +197,7 @@ def uses_python(expr: Any) -> bool:
 
 
 def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
-    """`expr` with each atom and slot replaced by what `leaf` says."""
+    """Return `expr` with each atom and slot replaced by the result of `leaf`."""
 
     def again(part: Any) -> Any:
         return rebuilt(part, leaf)
@@ -251,13 +249,13 @@ _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 
 
 def parts_of(expr: Any) -> tuple[Any, ...]:
-    """What Python evaluates of an expression, in order, before the expression itself."""
+    """Return the parts of an expression that Python evaluates before the expression, in order."""
     parts = _PARTS.get(type(expr))
     return parts(expr) if parts is not None else ()
 
 
 def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:
-    """An expression with others in place of its parts."""
+    """Return an expression with other parts."""
     match expr:
         case Keyword(name):
             return Keyword(name, *parts)
@@ -278,7 +276,7 @@ def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:
 
 
 def fill(expr: Any, slots: Sequence[Expr]) -> Any:
-    """`expr` with each slot replaced."""
+    """Return `expr` with each slot replaced."""
     kind = type(expr)  # the common kinds first: this runs for every equation
     if kind is Slot:
         return slots[expr.index]
@@ -294,9 +292,9 @@ def fill(expr: Any, slots: Sequence[Expr]) -> Any:
 
 
 def parsed(text: str) -> Expr:
-    """Text of ours as an expression that can be laid out.
+    """Return jaxsight's own text as an expression that can be laid out.
 
-    Understands calls, attributes, indices, lambdas and what `Atom` holds.
+    Supports calls, attributes, indices, lambdas and everything that `Atom` can hold.
     """
     return _parsed(ast.parse(text, mode="eval").body)
 

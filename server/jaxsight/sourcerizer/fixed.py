@@ -1,8 +1,8 @@
-"""What a program was made for: the written function refuses other values of arguments that are no
-arrays.
+"""Checks in the written function that the values built into the program are unchanged.
 
-A value that text can say is compared with that. One whose `repr` says all of it is compared by
-that. Of others only the type is, and the written function's docstring explains it.
+Arguments that are not arrays are built in. A value that can be written as an expression is compared
+with it, and one with a complete `repr` by that. Of others only the type is compared, and the
+written function's docstring explains it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jaxsight.sourcerizer.module import Raw, Statement
 from jaxsight.sourcerizer.signature import Fixed
 
 _LONGEST = 120
-"""Characters of a `repr` that a check may hold."""
+"""The maximum length of a `repr` in a check, in characters."""
 
 _IDENTICAL = (bool, type(None), enum.Enum)
 """Types whose values are compared with `is`."""
@@ -32,15 +32,14 @@ _IDENTICAL = (bool, type(None), enum.Enum)
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Statements that refuse other values, and what there is to say of those that they cannot tell
-    apart.
-    """
+    """Statements that reject other values, and explanations of values that cannot be compared."""
 
     statements: tuple[Statement, ...]
     explained: tuple[tuple[str, str], ...]
 
 
 def checks(fixed: Sequence[Fixed]) -> Checks:
+    """Return the checks of all fixed arguments."""
     statements: list[Statement] = []
     explained: list[tuple[str, str]] = []
     for given in fixed:
@@ -49,7 +48,7 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
         if test is None:
             test = _by_type(name, given.value)
             explained.append(
-                (name, f"is built in: the program holds for {_shown(given.value)} alone")
+                (name, f"is built in: the program is valid for {_shown(given.value)} only")
             )
         if given.defaulted:
             test = f"{name} is not ... and {test}"
@@ -58,7 +57,7 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
 
 
 def _test(name: str, value: Any) -> str | None:
-    """A condition that is true of other values; None where no text can tell."""
+    """Return a condition that is true for other values, or None if no expression can tell."""
     if isinstance(value, float) and math.isnan(value):
         return f"not np.isnan({name})"
     said = _said(value)
@@ -72,7 +71,7 @@ def _test(name: str, value: Any) -> str | None:
 
 
 def _said(value: Any) -> str | None:
-    """A value as text that needs no import but JAX's and NumPy's."""
+    """Return a value as an expression that imports nothing but JAX and NumPy, or None."""
     if not _is_common(value):
         return None
     known = dict(spelling.modules)
@@ -85,14 +84,14 @@ def _said(value: Any) -> str | None:
 
 
 def _is_common(value: Any) -> bool:
-    """Whether a value is of Python's types, or JAX's, throughout."""
+    """Return whether a value and its items have types of Python, NumPy or JAX."""
     match value:
         case tuple() | list() | set() | frozenset():
             return type(value).__module__ == "builtins" and all(map(_is_common, value))
         case dict():
             return type(value) is dict and all(map(_is_common, [*value, *value.values()]))
         case np.ndarray() | jax.Array():
-            return False  # they are compared element by element
+            return False  # `!=` compares them element by element
         case _:
             named = value if callable(value) and hasattr(value, "__module__") else type(value)
             return str(named.__module__).partition(".")[0] in (
@@ -104,9 +103,7 @@ def _is_common(value: Any) -> bool:
 
 
 def _tells_all(value: Any, shown: str) -> bool:
-    """Whether equal texts mean equal values, as far as one can see: no address, nothing left
-    out.
-    """
+    """Return whether equal texts probably mean equal values: without addresses or ellipses."""
     own = getattr(type(value), "__repr__", None) != object.__repr__
     return own and len(shown) <= _LONGEST and not re.search(r" at 0x|\.\.\.|\n", shown)
 
@@ -116,7 +113,7 @@ def _by_type(name: str, value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A short name for people."""
+    """Return a short name of a value for people."""
     name = getattr(value, "__qualname__", None)
     module = getattr(value, "__module__", None)
     if isinstance(name, str) and isinstance(module, str):
@@ -139,7 +136,7 @@ def _refusal(test: str, name: str, value: Any) -> list[str]:
 
 
 def _broken(lines: Sequence[str]) -> Iterator[str]:
-    """The lines with arguments on lines of their own where formatters put them."""
+    """Yield the lines, with long arguments on lines of their own as formatters do."""
     for line in lines:
         head, bracket, rest = line.partition("ValueError(")
         if bracket and len(line) + 4 > WIDTH:

@@ -1,18 +1,17 @@
-"""Equal runs of equations, found: calls of the same function of the user's, and iterations of an
-unrolled loop.
+"""Finds equal runs of equations: calls of the same function, and iterations of an unrolled loop.
 
-Each run is replaced with one `Step`, which looks like an equation, so that runs of steps are found
-in the same way. Nothing is written here and no equation moves, so the program stays what it is
-whatever is found; `rules.folded` writes the steps.
+Each run is replaced with one `Step`, which looks like an equation, so runs of steps are found in
+the same way. Nothing is written here and no equation moves, so the program stays the same whatever
+is found; `rules.folded` writes the steps.
 
-* A `Family` is a helper function: runs of equations that one function of the user's made, one after
-  another, equal but for what they read. It takes what they read from outside and returns what is
-  read outside.
-* Where the runs of one family read what those of another one compute, as the backward pass of a
-  layer reads its forward pass, the former is written inside the latter, which returns it: it sees
-  everything there, as the function that `jax.vjp` returns does.
-* A `Loop` is a tandem repeat: runs of steps that follow one another, each of which may read what
-  the one before made.
+* A `Family` is a helper function: runs of consecutive equations that one function of the user's
+  created, equal except for their operands. It takes the outside values that they read and returns
+  the values that are read outside.
+* If the runs of one family read values of another one's runs, as the backward pass of a layer reads
+  its forward pass, the former is written inside the latter, which returns it: it sees everything
+  there, like the function that `jax.vjp` returns.
+* A `Loop` is a tandem repeat: consecutive runs of steps, each of which may read results of the
+  previous one.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.names import identifier
 
 SHORTEST_CALL = 6
-"""Equations of a function of the user's that is worth a helper function."""
+"""The minimum number of equations of a helper function."""
 
 LEAST_SAVED = 16
-"""Equations that a loop spares, at least."""
+"""The minimum number of equations that a loop must save."""
 
 _COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
-"""Functions that Python makes of what stands within a function of the user's."""
+"""Functions that Python creates for comprehensions inside a function of the user's."""
 
 CALL = "call of a helper"
 ADDED = "sum of what may be nothing"
@@ -72,7 +71,7 @@ class _Function:
 
 @dataclass(eq=False, slots=True)
 class Returned:
-    """Stands for a function that a helper returns, where others have variables."""
+    """Stands for a function that a helper returns, in place of a variable."""
 
     name: str
     aval: _Function = _Function()
@@ -80,7 +79,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class _Nothing:
-    """What stands for an operand that a run does not have: nothing is added there."""
+    """Stands for the absent operand of an optional sum."""
 
     aval: _Function = _Function()
 
@@ -99,7 +98,7 @@ class Missing:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """Equations in a row, as one: what `Scope` asks of equations it answers."""
+    """Consecutive equations as one, with the interface of an equation that `Scope` uses."""
 
     kind: str
     family: Any
@@ -111,7 +110,7 @@ class Step:
     source_info: Any
     ctx: Any = None
     bases: tuple[str, ...] = ()
-    """What its results may be called that the user has no names for."""
+    """Base names for the results that the user has no names for."""
 
     @property
     def primitive(self) -> _Named:
@@ -124,29 +123,29 @@ class Step:
 
 @dataclass(eq=False, slots=True)
 class Family:
-    """A helper function; `runs` are the equations and steps that its calls stand for, the first of
-    which is what is written.
+    """A helper function; `runs` are the equations and steps of its calls.
+
+    The first run is the one that is written.
     """
 
     name: str
     runs: list[list[Any]]
     inputs: list[tuple[Any, ...]]
-    """What is read from outside, for each run, by order of first use in the first one."""
+    """The values read from outside: one per run, in order of first use in the first run."""
     outputs: list[tuple[int, int]] = field(default_factory=list)
-    """Which step makes what is read outside, and the number of its result."""
+    """The values read outside: the position of the step, and of its result."""
     handed_on: int = 0
-    """How many of these, the first ones, are more than results of the program."""
+    """How many of these, at the start, other steps read; the rest are only program results."""
     inside: Family | None = None
-    """The helper that this one is written in and returned by."""
+    """The helper that contains and returns this one."""
     returned: list[Family] = field(default_factory=list)
-    """The helpers that are written in this one."""
+    """The helpers that this one contains."""
     partners: list[int] = field(default_factory=list)
-    """For each run the one of `inside` that it reads from."""
+    """For each run, the run of `inside` that it reads from."""
     optional: set[int] = field(default_factory=set)
-    """Which steps are sums that some runs do not have: these have `NOTHING` to add."""
+    """The steps that are sums which some runs do not have: these runs add `NOTHING`."""
     handles: dict[tuple[int, int], Returned] = field(default_factory=dict)
-    """The functions that it returns, by the number of the helper among `returned` and of the run.
-    """
+    """The functions that it returns, by positions: that of the helper in `returned`, of the run."""
 
     def variable(self, run: int, place: tuple[int, int]) -> Any:
         step, result = place
@@ -159,30 +158,28 @@ class Loop:
 
     runs: list[list[Any]]
     carried: list[tuple[Any, tuple[int, int]]]
-    """What an iteration takes over: the value before the first one, and where an iteration makes
-    it.
-    """
+    """The carried values: the initial value, and the place in an iteration that computes it."""
     taken: list[Any]
-    """For each of them the variable that stands for it in the first iteration."""
+    """For each carried value, its variable in the first iteration."""
     varying: list[tuple[Any, ...]]
-    """What each iteration reads that is its own: variables or literals."""
+    """The operands that differ between iterations: variables or literals."""
     collected: list[tuple[int, int]]
-    """What is read afterwards of more iterations than the last."""
+    """The results that are read after the loop, of other iterations than the last."""
     finals: list[tuple[int, int]]
-    """What is read of the last one only, and is not carried."""
+    """The results that are read after the loop, of the last iteration only, and not carried."""
 
 
 Describe = Callable[[Any], bool]
-"""Whether a variable means the same everywhere in the module: constants do."""
+"""Returns whether a variable has the same value everywhere in the module, as constants do."""
 
 
 def folded(equations: Sequence[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
-    """The equations with steps in place of runs of them.
+    """Return the equations with steps in place of runs of them.
 
     Args:
-        equations: those that results depend on, in order.
+        equations: those on which results depend, in order.
         outputs: the program's results.
-        known: numbers of equations that look the same, kept from one call to the next.
+        known: a cache of numbers for equal equations, shared between calls.
     """
     if len(equations) < 2 * SHORTEST_CALL:
         return list(equations)
@@ -242,13 +239,11 @@ def _with_calls(
 
 
 Placed = tuple[Family, list[tuple[int, int]]]
-"""A family, and where its runs start and stop."""
+"""A family, and the start and stop positions of its runs."""
 
 
 def _apart(items: list[Any], made: Sequence[Placed], outputs: Sequence[Any]) -> list[Placed]:
-    """The families divided by what is read of their runs outside, if that differs within one; else
-    nothing.
-    """
+    """Return the families split by which values are read outside; empty if none needs a split."""
     readers = _readers(items, outputs)
     where = _whereabouts([family for family, _ in made])
     divided: list[Placed] = []
@@ -271,7 +266,7 @@ def _apart(items: list[Any], made: Sequence[Placed], outputs: Sequence[Any]) -> 
 
 
 def _whereabouts(families: Iterable[Family]) -> dict[int, tuple[Family, int]]:
-    """The family and run that each item belongs to, by its id."""
+    """Return the family and run of each item, by the item's id."""
     return {
         id(item): (family, number)
         for family in families
@@ -281,7 +276,7 @@ def _whereabouts(families: Iterable[Family]) -> dict[int, tuple[Family, int]]:
 
 
 def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: int) -> int:
-    """Where in a chain of calls the innermost function of a rank is; 0 where there is none."""
+    """Return the position of a rank's innermost function in a chain of calls, or 0."""
     for depth in range(len(chain) - 1, 0, -1):
         if ranks[chain[depth][:2]] == rank:
             return depth
@@ -300,9 +295,7 @@ def _chain(item: Any) -> list[Caller]:
 def _called(
     items: Sequence[Any], chains: Mapping[int, list[Caller]], depths: Sequence[int]
 ) -> Iterator[tuple[str, int, int]]:
-    """Runs of items that one call made, at their depths: the function's name, where they start and
-    stop.
-    """
+    """Yield the runs of items that one call created: its function's name, start and stop."""
 
     def key(position: int) -> tuple[Hashable, ...] | None:
         depth = depths[position]
@@ -320,9 +313,7 @@ def _called(
 
 
 def _name_of(qualified: str, backward: bool) -> str:
-    """What a helper is called: after the function, or after the class of a module that is
-    called.
-    """
+    """Return a helper's name: that of the function, or of the class whose instance is called."""
     words = [word for word in qualified.split(".") if word != "<locals>"]
     name = words[-1]
     if name.startswith("__") and len(words) > 1:
@@ -334,10 +325,10 @@ def _name_of(qualified: str, backward: bool) -> str:
 def _periods(
     items: Sequence[Any], tokens: Sequence[int], start: int, stop: int, *, backward: bool
 ) -> Iterator[tuple[int, int]]:
-    """A run that is repeats of a shorter one, as these: a call in a loop, time after time.
+    """Yield the spans of the repeats in a run, such as calls in a loop, or that of the whole run.
 
-    The first or last ones may differ, which are one run then: the first layer of a network has no
-    derivative by its input, so that what goes `backward` begins with a whole one.
+    The first or last repeat may differ and is then a span of its own: the first layer of a network
+    has no derivative by its input, so a `backward` run begins with a complete repeat.
     """
     size = stop - start
     for period in range(1, size // 2 + 1):
@@ -367,9 +358,7 @@ def _periods(
 def _agreeing(
     items: Sequence[Any], places: Sequence[tuple[int, int]], name: str
 ) -> Iterator[tuple[Family, list[tuple[int, int]]]]:
-    """Runs that look the same as families: of those with the same flow of values inside, if there
-    are several.
-    """
+    """Yield families of equal-looking runs that also have the same flow of values inside."""
     by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     for first, last in places:
         by_flow[flow_of(items[first:last])].append((first, last))
@@ -389,9 +378,7 @@ def _complete(
     segments: Iterable[tuple[int, int, str]],
     known: dict[Any, int],
 ) -> None:
-    """Adds to families the runs that lack some of their equations: what they would compute, nothing
-    reads.
-    """
+    """Add runs to families that lack some equations because nothing reads their results."""
     taken = {place for _, places in made for place in places}
     left = [segment for segment in segments if segment[:2] not in taken]
     for family, places in made:
@@ -409,11 +396,11 @@ def _complete(
 def _completed(
     family: Family, segment: Sequence[Any], made: Sequence[Placed], known: dict[Any, int]
 ) -> list[Any] | None:
-    """Equations as a run of a family, with others that it lacks; None where they are none."""
+    """Return equations as a run of a family with `Missing` ones, or None if they do not fit."""
     full, flow = family.runs[0], flow_of(family.runs[0])
     own = {id(var) for item in segment for var in item.outvars}
     held: dict[tuple[int, int], int] = {}
-    """The variables that results of the full run correspond to."""
+    """The ids of the variables that correspond to results of the full run."""
     sums: dict[tuple[int, int], int] = {}
     optional: set[int] = set()
     run: list[Any] = []
@@ -428,7 +415,7 @@ def _completed(
         run.append(Missing(list(item.invars), list(map(_like, item.outvars))))
         inside = [source for source in flow[place] if source is not None]
         if item.primitive.name == "add_any" and len(inside) == 1 and inside[0] in held:
-            held[place, 0] = held[inside[0]]  # nothing is added to it
+            held[place, 0] = held[inside[0]]  # the sum has no other operand
             sums[place, 0] = place
     if len(_present(run)) < len(segment) or 2 * len(segment) < len(full):
         return None
@@ -452,7 +439,7 @@ def _completed(
 
 
 def _like(var: Any) -> Any:
-    """Something else of the same type that nothing reads."""
+    """Return a new variable of the same type that nothing reads."""
     return Returned("_") if isinstance(var, Returned) else new_variable(var.aval)
 
 
@@ -464,7 +451,7 @@ def _corresponds(
     own: set[int],
     known: dict[Any, int],
 ) -> bool:
-    """Whether an item is that of a full run, and reads the same."""
+    """Return whether an item is the corresponding one of a full run, with the same operands."""
     if token_of(item, known) != token_of(other, known):
         return False
     return all(
@@ -474,7 +461,7 @@ def _corresponds(
 
 
 def _partner_of(family: Family, segment: Sequence[Any]) -> int | None:
-    """The run of the helper around that a run reads from."""
+    """Return the run of the containing helper that a run reads from, or None."""
     if family.inside is None:
         return None
     where = {
@@ -493,9 +480,9 @@ def _partner_of(family: Family, segment: Sequence[Any]) -> int | None:
 def _value_of(
     family: Family, run: Sequence[Any], place: int, slot: int, partner: int | None
 ) -> Any:
-    """What a run would read at a place: as the others do.
+    """Return the value that a run would read at a place, by analogy with the other runs.
 
-    None where that does not follow from them.
+    Return None if it does not follow from them.
     """
     row = [other[place].invars[slot] for other in family.runs]
     if all(var is row[0] for var in row):
@@ -524,7 +511,7 @@ def _value_of(
 
 
 def flow_of(run: Sequence[Any]) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
-    """Which operands are made inside, and where."""
+    """Return, for each operand, the step and result of the run that computes it, or None."""
     made = {
         id(var): (place, result)
         for place, item in enumerate(run)
@@ -545,7 +532,7 @@ def _inputs(runs: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def _nest(families: Sequence[Family]) -> None:
-    """Puts families into those whose values they read, run by run."""
+    """Put families inside those whose values they read, run by run."""
     made: dict[int, tuple[Family, int, tuple[int, int]]] = {}
     for family in families:
         for number, run in enumerate(family.runs):
@@ -564,7 +551,7 @@ def _nest(families: Sequence[Family]) -> None:
 
 
 _LEAST_READ = 2
-"""Values of another helper that one must read to be written in it."""
+"""The minimum number of values that a helper must read of another to be written inside it."""
 
 
 def _partners(
@@ -572,8 +559,9 @@ def _partners(
     partner: Family,
     made: Mapping[int, tuple[Family, int, tuple[int, int]]],
 ) -> list[int] | None:
-    """For each run of a family the one of `partner` that it reads from; None where it cannot be
-    written inside.
+    """Return, for each run of a family, the run of `partner` that it reads from.
+
+    Return None if the family cannot be written inside `partner`.
     """
     places: list[set[tuple[int, int]]] = []
     partners: list[int] = []
@@ -594,8 +582,9 @@ def _partners(
 
 
 def _run_read(family: Family, read: Mapping[int, int]) -> int | None:
-    """The run of a family that all values are of, which are given by their ids and runs, or that
-    reads them itself.
+    """Return the run of a family that computes or reads all of some values, or None.
+
+    `read` maps the ids of the values to their runs.
     """
     for number in set(read.values()):
         taken = {id(row[number]) for row in family.inputs}
@@ -609,7 +598,7 @@ def _replaced(
     made: Sequence[Placed],
     outputs: Sequence[Any],
 ) -> list[Any]:
-    """The items with a step for each run."""
+    """Return the items with a step in place of each run."""
     starts = {own[0]: (family, number, own[1]) for family, places in made
               for number, own in enumerate(places)}  # fmt: skip
     readers = _readers(items, outputs)
@@ -655,7 +644,7 @@ def _step(family: Family, number: int) -> Step:
 
 
 def optional_sum(equation: Any, nothing: int) -> Step:
-    """A sum one of whose operands may be nothing, by its number."""
+    """Return a step for a sum of which one operand, at position `nothing`, may be absent."""
     return Step(
         ADDED,
         equation,
@@ -670,7 +659,7 @@ def optional_sum(equation: Any, nothing: int) -> Step:
 
 
 def _size(items: Sequence[Any]) -> int:
-    """Equations that items stand for."""
+    """Return the number of equations in items."""
     return sum(len(_members(item)) for item in items)
 
 
@@ -681,13 +670,14 @@ def _members(item: Any) -> list[Any]:
 
 
 def _captured(family: Family) -> set[int]:
-    """Which inputs of a family that is written in another one are seen there."""
+    """Return the inputs of a nested family that the containing helper's variables provide."""
     return set(captures(family))
 
 
 def captures(family: Family) -> dict[int, Any]:
-    """What inputs of a family stand for in the helper that it is written in: variables of that
-    one's first run, by input.
+    """Return the variables of the containing helper's first run that inputs of a family stand for.
+
+    The keys are the inputs' positions.
     """
     outer = family.inside
     if outer is None:
@@ -714,7 +704,7 @@ def captures(family: Family) -> dict[int, Any]:
 
 
 def _readers(items: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[Any]]:
-    """By variable, the items that read it; None for the program's results."""
+    """Return the items that read each variable, by its id; None stands for a program result."""
     readers: dict[int, list[Any]] = defaultdict(list)
     for item in items:
         for atom in item.invars:
@@ -727,7 +717,7 @@ def _readers(items: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[Any
 
 
 Places = tuple[tuple[int, int], ...]
-"""Steps of a run, and which of their results."""
+"""Positions of steps in a run, each with the position of a result."""
 
 
 def _outputs_of(
@@ -736,8 +726,9 @@ def _outputs_of(
     readers: Mapping[int, list[Any]],
     where: Mapping[int, tuple[Family, int]],
 ) -> tuple[Places, Places]:
-    """What is read of some runs outside of them: by other steps, and then what is only a result of
-    the program.
+    """Return the values of some runs that are read outside, in two groups.
+
+    The first group is read by other steps; the second is only returned by the program.
     """
     inner: list[tuple[int, int]] = []
     results: list[tuple[int, int]] = []
@@ -758,7 +749,7 @@ def _outputs_of(
 
 
 def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
-    """Whether something is part of a run, or of one that is written inside it."""
+    """Return whether an item is part of a run, or of a run nested inside it."""
     other, run = at
     if other is family:
         return run == number
@@ -774,10 +765,9 @@ def _with_iterations(
     known: dict[Any, int],
     chains: Mapping[Any, list[Caller]],
 ) -> list[Any]:
-    """The items with calls of helpers in place of iterations that another loop goes back over, as
-    the backward pass over layers does.
+    """Return the items with helper calls in place of iterations that another loop reverses.
 
-    Others stay as they are, to be written as loops.
+    The backward pass over layers is such a loop. Other iterations stay, and are written as loops.
     """
     tokens = np.array([token_of(item, known) for item in items], np.int64)
     weights = np.array([len(_members(item)) for item in items])
@@ -813,14 +803,15 @@ def _with_iterations(
 
 
 _SHORTEST_ITERATION = 2 * SHORTEST_CALL
-"""Equations of an iteration that is worth a helper function."""
+"""The minimum number of equations of an iteration that becomes a helper function."""
 
 
 def _first_of_iteration(
     items: Sequence[Any], chains: Mapping[Any, list[Caller]], start: int, period: int
 ) -> int:
-    """Where an iteration begins: where the lines of the loop's function start again, backward or
-    forward.
+    """Return the start of an iteration: where the line numbers in the loop's function restart.
+
+    In a backward pass, the lines run upwards.
     """
     own = [chains[id(item)] for item in items[start : start + period]]
     depth = 0
@@ -837,7 +828,7 @@ def _first_of_iteration(
 
 
 def _with_loops(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
-    """The items with loops in place of tandem repeats, those that spare most first."""
+    """Return the items with loops in place of tandem repeats, those that save the most first."""
     while True:
         tokens = np.array([token_of(item, known, exact=False) for item in items], np.int64)
         readers = _readers(items, outputs)
@@ -855,13 +846,11 @@ def _with_loops(items: list[Any], outputs: Sequence[Any], known: dict[Any, int])
 
 
 _MOST_TRIED = 24
-"""Tandem repeats that are looked at more closely, of those that spare most."""
+"""The number of tandem repeats that are examined, those that save the most."""
 
 
 def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
-    """Where equal runs follow one another: start, length and count, with every phase that there is;
-    the best first.
-    """
+    """Return tandem repeats as start, length and count, with every phase; the best first."""
     made: list[tuple[int, int, int]] = []
     for _, start, period, length in _tandem_runs(tokens, weights):
         count = length // period + 1
@@ -873,8 +862,10 @@ def _tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
 
 
 def _tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
-    """The same by what they spare: that, where they start, how long one run is, and how long what
-    follows the first one.
+    """Return tandem repeats, the best first.
+
+    Each is the number of equations that it saves, its start, its period, and the length of the
+    repeats after the first one.
     """
     found: list[tuple[int, int, int, int]] = []
     size = len(tokens)
@@ -903,8 +894,9 @@ def _loop(
     count: int,
     readers: Mapping[int, list[Any]],
 ) -> tuple[int, Loop] | None:
-    """A tandem repeat as a loop, if each iteration reads nothing of others but of the one
-    before.
+    """Return a tandem repeat as a loop, with its start.
+
+    Return None if an iteration reads values of other iterations than the previous one.
     """
     runs = [list(items[first + k * period : first + (k + 1) * period]) for k in range(count)]
     made = {
@@ -968,9 +960,7 @@ def _loop(
 
 
 _MOST_CARRIED = 4
-"""Values that an iteration takes over from the one before; more of them say that it was cut at an
-odd place.
-"""
+"""The maximum number of carried values; more indicate that iterations were cut at a wrong place."""
 
 
 def _atom_key(atom: Any) -> Hashable:
@@ -1000,12 +990,13 @@ def _loop_step(loop: Loop) -> Step:
     return Step(LOOP, loop, 0, list(invars.values()), unique, members, effects, source)
 
 
-# What equations look like
+# Keys of equations
 
 
 def token_of(item: Any, known: dict[Any, int], *, exact: bool = True) -> int:
-    """A number that items have in common which differ in nothing but what they read; literals count
-    where it is to be `exact`.
+    """Return a number that is equal for items that differ only in their operands.
+
+    Literals must be equal too, if `exact`.
     """
     if isinstance(item, Step):
         return known.setdefault(("step", item.kind, id(item.family)), len(known))
@@ -1014,7 +1005,7 @@ def token_of(item: Any, known: dict[Any, int], *, exact: bool = True) -> int:
     if number is None:
         look = _look(item, exact)
         number = known[key] = known.setdefault(look, len(known))
-        known["kept", id(item)] = item  # its id stays its own
+        known["kept", id(item)] = item  # kept alive, so that its id is not reused
     return number
 
 
@@ -1043,7 +1034,7 @@ def _look(equation: Any, exact: bool) -> Hashable:
 
 
 def _frozen(value: Any) -> Hashable:
-    """Something that is equal for equal parameters; it may say that equal ones differ."""
+    """Return a key that differs for different parameters; it may also differ for equal ones."""
     if is_jaxpr(value):
         return _program(value)
     if isinstance(value, (tuple, list)):

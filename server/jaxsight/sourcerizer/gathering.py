@@ -1,6 +1,6 @@
-"""Results that are read in the same way from each element of a list, as a comprehension.
+"""Comprehensions for results that are read in the same way from each element of a list.
 
-That is `[{"w": g[0]} for g in reversed(gradients)]`.
+An example is `[{"w": g[0]} for g in reversed(gradients)]`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from jaxsight.sourcerizer.exprs import Atom, Call, Each, Expr, Keyword, Pair, Se
 from jaxsight.sourcerizer.paths import Path, Walk, iterated, numbered, path_of, walk
 
 FEWEST = 3
-"""Elements that are worth a comprehension."""
+"""The minimum number of elements of a comprehension."""
 
 _ELEMENT = "g"
 
 
 def gathered(expr: Any, sizes: Mapping[tuple[Any, ...], int]) -> Any:
-    """An expression with comprehensions in place of collections whose elements differ in one index
-    alone.
+    """Return an expression with comprehensions for collections whose elements differ in one index.
 
     Args:
-        sizes: how many elements the lists have that are read, by the root of a path and its steps.
+        sizes: the lengths of the lists that are read, by the root of a path and its steps.
     """
     match expr:
         case Sequence_("{", items) if all(isinstance(item, Pair) for item in items):
@@ -49,7 +48,7 @@ def gathered(expr: Any, sizes: Mapping[tuple[Any, ...], int]) -> Any:
 
 
 def _pairs(items: Sequence[Pair], sizes: Mapping[tuple[Any, ...], int]) -> tuple[Any, ...]:
-    """The pairs of a dictionary, with `**{…}` for those whose keys are numbered (`"Block_0"`)."""
+    """Return a dictionary's pairs, with `**{…}` for those with numbered keys (`"Block_0"`)."""
     groups: dict[str, list[Pair]] = {}
     for item in items:
         text = item.key.text if isinstance(item.key, Atom) else ""
@@ -97,7 +96,7 @@ class _Found:
 
 
 def _shared(items: Sequence[Any], found: _Found) -> Any:
-    """What all items are, read from `g` where they differ. Raises `_Differs`."""
+    """Return the expression that all items have in common, in terms of `g`; raise `_Differs`."""
     first = items[0]
     if isinstance(first, (Pair, Keyword)):
         label = first.key if isinstance(first, Pair) else first.name

@@ -1,9 +1,8 @@
-"""Values that are used once, written where they are used if that reads better.
+"""Inlines values that are used once, if the result is more readable.
 
-The order in which equations are made stays what it was: a value moves only from the statement right
-before the one that uses it, and only to a place that Python reaches before it evaluates anything
-else there. So the program that the text stands for is the same, to the order of its equations.
-Names that the user gave stay.
+The order of the equations does not change: a value moves only from the statement right before its
+use, and only to a place that Python evaluates before anything else there. So the text stays the
+same program, to the order of its equations. The user's own names stay.
 """
 
 from __future__ import annotations
@@ -54,30 +53,29 @@ from jaxsight.sourcerizer.together import (
 )
 
 MOST_STEPS = 5
-"""Operations and calls that one line may hold."""
+"""The maximum number of operations and calls on one line."""
 
 DEEPEST = 2
-"""Brackets within one another."""
+"""The maximum number of nested brackets."""
 
 FEW = 3
-"""Times that a short part of an argument is read without a name of its own."""
+"""How often a short part of an argument is read at most without a name of its own."""
 
 SHORT = 24
-"""Characters of what is short."""
+"""The maximum length of a short expression, in characters."""
 
 FAR = 16
-"""Statements between a function and its use, at most, for it to become a lambda there."""
+"""The maximum number of statements between a function and its use as a lambda."""
 
 _HARMLESS = frozenset({"at"})
-"""Attributes that make no equation."""
+"""Attributes that create no equation."""
 
 
 def inlined(body: Sequence[Statement], main: str) -> list[Statement]:
-    """The statements of a module, and of the functions in it, with values moved to where they are
-    used.
+    """Return the statements of a module, with values moved to their uses, also inside functions.
 
     Args:
-        main: the function that others call; it keeps its parameters.
+        main: the function that callers use; it keeps its parameters.
     """
     functions = {each.name for each in body if isinstance(each, Function)}
     others = [each for each in body if not isinstance(each, Function)]
@@ -93,7 +91,7 @@ def inlined(body: Sequence[Statement], main: str) -> list[Statement]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Names:
-    """Functions of the module, and names that mean something here, which new ones are added to."""
+    """The functions of the module, and the names in use, to which new names are added."""
 
     functions: set[str]
     taken: set[str]
@@ -122,8 +120,9 @@ def _with_lambdas(
     counts: Counter[str],
     indent: str,
 ) -> Assign | Effect | Return:
-    """`statement` with small functions that only it uses, to loop over say, as lambdas; those are
-    taken from `before`.
+    """Return `statement` with the small functions that only it uses as lambdas.
+
+    These functions are removed from `before`.
     """
     items = statement.value.items if isinstance(statement.value, Call) else ()
     for item in items:
@@ -147,7 +146,7 @@ def _with_lambdas(
 
 
 def _defined(before: Sequence[Statement], name: str) -> int | None:
-    """Where the function of that name is; it stands not far from what it is made for."""
+    """Return the position of the function of that name, if it is close to its use, or None."""
     for place in range(len(before) - 1, max(len(before) - 1 - FAR, -1), -1):
         statement = before[place]
         if isinstance(statement, Function) and statement.name == name:
@@ -156,7 +155,7 @@ def _defined(before: Sequence[Statement], name: str) -> int | None:
 
 
 def _is_small(statement: Statement) -> TypeGuard[Function]:
-    """Whether it is a function of names that gives one short expression."""
+    """Return whether a statement is an undecorated function that returns one short expression."""
     return (
         isinstance(statement, Function)
         and not statement.decorators
@@ -169,8 +168,11 @@ def _is_small(statement: Statement) -> TypeGuard[Function]:
 
 
 def _without_readings(body: Sequence[Statement], indent: str) -> list[Statement]:
-    """Without names for parts of arguments (`params["w"]`) that are read once, or a few times where
-    they are short and leave lines as they are: reading them does nothing."""
+    """Remove names for parts of arguments (`params["w"]`) that are read once.
+
+    Short parts that do not break a line may be read up to `FEW` times. Reading a part has no
+    effect.
+    """
     counts = Counter(names_read(body))
     short = {
         statement.targets: statement.value
@@ -196,7 +198,7 @@ def _without_readings(body: Sequence[Statement], indent: str) -> list[Statement]
 
 
 def _with_values(statement: Statement, values: dict[str, Expr]) -> Statement:
-    """A statement that reads these names, with their values in their place."""
+    """Return a statement with the values of these names in their place."""
 
     def leaf(found: Atom | Slot) -> Expr:
         return values.get(found.text, found) if isinstance(found, Atom) else found
@@ -206,7 +208,7 @@ def _with_values(statement: Statement, values: dict[str, Expr]) -> Statement:
 
 
 def _making_long(body: Sequence[Statement], indent: str, values: dict[str, Expr]) -> Iterator[str]:
-    """The names that would put a statement on several lines, were their values in their place."""
+    """Yield the names whose values would break a statement over more lines."""
     for statement in body:
         match statement:
             case Function(_, _, inside) | With(_, inside) | For(_, _, inside):
@@ -255,8 +257,9 @@ def _taking(
     counts: Counter[str],
     indent: str,
 ) -> Assign | Effect | Return:
-    """`statement` with what the ones before it give it, as far as that reads well; those are taken
-    from `before`.
+    """Return `statement` with the values of previous statements inlined, while it stays readable.
+
+    These statements are removed from `before`.
     """
     while (place := _last_value(before)) is not None:
         given = before[place]
@@ -284,8 +287,9 @@ def _taking(
 
 
 def _last_value(before: Sequence[Statement]) -> int | None:
-    """The last statement that does anything, if it names one value: definitions of functions make
-    no equations.
+    """Return the position of the last statement other than a function, if it names one value.
+
+    Definitions of functions create no equations.
     """
     for place in range(len(before) - 1, -1, -1):
         statement = before[place]
@@ -304,7 +308,7 @@ def _last_value(before: Sequence[Statement]) -> int | None:
 def _reads_well(
     before: Assign | Effect | Return, statement: Assign | Effect | Return, moved: Expr, indent: str
 ) -> bool:
-    """Whether a statement that has `moved` in it takes no more lines than without."""
+    """Return whether a statement stays readable, and takes no more lines, with `moved` inlined."""
     value = statement.value
     return (
         (
@@ -322,7 +326,7 @@ def _height(statement: Statement, indent: str) -> int:
 
 
 def _start(statement: Assign | Effect | Return) -> str:
-    """What stands before its value, or would if it were returned."""
+    """Return the text before a statement's value; for an effect, that of a `return`."""
     if not isinstance(statement, Assign):
         return "return "
     targets = statement.targets
@@ -330,7 +334,7 @@ def _start(statement: Assign | Effect | Return) -> str:
 
 
 def _does(expr: Any) -> bool:
-    """Whether evaluating an expression, its parts aside, may make equations."""
+    """Return whether evaluating an expression, apart from its parts, may create equations."""
     match expr:
         case Attribute(_, name):
             return name not in _HARMLESS
@@ -343,12 +347,12 @@ def _does(expr: Any) -> bool:
 
 
 def _method(expr: Any) -> bool:
-    """`x.astype` in `x.astype(…)`: looked up, not computed."""
+    """Return whether an expression looks up an attribute, as `x.astype` in `x.astype(…)`."""
     return isinstance(expr, Attribute)
 
 
 def _reached_first(expr: Any, name: str) -> bool:
-    """Whether a name is read before anything is computed; false where it is not read at all."""
+    """Return whether a name is read before anything is computed."""
     for part, called in _evaluated(expr, False):
         if isinstance(part, Atom) and part.text == name:
             return True
@@ -358,7 +362,7 @@ def _reached_first(expr: Any, name: str) -> bool:
 
 
 def _evaluated(expr: Any, called: bool) -> Iterator[tuple[Any, bool]]:
-    """Expressions in the order in which they are done with, and whether they are only called."""
+    """Yield expressions in the order of evaluation, and whether each is a method being called."""
     parts = parts_of(expr)
     for index, part in enumerate(parts):
         yield from _evaluated(part, isinstance(expr, Call) and index == 0 and _method(part))
@@ -369,7 +373,7 @@ _STEPS = frozenset({Call, Binary, Unary, Index})
 
 
 def _steps(expr: Any) -> int:
-    """Count operations and calls; of a collection those of the item that has the most of them."""
+    """Count operations and calls; a collection counts as its item with the most of them."""
     if _is_part(expr):
         return 0
     inside = map(_steps, parts_of(expr))
@@ -379,14 +383,14 @@ def _steps(expr: Any) -> int:
 
 
 def _is_part(expr: Any) -> bool:
-    """Whether it reads a part of an argument: `params["w"]`."""
+    """Return whether an expression reads a part of an argument: `params["w"]`."""
     if type(expr) is not Index or not all(type(item) is Atom for item in expr.items):
         return False
     return type(expr.value) is Atom or _is_part(expr.value)
 
 
 def _depth(expr: Any) -> int:
-    """Count brackets within one another, those of a chain `x.sum().reshape()` beside each other."""
+    """Count nested brackets; those of a chain `x.sum().reshape()` are side by side."""
     kind = type(expr)
     if _is_part(expr):
         return 0
@@ -407,8 +411,9 @@ def _operand_depth(expr: Binary, operand: Expr) -> int:
 
 
 def handled(body: Sequence[Statement]) -> set[str]:
-    """Names whose values are handled by Python itself, an operator, a method or an index, not only
-    passed to public functions.
+    """Return the names whose values Python itself handles, by an operator, a method or an index.
+
+    The values of other names are only passed to public functions.
     """
     found: set[str] = set()
     for statement in body:

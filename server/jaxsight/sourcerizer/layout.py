@@ -1,9 +1,8 @@
-"""Expressions and statements as lines of text that `ruff format` leaves as they are (line length
-88).
+"""Formats expressions and statements as `ruff format` does, with a line length of 88.
 
-Knows nothing of JAX. The rules are Black's: what fits on a line stays on it; else the last bracket
-opens, arguments of a call go on one line if they fit and else one per line with a trailing comma,
-items of a collection always one per line.
+Knows nothing of JAX. The rules are Black's: an expression that fits stays on one line; else the
+last bracket is broken, with the arguments of a call on one line if they fit, or one per line with a
+trailing comma, and the items of a collection always one per line.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from jaxsight.sourcerizer.exprs import (
 )
 
 WIDTH = 88
-"""Columns of a line, as Black and ruff have it by default."""
+"""The default line length of Black and ruff, in columns."""
 
 WIDEST = 100
-"""Columns of a line with a remark for `ruff format`, at most."""
+"""The maximum width of a line with a `# fmt: skip` comment, in columns."""
 
 FEWEST_FILLED = 3
-"""Names that do not stand on lines of their own where they do not fit on one."""
+"""The minimum number of short items that share lines, instead of one line per item."""
 
 STEP = "    "
 
@@ -53,7 +52,7 @@ _TIGHT = 9
 
 
 def flat(item: Item) -> str:
-    """On one line, however long."""
+    """Return an expression on one line, however long."""
     kind = type(item)  # the common kinds first: this runs several times for every expression
     if kind is Atom:
         return item.text  # type: ignore[union-attr]
@@ -109,7 +108,7 @@ def _flat_call(item: Call) -> str:
 
 
 def _simple(expr: Expr) -> bool:
-    """What `**` hugs: names, numbers, attribute chains."""
+    """Return whether `**` has no spaces around an operand: names, numbers, attribute chains."""
     match expr:
         case Unary(_, value):
             return _simple(value)
@@ -151,13 +150,14 @@ def _tight(expr: Expr) -> str:
     if precedence(expr) < _TIGHT:
         return f"({text})"
     if isinstance(expr, Atom) and text.isdigit():
-        return f"({text})"  # `2.real` is no Python
+        return f"({text})"  # `2.real` is not valid Python
     return text
 
 
 def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
-    """Lines of `before` + item + `after`, the first and last at `indent`; on one line where that
-    fits.
+    """Return the lines of `before` + item + `after`, the first and last at `indent`.
+
+    Return a single line if that fits.
     """
     line = f"{indent}{before}{flat(item)}{after}"
     if len(line) <= WIDTH:
@@ -209,9 +209,7 @@ def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
 
 
 def _pieces(text: str, width: int) -> list[str]:
-    """A string as literals that stand beside each other, parted after spaces; anything else as it
-    is.
-    """
+    """Split a string literal after spaces into adjacent literals; return anything else as it is."""
     quote = text[:1]
     if quote not in ("'", '"') or text[1:2] == quote or text[-1] != quote:
         return [text]
@@ -241,15 +239,15 @@ def _one_per_line(items: Iterable[Item], indent: str) -> list[str]:
 
 
 class Filled(str):
-    """A line with as many names as fit, which `ruff format` would put on lines of their own."""
+    """A line with as many names as fit, although `ruff format` would put each on its own line."""
 
     __slots__ = ("alone",)
     alone: list[str]
-    """These lines."""
+    """The lines that `ruff format` would write."""
 
 
 def filled(names: Iterable[str], indent: str) -> list[str]:
-    """Names with commas, as many on each line as fit."""
+    """Return lines of names with commas, as many on each line as fit."""
     rows: list[list[str]] = []
     for name in names:
         if rows and len(indent) + sum(len(other) + 2 for other in (*rows[-1], name)) - 1 <= WIDEST:
@@ -265,7 +263,7 @@ def filled(names: Iterable[str], indent: str) -> list[str]:
 
 
 def kept(rows: list[str]) -> list[str]:
-    """The lines of a statement, with a remark for `ruff format` if it would change them."""
+    """Return the lines of a statement, with `# fmt: skip` if `ruff format` would change them."""
     if len(rows) == 1 or not any(isinstance(row, Filled) for row in rows):
         return rows
     last = f"{rows[-1]}  # fmt: skip"
@@ -275,18 +273,18 @@ def kept(rows: list[str]) -> list[str]:
 
 
 def _is_filled(items: Sequence[Item]) -> bool:
-    """Whether items stand on as few lines as they fit on."""
+    """Return whether items share as few lines as possible."""
     return len(items) >= FEWEST_FILLED and all(map(_is_short, items))
 
 
 def _is_short(item: Item) -> bool:
-    """Whether it is a name or a number."""
+    """Return whether an item is a short name or number."""
     inside = item.value if isinstance(item, Star) else item
     return isinstance(inside, Atom) and len(inside.text) <= WIDTH // 2
 
 
 def assign(targets: str | Sequence_, value: Expr, indent: str) -> list[str]:
-    """`target = value`; tuples of targets lose their parentheses where they fit."""
+    """Return the lines of `target = value`; a tuple of targets loses its parentheses if it fits."""
     if isinstance(targets, str):
         return _wrapped(value, indent, f"{targets} = ")
     text = flat(targets)
@@ -300,7 +298,7 @@ def assign(targets: str | Sequence_, value: Expr, indent: str) -> list[str]:
 
 
 def _head(value: Expr) -> str:
-    """What of a value cannot leave its first line."""
+    """Return the part of a value that must stay on its first line."""
     match value:
         case Call(function, (_, *_)):
             return f"{_tight(function)}("
@@ -313,7 +311,7 @@ def _head(value: Expr) -> str:
 
 
 def broken_always(sequence: Sequence_, indent: str) -> list[str]:
-    """A collection over several lines, whether it fits on one or not."""
+    """Return a collection on several lines, even if it fits on one."""
     return [
         f"{indent}{sequence.bracket}",
         *_one_per_line(sequence.items, indent + STEP),
@@ -322,7 +320,7 @@ def broken_always(sequence: Sequence_, indent: str) -> list[str]:
 
 
 def returned(value: Expr, indent: str) -> list[str]:
-    """`return value`; a tuple's parentheses are left out where it fits."""
+    """Return the lines of `return value`; a tuple loses its parentheses if it fits."""
     match value:
         case Sequence_("(", (_, _, *_) as items) if not any(
             isinstance(item, Star) for item in items
@@ -336,7 +334,7 @@ def returned(value: Expr, indent: str) -> list[str]:
 
 
 def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
-    """`before` + value; what has no bracket to open on the line gets parentheses."""
+    """Return the lines of `before` + value; a value without a bracket to break gets parentheses."""
     line = f"{indent}{before}{flat(value)}"
     if len(line) <= WIDTH:
         return [line]
@@ -362,12 +360,12 @@ def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
 
 
 def _is_single(value: Binary) -> bool:
-    """Whether no other operator binds as loosely."""
+    """Return whether the left operand has no operator of the same precedence."""
     return precedence(value.left) > _PRECEDENCE[value.operator]
 
 
 def _is_chain(value: Expr) -> bool:
-    """Whether it is the attribute of something, without a call in it that could be broken."""
+    """Return whether an expression is an attribute of a name or index, without a call to break."""
     if not isinstance(value, Attribute):
         return False
     inside: Expr = value
@@ -377,7 +375,7 @@ def _is_chain(value: Expr) -> bool:
 
 
 def _operands(value: Expr, indent: str) -> list[str]:
-    """A chain of operators, each at the start of a line where the whole does not fit."""
+    """Return a chain of operators, each at the start of a line if the whole does not fit."""
     if len(indent + flat(value)) <= WIDTH or not isinstance(value, Binary):
         return broken(value, indent, "", "")
     level = _PRECEDENCE[value.operator]
@@ -395,7 +393,7 @@ def _operands(value: Expr, indent: str) -> list[str]:
 
 
 def definition(name: str, parameters: tuple[str, ...], indent: str) -> list[str]:
-    """`def name(parameters):`."""
+    """Return the lines of `def name(parameters):`."""
     line = f"{indent}def {name}({', '.join(parameters)}):"
     if len(line) <= WIDTH:
         return [line]

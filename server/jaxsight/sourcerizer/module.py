@@ -1,6 +1,6 @@
 """A Python module as statements, and its text.
 
-Knows nothing of JAX: passes over the statements may change them before they are laid out.
+Knows nothing of JAX: passes can change the statements before they are laid out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jaxsight.sourcerizer.layout import (
 class Assign:
     """`targets = value`.
 
-    `equations` are what it stands for, for comments and for links back to the source.
+    `equations` are those of the value, for comments and for links to the source.
     """
 
     targets: str | Sequence_
@@ -37,12 +37,12 @@ class Assign:
     equations: Sequence[Any] = ()
     comment: str = ""
     given: bool = False
-    """The user's own name for it."""
+    """Whether the name is the user's own."""
 
 
 @dataclass(slots=True)
 class Effect:
-    """An expression that stands alone, for its effect."""
+    """An expression statement, for its effect."""
 
     value: Expr
     equations: Sequence[Any] = ()
@@ -50,7 +50,7 @@ class Effect:
 
 @dataclass(slots=True)
 class Return:
-    """`return value`. `equations` are those of what was moved into it."""
+    """`return value`; `equations` are those of expressions that were inlined into it."""
 
     value: Expr
     equations: Sequence[Any] = ()
@@ -65,7 +65,7 @@ class Remark:
 
 @dataclass(slots=True)
 class Raw:
-    """Lines as they are, relative to where they stand."""
+    """Verbatim lines, relative to the indentation around them."""
 
     lines: list[str]
 
@@ -89,7 +89,7 @@ class For:
 
 @dataclass(slots=True)
 class Function:
-    """A function with what it is decorated with (`@jax.jit` without the `@`)."""
+    """A function with its decorators (`@jax.jit` without the `@`)."""
 
     name: str
     parameters: tuple[str, ...]
@@ -102,7 +102,7 @@ Statement: TypeAlias = Assign | Effect | Return | Remark | Raw | With | For | Fu
 
 
 class Line(NamedTuple):
-    """A line of text, and the equations that it stands for."""
+    """A line of text, and its equations."""
 
     text: str
     equations: Sequence[Any] = ()
@@ -111,7 +111,7 @@ class Line(NamedTuple):
 def lines(
     body: Sequence[Statement], indent: str = "", before: Statement | None = None
 ) -> list[Line]:
-    """The statements as formatted lines, after the one `before` them."""
+    """Return the statements as formatted lines, to follow the statement `before`."""
     made: list[Line] = []
     for statement, after in itertools.zip_longest(body, body[1:]):
         if before is not None and _is_apart(before, statement, after):
@@ -122,9 +122,7 @@ def lines(
 
 
 def _is_apart(before: Statement, statement: Statement, after: Statement | None) -> bool:
-    """Whether there are empty lines above a statement: around functions with the remarks that lead
-    them.
-    """
+    """Return whether empty lines precede a statement: around functions with leading comments."""
     if isinstance(statement, Function):
         return not isinstance(before, Remark)
     leads = isinstance(statement, Remark) and isinstance(after, Function)
@@ -163,7 +161,7 @@ def _laid_out(statement: Statement, indent: str) -> list[Line]:
 
 
 def _heading(target: str | Sequence_, values: Expr, indent: str) -> list[Line]:
-    """`for target in values:`."""
+    """Return the lines of `for target in values:`."""
     heading: list[str] = []
     named = target if isinstance(target, str) else flat(target)[1:-1]
     if isinstance(target, str) or len(f"{indent}for {named} in zip(") <= WIDTH:
@@ -189,9 +187,7 @@ def _function(function: Function, indent: str) -> list[Line]:
 
 
 def _visible(quoted: str) -> str:
-    """Text of the user's for a comment: what reorders it or does not show is written as in a
-    literal.
-    """
+    """Return the user's text for a comment, with invisible and reordering characters escaped."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in quoted)
 
 
@@ -207,8 +203,9 @@ def _docstring(text: str, indent: str) -> list[str]:
 
 
 def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
-    """The statements with `old` replaced in all names, at the start of a name (`old_jvp`,
-    `old.defjvp`) too.
+    """Return the statements with `old` replaced in all names.
+
+    It is also replaced at the start of a name (`old_jvp`, `old.defjvp`).
     """
 
     def text(given: str) -> str:
@@ -225,8 +222,9 @@ def replaced(
     leaf: Callable[[Atom | Slot], Expr],
     name: Callable[[str], str] = str,
 ) -> list[Statement]:
-    """The statements with each atom of their expressions replaced by what `leaf` says, and what
-    they define named as `name` says.
+    """Return the statements with atoms replaced by the results of `leaf`.
+
+    The names that they define are replaced by the results of `name`.
     """
 
     def statement(found: Statement) -> Statement:
@@ -256,5 +254,5 @@ def replaced(
 
 
 def roots(text: str) -> set[str]:
-    """The first names of the expressions in a module's text, to see what must be imported."""
+    """Return the first names of the expressions in a module's text, to find its imports."""
     return set(re.findall(r"(?<![\w.\"'])([A-Za-z_]\w*)", text))

@@ -1,8 +1,7 @@
-"""Names for variables and functions: the user's own where the source is known, else what the
-primitive suggests.
+"""Names for variables and functions: the user's own if known, or else derived from the primitive.
 
-A name never shadows one that is used: names of a function differ from those of all functions around
-it and of the module.
+A name never shadows another: names of a function differ from those of all enclosing functions
+and of the module.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from jaxsight.sourcerizer.exprs import Atom, Attribute, Call, Expr, Index, is_id
 from jaxsight.sourcerizer.spelling import IMPORTS
 
 LONGEST = 30
-"""Characters of a name, at most: longer ones leave no room on the line."""
+"""The maximum length of a name, in characters; longer names leave no room on the line."""
 
 _OURS = str(Path(__file__).parent.parent)
-"""This package: where rules of custom derivatives are traced, its own frames are around."""
+"""This package, whose frames surround the tracing of custom derivative rules."""
 
 _FRAMES = 4
-"""How many of the user's frames are asked for an assignment, from the innermost."""
+"""The number of the user's frames, from the innermost, that are examined for an assignment."""
 
 STAND_IN = "__name_"
-"""What the names of functions begin with that are not named yet."""
+"""The prefix of functions that have no final name yet."""
 
 _RESERVED = frozenset(keyword.kwlist) | frozenset(dir(builtins)) | frozenset(IMPORTS)
 
@@ -58,7 +57,7 @@ _BY_PRIMITIVE = {
 
 @functools.lru_cache(maxsize=1024)
 def suggested(primitive: str) -> str:
-    """A base name for what a primitive gives."""
+    """Return a base name for the result of a primitive."""
     return _BY_PRIMITIVE.get(primitive) or identifier(primitive)
 
 
@@ -85,7 +84,7 @@ _BY_METHOD = {
 
 
 def after_expression(expr: Expr) -> str | None:
-    """A base name for what an expression gives, where a public function or a method says enough."""
+    """Return a base name for an expression's value if its function or method suggests one."""
     match expr:
         case Call(Atom("jnp.split")):
             return "part"
@@ -110,9 +109,7 @@ def after_expression(expr: Expr) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def identifier(text: str, fallback: str = "value") -> str:
-    """An identifier made of `text`, which may be an attribute chain, an index or a qualified
-    name.
-    """
+    """Return an identifier made from a name, an attribute chain, an index or a qualified name."""
     short = re.sub(r"\W+", "_", text.replace("<lambda>", "function").replace("<locals>", ""))
     short = short.strip("_")[:LONGEST].rstrip("_")
     if not short or not short.isascii():
@@ -124,8 +121,9 @@ def identifier(text: str, fallback: str = "value") -> str:
 
 @functools.lru_cache(maxsize=1024)
 def of_path(text: str, fallback: str = "value") -> str:
-    """An identifier made of how a part of an argument is read: of its last words, which say most,
-    where not all have room.
+    """Return an identifier for a part of an argument, from the path that reads it.
+
+    A path that is too long is cut at the start, because its last words are the most specific.
     """
     short = re.sub(r"\W+", "_", text).strip("_")
     while len(short) > LONGEST and "_" in short:
@@ -134,16 +132,16 @@ def of_path(text: str, fallback: str = "value") -> str:
 
 
 _NUMBERED = re.compile(r"(?<=[A-Za-z])_\d+$")
-"""What `fresh` appends."""
+"""The suffix that `fresh` appends."""
 
 
 def without_number(name: str) -> str:
-    """A name without what `fresh` appended."""
+    """Return a name without the suffix of `fresh`."""
     return _NUMBERED.sub("", name)
 
 
 class Names:
-    """The names of one function that is being written."""
+    """The names of a function that is being written."""
 
     def __init__(self, around: Names | None, everywhere: set[str], module: set[str]) -> None:
         self._own: set[str] = set()
@@ -154,7 +152,7 @@ class Names:
         self._promised: set[str] = set()
 
     def promise(self, names: Iterable[str]) -> None:
-        """Names for values that the user gave them to; `fresh` gives them to no other."""
+        """Reserve the user's names for their values; `fresh` returns them for no others."""
         self._promised.update(names)
 
     def taken(self, name: str) -> bool:
@@ -163,7 +161,7 @@ class Names:
         return self._around is not None and self._around.taken(name)
 
     def fresh(self, base: str, *, promised: bool = False) -> str:
-        """`base`, or `base_1`, `base_2` … where that is taken, or `promised` to others."""
+        """Return `base`, or `base_1`, `base_2` … if it is taken, or reserved and not `promised`."""
         name, count = base, self._count.get(base, 0)
         while self.taken(name) or (not promised and name in self._promised):
             count += 1
@@ -174,17 +172,17 @@ class Names:
         return name
 
     def owns(self, name: str) -> bool:
-        """Whether it is a name of this function, not of one around."""
+        """Return whether a name belongs to this function, not to an enclosing one."""
         return name in self._own
 
     def keep(self, name: str) -> None:
-        """Takes a name that was given, a parameter's say."""
+        """Take a given name, such as that of a parameter."""
         self._own.add(name)
         self._everywhere.add(name)
 
 
 class ModuleNames:
-    """Names at the top of the module, which no function may use for its own."""
+    """The names at the top of the module, which no function may reuse."""
 
     def __init__(self) -> None:
         self.everywhere: set[str] = set()
@@ -206,7 +204,7 @@ class ModuleNames:
 
 
 def made_at(equation: Any) -> Location | None:
-    """Where the user's code made an equation, if that is known."""
+    """Return the location in the user's code that created an equation, if known."""
     for location in itertools.islice(locations(equation), _FRAMES):
         if not location.file.startswith(_OURS):
             return location
@@ -214,7 +212,10 @@ def made_at(equation: Any) -> Location | None:
 
 
 def place(equation: Any) -> str:
-    """The same as `file:line`, or nothing. Files of installed packages begin with the package."""
+    """Return the location that created an equation as `file:line`, or an empty string.
+
+    Paths of files in installed packages begin with the package.
+    """
     at = made_at(equation)
     return f"{_INSTALLED.sub('', at.file)}:{at.line}" if at is not None else ""
 

@@ -1,4 +1,4 @@
-"""What the caller of the sourcerizer may choose."""
+"""The options of the sourcerizer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHOICES = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """See `api.sourcerize` for what each of them does."""
+    """The options, which `api.sourcerize` explains."""
 
     style: Style = "lax"
     constants: Constants = "inline"
@@ -34,26 +34,28 @@ class Options:
 
     derivatives: Derivatives = "exact"
     fold: bool = True
-    """Whether equal runs of equations become helper functions and loops, in the pretty style."""
+    """Whether equal runs of equations become helper functions and loops (pretty style only)."""
 
     share: bool = True
-    """Whether what a long text repeats at several places becomes functions, where it is folded."""
+    """Whether code that a long folded text repeats becomes functions."""
 
     @property
     def orders(self) -> int:
-        """Orders of derivatives that rules are written for, and compared."""
+        """The number of orders of derivative rules that are written and compared."""
         return DEEPEST_RULES if self.derivatives == "exact" else 1
 
     @property
     def folds(self) -> bool:
-        """Whether they do with these options: what is said of single lines differs from one run to
-        the next.
+        """Whether equal runs are folded with these options.
+
+        Comments with shapes, and scopes, differ from one run to the next.
         """
         return self.fold and self.style == "pretty" and not (self.shapes or self.scopes)
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for a word that is no choice."""
+        """Raise `ValueError` for an invalid choice."""
         for name, choices in _CHOICES:
             given = getattr(self, name)
             if given not in choices:
-                raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {given!r}")
+                expected = ", ".join(map(repr, choices))
+                raise ValueError(f"{name} must be one of {expected}, not {given!r}")

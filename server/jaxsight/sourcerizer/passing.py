@@ -1,5 +1,6 @@
-"""What the caller of a written function passes in is known inside that function alone: shared
-functions that need it move there.
+"""Moves shared functions that need additional arguments into the written function.
+
+Only that function knows the values that its caller passes in.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from jaxsight.sourcerizer.module import Function, Remark, Statement, lines, root
 def split(
     functions: Sequence[Statement], passed: Iterable[str]
 ) -> tuple[list[Statement], list[Statement]]:
-    """The module's functions as those that may stay, and those that need something `passed` in,
-    themselves or by what they call.
+    """Split the module's functions into those that can stay and those that need a `passed` name.
+
+    A function needs a name if it, or a function that it calls, reads it.
     """
     needed = set(passed)
     if not needed:
@@ -41,11 +43,11 @@ def split(
 
 _WIDTH = 88
 _LONGEST = 400
-"""Characters of a reason: programs of others may say thousands."""
+"""The maximum length of a reason; those of other packages may have thousands of characters."""
 
 
 def _row(name: str, why: str) -> str:
-    """A name with its reason, over as many lines as it takes."""
+    """Return the lines for a name and its reason."""
     text = f"{name}: {textwrap.shorten(why, _LONGEST, placeholder=' …')}."
     return textwrap.fill(
         text,
@@ -59,15 +61,13 @@ def _row(name: str, why: str) -> str:
 def explained(
     placeholders: Sequence[tuple[str, str]], fixed: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """The docstring of a written function that takes more than the original, or cannot check what
-    it takes: for each name, why.
-    """
+    """Return a docstring that explains additional or unchecked arguments, or an empty string."""
     rows = [_row(name, why) for name, why in (*placeholders, *fixed)]
     if not rows:
         return ""
     first = (
-        "As the original, but its caller passes in what no text can hold."
+        "As the original, with arguments for values that cannot be written as source."
         if placeholders
-        else "As the original, for some arguments as they were."
+        else "As the original, for fixed values of some arguments."
     )
     return "\n".join([first, "", "Args:", *rows])

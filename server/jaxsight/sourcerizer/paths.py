@@ -1,5 +1,6 @@
-"""How parts of arguments are read, `params["h"][0]["w"]`, as a root and steps: so that what several
-readings share can be passed whole.
+"""Paths by which parts of arguments are read, such as `params["h"][0]["w"]`.
+
+A path is a root and steps, so that the common part of several paths can be passed as a whole.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Step = tuple[str, str]
 
 
 _FORMATTED = re.compile(r'^f".*\}"$')
-"""A key that a counter is part of."""
+"""A key that contains a loop counter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Path:
 
     @property
     def name(self) -> str:
-        """What the part may be called: by its last words, which say most."""
+        """A name for the part, from its last words, which are the most specific."""
         words = (_FORMATTED.sub("", text).strip("\"'") for _, text in self.steps)
         return of_path("_".join((self.root, *filter(None, words))), self.root)
 
@@ -43,7 +44,7 @@ class Path:
 
 
 def path_of(expr: Any) -> Path | None:
-    """The path that an expression reads; None for anything else."""
+    """Return the path that an expression reads, or None for other expressions."""
     steps: list[Step] = []
     while True:
         match expr:
@@ -63,7 +64,7 @@ def path_of(expr: Any) -> Path | None:
 
 
 def shared_end(paths: Sequence[Path | None]) -> tuple[Step, ...]:
-    """The last steps that all paths have in common; none where one of them is no path."""
+    """Return the last steps that all paths have in common; empty if one of them is not a path."""
     first, *others = paths
     if first is None:
         return ()
@@ -82,9 +83,7 @@ def shared_end(paths: Sequence[Path | None]) -> tuple[Step, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Paths that differ in one step: what is gone over, the steps' texts, and how each is read from
-    an element.
-    """
+    """Paths that differ in one step: the collection, its indices, and the steps from an element."""
 
     base: Path
     keys: tuple[str, ...]
@@ -92,7 +91,7 @@ class Walk:
 
 
 def walk(paths: Sequence[Path | None]) -> Walk | None:
-    """Paths as a walk over one collection; None where they differ in more than one index."""
+    """Return paths as a walk over one collection, or None if they differ in more than one index."""
     first = paths[0]
     if first is None or not all(
         path is not None and path.root == first.root and len(path.steps) == len(first.steps)
@@ -111,11 +110,12 @@ def walk(paths: Sequence[Path | None]) -> Walk | None:
 
 
 def iterated(base: Expr, keys: Sequence[str], size: int | None) -> Expr | None:
-    """What gives a collection's elements for these indices, `reversed(params["h"])`; None where no
-    slice does.
+    """Return an expression for the elements at these indices, such as `reversed(params["h"])`.
+
+    Return None if no slice selects them.
 
     Args:
-        size: how many elements the collection has, if that is known.
+        size: the length of the collection, if known.
     """
     if not all(key.isdecimal() for key in keys):
         return None
@@ -144,7 +144,10 @@ _QUOTED = re.compile(r"""(["'])(\w*?)(\d+)\1$""")
 
 
 def numbered(keys: Sequence[str]) -> tuple[str, range] | None:
-    """Keys such as `"Block_0"`, `"Block_1"` as what stands before the numbers, and the numbers."""
+    """Return the common prefix and the numbers of keys such as `"Block_0"`, `"Block_1"`.
+
+    Return None for other keys, and unless the numbers are evenly spaced.
+    """
     found = [_QUOTED.match(key) for key in keys]
     if not all(found):
         return None
@@ -160,7 +163,7 @@ def numbered(keys: Sequence[str]) -> tuple[str, range] | None:
 
 
 def element_name(base: Path) -> str:
-    """What an element of a collection is called: `layer` of `params["layers"]`."""
+    """Return a name for an element of a collection: `layer` for `params["layers"]`."""
     last = re.sub(r"\W", "", base.steps[-1][1]) if base.steps else base.root
     name = identifier(last, "part")
     if len(name) > 3 and name.endswith("s") and not name.endswith("ss"):

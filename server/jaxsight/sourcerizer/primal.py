@@ -1,6 +1,4 @@
-"""Programs without rules for their derivatives: what functions with custom rules compute, in place
-of their calls.
-"""
+"""Programs without derivative rules: calls of functions with custom rules are inlined."""
 
 from __future__ import annotations
 
@@ -21,8 +19,7 @@ _CUSTOM = ("custom_jvp_call", "custom_vjp_call")
 
 
 def primal(jaxpr: Any) -> Any:
-    """Return a jaxpr with the equations of `custom_jvp` and `custom_vjp` functions in place of
-    their calls, at every level.
+    """Return a jaxpr with `custom_jvp` and `custom_vjp` calls inlined, at every level.
 
     It computes the same values; its derivatives are those of the equations. Calls of programs with
     constants of their own are kept.
@@ -31,8 +28,9 @@ def primal(jaxpr: Any) -> Any:
 
 
 def equations_of(jaxpr: Any) -> int:
-    """Count the equations of a jaxpr and of those in it, as often as they are called; rules of
-    derivatives are none of them.
+    """Count the equations of a jaxpr and of its inner jaxprs, once per call.
+
+    The equations of derivative rules do not count.
     """
     count = 0
     for equation in opened(jaxpr).jaxpr.eqns:
@@ -63,10 +61,10 @@ def _inline(
     *,
     renamed: bool,
 ) -> None:
-    """Append equations to others; `values` says what variables stand for that are none any more.
+    """Append equations to others; `values` maps replaced variables to their atoms.
 
     Args:
-        renamed: their results get new variables, since they may be appended several times.
+        renamed: give results new variables, since the equations may be appended several times.
     """
     for equation in given:
         operands = [_read(atom, values) for atom in equation.invars]

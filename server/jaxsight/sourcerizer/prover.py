@@ -1,8 +1,8 @@
-"""Proof that an expression is the equation that it stands for: it is traced alone, on the
-equation's own abstract inputs, and must give that equation and nothing else.
+"""Proof that an expression is an equation: traced alone, it results in exactly that equation.
 
-Nothing is ever written that was not proved so or built by a rule that holds by construction. The
-prover evaluates only text that rules made from public names; user functions take no part in it.
+The expression is traced on the equation's own abstract inputs. Nothing is written that was neither
+proved in this way nor built by a rule that is correct by construction. The prover evaluates only
+text that rules built from public names; it runs no user functions.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Equations that one expression is to stand for; `inputs` fill its slots, `outputs` are its
-    results in order.
+    """Equations that one expression should represent.
+
+    `inputs` fill its slots; `outputs` are its results in order.
     """
 
     equations: Sequence[Any]
@@ -41,7 +42,7 @@ class Claim:
 
 
 class Prover:
-    """Proves expressions in the names that a written module has."""
+    """Proves expressions with the names that a written module imports."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {
@@ -53,11 +54,12 @@ class Prover:
             "ad": ad,
         }
         self.axes: list[tuple[Any, int]] = []
-        """Mapped axes around, with sizes: collectives need them."""
+        """The names and sizes of the enclosing mapped axes, which collectives need."""
 
     def proves(self, expr: Expr, claim: Claim) -> tuple[Any] | None:
-        """How the expression's results are nested (a pytree of result numbers, in a tuple), or None
-        when it is not those equations.
+        """Return the tree of the expression's results, or None if it is not those equations.
+
+        The tree is a pytree of result positions, in a tuple.
         """
         slots = ", ".join(f"a{index}" for index in range(len(claim.inputs)))
         text = f"lambda {slots}: {flat(expr)}"
@@ -68,7 +70,7 @@ class Prover:
             function = eval(text, self.names)
             with surroundings(claim.equations[-1].ctx, self.axes):
                 staged = stage(function, [var.aval for var in claim.inputs])
-        except Exception as error:  # noqa: BLE001 - a candidate may fail in any way; then it is none
+        except Exception as error:  # noqa: BLE001 - a candidate that fails in any way is rejected
             _log.debug("%s: %s", text, error)
             return None
         results = staged.results
@@ -97,8 +99,9 @@ class Prover:
 
 
 def _order(outputs: Sequence[Any], equations: Sequence[Any]) -> list[int] | None:
-    """Positions of a function's results in the order in which its only equation has them: `svd`
-    gives them in another.
+    """Return the positions of a function's results in the order of its only equation.
+
+    `svd` returns them in another order.
     """
     if len(equations) != 1:
         return None

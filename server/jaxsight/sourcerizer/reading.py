@@ -1,4 +1,4 @@
-"""Which names the statements of a module read, and which they assign."""
+"""The names that the statements of a module read and assign."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxsight.sourcerizer.module import (
 
 
 def names_read(body: Sequence[Statement]) -> Iterator[str]:
-    """Every reading of a name, as often as it is read."""
+    """Yield every name that is read, once per reading."""
     for statement in body:
         match statement:
             case Assign(_, value) | Effect(value) | Return(value):
@@ -48,14 +48,14 @@ def names_read(body: Sequence[Statement]) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _words(text: str) -> tuple[str, ...]:
-    """Names at the start of what a text says: of `jnp.ones` only `jnp`."""
+    """Return the root names in a text: `jnp` for `jnp.ones`."""
     if is_identifier(text):
         return (text,)
     return tuple(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text))
 
 
 def _read(expr: Any) -> list[str]:
-    """Names that an expression reads, each as often as it does."""
+    """Return the names that an expression reads, once per reading."""
     found: list[str] = []
     _gather(expr, found)
     return found
@@ -68,7 +68,7 @@ def _gather(expr: Any, found: list[str]) -> None:
     elif kind is Lambda or kind is Each:
         inside = _read(expr.body)
         found.extend(inside)
-        found.extend(inside)  # what is evaluated later, or more than once, stays where it is
+        found.extend(inside)  # twice: values evaluated later, or repeatedly, must not be inlined
         if kind is Each:
             _gather(expr.values, found)
     else:
@@ -77,7 +77,7 @@ def _gather(expr: Any, found: list[str]) -> None:
 
 
 def names_assigned(body: Sequence[Statement]) -> Iterator[str]:
-    """Every name that statements give to something, as often as they do."""
+    """Yield every name that is assigned, once per assignment."""
     for statement in body:
         match statement:
             case Assign(targets):

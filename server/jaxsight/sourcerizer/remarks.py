@@ -1,4 +1,4 @@
-"""The user's source as comments above what was written for it, once for each change of line."""
+"""Comments with the user's source above the statements written for it, at each change of line."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ from jaxsight.sourcerizer.module import (
 from jaxsight.sourcerizer.names import made_at
 
 Line = tuple[str, int]
-"""A file and a line of it."""
+"""A file and a line number."""
 
 
 def with_sources(body: Sequence[Statement]) -> list[Statement]:
-    """The statements of a module, with such comments in all functions."""
+    """Return the statements of a module with comments, also in all functions."""
     return _remarked(body, "", None)[0]
 
 
 def _remarked(
     body: Sequence[Statement], indent: str, line: Line | None
 ) -> tuple[list[Statement], Line | None]:
-    """Statements below one that comes from `line`, and the line that the last of them comes
-    from.
-    """
+    """Return statements with comments, after `line`, and the line of the last one."""
     made: list[Statement] = []
     for statement in body:
         match statement:
@@ -62,7 +60,7 @@ def _remarked(
 
 
 def _line(equation: object) -> Line | None:
-    """Where the user made an equation, if that can be read."""
+    """Return the user's line that created an equation, if it can be read."""
     place = made_at(equation)
     if place is None or not linecache.getline(place.file, place.line).strip():
         return None

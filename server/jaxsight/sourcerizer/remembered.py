@@ -1,7 +1,6 @@
-"""Expressions that were proved to be equations of JAX's own primitives, for all texts that a
-process writes.
+"""Cache of expressions that were proved for equations of JAX's own primitives, per process.
 
-A text is compared as a whole whatever is remembered: what no longer holds would be refused there.
+Each text is compared as a whole in any case, so a stale entry would be detected there.
 """
 
 from __future__ import annotations
@@ -16,17 +15,20 @@ from jaxsight.interpreters.compat.staging import is_jaxpr, trace_settings
 from jaxsight.sourcerizer import spelling
 
 MOST = 4096
-"""Expressions that are kept; then all are forgotten."""
+"""The maximum number of cached expressions; the cache is then cleared."""
 
 _kept: dict[Hashable, tuple[Any, dict[str, str]]] = {}
-"""What was proved, with the modules that its text needs."""
+"""The proved expressions, with the modules that their text needs."""
 
 _PLAIN = (type(None), bool, int, float, complex, str, np.dtype, np.generic, enum.Enum)
 
 
 def key_of(style: str, axes: Sequence[tuple[Any, int]], key: Any) -> Hashable | None:
-    """Return what decides an expression in any text, given what does in one; None where its
-    parameters are not JAX's or Python's own, so that their `==` may say too little."""
+    """Return the cache key of an expression, from its key in one text.
+
+    Return None if its parameters are not JAX's or Python's own, so that their `==` may ignore
+    differences.
+    """
     if key is None:
         return None
     primitive, told = key[:2]
@@ -48,7 +50,7 @@ def _is_of_jax(value: Any) -> bool:
 
 
 def proved(key: Hashable | None) -> Any:
-    """Return what was proved; None where nothing was."""
+    """Return the proved expression of a key, or None."""
     if key is None or key not in _kept:
         return None
     made, modules = _kept[key]
@@ -57,7 +59,7 @@ def proved(key: Hashable | None) -> Any:
 
 
 def keep(key: Hashable | None, made: Any, text: str) -> None:
-    """Remember what was proved, whose text this is."""
+    """Cache a proved expression with the modules in its text."""
     if key is None:
         return
     if len(_kept) >= MOST:

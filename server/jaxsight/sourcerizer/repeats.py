@@ -1,9 +1,8 @@
-"""Runs of equations that a program has several times, wherever they stand: in loops, in branches,
-in rules of derivatives.
+"""Finds runs of equations that a program repeats in loops, branches and derivative rules.
 
-A first text tells which programs there are; what they repeat becomes a function of the module, and
-the text is written again with calls of it. As in `folding`, no equation moves, and the whole text
-is compared with the program at the end.
+A first text collects the programs; their repeated runs become functions of the module, and the text
+is written again with calls of them. As in `folding`, no equation moves, and the whole text is
+compared with the program at the end.
 """
 
 from __future__ import annotations
@@ -25,66 +24,67 @@ from jaxsight.sourcerizer.names import identifier
 SHARED = "call of a shared function"
 
 SHORTEST = 12
-"""Equations that are worth a function."""
+"""The minimum number of equations of a function."""
 
 _LEAST_SAVED = 10
-"""Lines that a function spares, at least, taking an equation for a line."""
+"""The minimum number of lines that a function must save, counting a line per equation."""
 
 _MOST = 40
-"""Functions that are made of repeats."""
+"""The maximum number of functions for repeated runs."""
 
 Place = tuple[int, int]
-"""An equation of a run, and one of its operands or results."""
+"""The position of an equation in a run, and of one of its operands or results."""
 
 
 @dataclass(eq=False, slots=True)
 class Listed:
-    """Equations and steps of a program that was written, with what they read that has one name in
-    all of the module.
+    """Items of a program that was written, with the expressions of its global operands.
+
+    An operand is global if it is a number or has the same name in the whole module.
     """
 
     items: Sequence[Any]
     outputs: Sequence[Any]
     known: dict[int, Expr]
     around: tuple[Listed, int] | None = None
-    """The program that it was written for, and the item there."""
+    """The enclosing program, and the position of the item there."""
     at: int = 0
-    """The item that is being written."""
+    """The position of the item that is being written."""
 
 
 @dataclass(eq=False, slots=True)
 class Repeat:
-    """A run that stands at several places."""
+    """A run of equations that occurs at several places."""
 
     name: str
     tokens: tuple[int, ...]
     flow: Hashable
     inputs: tuple[Place, ...]
-    """Where what is read from outside is read first."""
+    """The first reads of values from outside."""
     fixed: tuple[tuple[Place, Expr], ...]
-    """What is read that is the same everywhere."""
+    """The first reads of values that are the same at all places, with their expressions."""
     outputs: tuple[Place, ...]
-    """What is read outside of one of the runs."""
+    """The results that are read outside, at one of the places at least."""
     again: tuple[tuple[Place, Place], ...]
-    """Where else what is read from outside is read, and where it is read first."""
+    """Further reads of values from outside, each with the first read."""
 
 
 @dataclass(slots=True)
 class Repeats:
-    """Those of a module, by the look of their first equation."""
+    """The repeats of a module, by the token of their first equation."""
 
     by_first: dict[int, list[Repeat]] = field(default_factory=lambda: defaultdict(list))
     known: dict[Any, int] = field(default_factory=dict)
-    """Numbers of equations that look the same."""
+    """A cache of numbers for equal equations."""
 
 
 def listed(
     items: Sequence[Any], outputs: Sequence[Any], read: Callable[[Any], Expr | None]
 ) -> Listed:
-    """A program before it is written.
+    """Return a program as a list, before it is written.
 
     Args:
-        read: gives the expression of a variable that is known already, or none.
+        read: returns the expression of a variable that is global in the module, or None.
     """
     made = {id(var) for item in items for var in item.outvars}
     outside = {
@@ -102,7 +102,7 @@ def listed(
 
 
 def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
-    """What programs repeat, those that spare most first."""
+    """Return the runs that programs repeat, those that save the most first."""
     tokens: list[int] = []
     where: list[tuple[Listed, int]] = []
     weights: list[int] = [0]
@@ -115,7 +115,7 @@ def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
             tokens.append(next(alone) if token is None else token)
             where.append((program, at))
             weights.append(_weight(item))
-        tokens.append(next(alone))  # no run goes on into the next program
+        tokens.append(next(alone))  # no run extends into the next program
         where.append((program, len(program.items)))
         weights.append(0)
     numbers = np.array(tokens, np.int64)
@@ -141,7 +141,7 @@ def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
 
 
 def _is_within(program: Listed, items: set[tuple[int, int]]) -> bool:
-    """Whether a program was written for one of these items, or for what was."""
+    """Return whether a program was written for one of these items, directly or not."""
     around = program.around
     while around is not None:
         if (id(around[0]), around[1]) in items:
@@ -151,27 +151,28 @@ def _is_within(program: Listed, items: set[tuple[int, int]]) -> bool:
 
 
 def _weight(item: Any) -> int:
-    """Equations that an item is written with."""
+    """Return the number of equations that are written for an item."""
     if isinstance(item, Step):
         return 1
     name = item.primitive.name
     if name in ("jit", "pjit", "custom_jvp_call", "custom_vjp_call"):
-        return 1  # functions of the module that are written once in any case
+        return 1  # shared functions, which are written once in any case
     inner = (part for given in item.params.values()
              for part in (given if isinstance(given, (tuple, list)) else (given,)))  # fmt: skip
     return 1 + sum(sum(map(_weight, opened(part).jaxpr.eqns)) for part in inner if is_jaxpr(part))
 
 
 def _token(item: Any, known: dict[Any, int]) -> int | None:
-    """What items have in common that look the same; None for those that are never moved."""
+    """Return a number that is equal for equal items, or None for items that are never moved."""
     return None if isinstance(item, Step) or item.effects else token_of(item, known)
 
 
 def _best(
     numbers: Any, where: Sequence[tuple[Listed, int]], total: Any
 ) -> tuple[Repeat, list[int]] | None:
-    """The repeat that spares most, and where it stands; `total` counts equations up to each
-    place.
+    """Return the repeat that saves the most, and its start positions.
+
+    `total` counts the equations before each position.
     """
     candidates = sorted(_candidates(numbers, total), key=lambda one: -one[0])
     for estimate, length, starts in candidates[:_MOST]:
@@ -202,9 +203,7 @@ def _best(
 
 
 def _candidates(numbers: Any, total: Any) -> Iterator[tuple[int, int, list[int]]]:
-    """Substrings that stand at several places: what they would spare at most, their lengths, and
-    where they start.
-    """
+    """Yield repeated substrings: the maximum number of equations saved, length, start positions."""
     order, common = _suffixes(numbers)
     stack: list[tuple[int, int]] = []
     for index in range(len(common) + 1):
@@ -221,7 +220,7 @@ def _candidates(numbers: Any, total: Any) -> Iterator[tuple[int, int, list[int]]
 
 
 def _suffixes(numbers: Any) -> tuple[Any, list[int]]:
-    """The suffixes in order, and how many tokens each has in common with the next one."""
+    """Return the sorted suffixes, and the length of the common prefix of each with the next."""
     size = len(numbers)
     rank = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
     width = 1
@@ -259,7 +258,7 @@ def _suffixes(numbers: Any) -> tuple[Any, list[int]]:
 def _repeat(
     runs: Sequence[tuple[Listed, int, int]], tokens: tuple[int, ...], flow: Any
 ) -> Repeat | None:
-    """Runs as a function; None where they read numbers that are not the same."""
+    """Return runs as a repeat, or None if they read different numbers."""
     items = [program.items[at : at + length] for program, at, length in runs]
     inputs: dict[Hashable, Place] = {}
     fixed: dict[Hashable, tuple[Place, Expr]] = {}
@@ -305,7 +304,7 @@ def _is_name(expr: Expr) -> bool:
 def _read_outside(
     items: Sequence[Any], outputs: Sequence[Any], at: int, length: int
 ) -> Iterator[Place]:
-    """The results of a run that other items read, or that are results of the program."""
+    """Yield the results of a run that other items read or the program returns."""
     made = {
         id(var): (place, result)
         for place, item in enumerate(items[at : at + length])
@@ -317,9 +316,7 @@ def _read_outside(
 
 
 def _name(run: Sequence[Any]) -> str:
-    """What the function is called: as the one that made most of the equations, if that made
-    many.
-    """
+    """Return a name for the shared function: that of the maker of many of its equations."""
     counts = Counter(maker(item).rpartition(".")[2] for item in run)
     for name, count in counts.most_common():
         if name.isidentifier() and count * _LEAST_MADE >= len(run):
@@ -328,7 +325,7 @@ def _name(run: Sequence[Any]) -> str:
 
 
 _LEAST_MADE = 3
-"""One of so many equations must be made by the function that gives its name."""
+"""At least one in this many equations must be created by the function that provides the name."""
 
 
 def with_repeats(
@@ -338,12 +335,12 @@ def with_repeats(
     around: Sequence[Repeat],
     read: Callable[[Any], Expr | None],
 ) -> list[Any]:
-    """The items with steps in place of repeats.
+    """Return the items with steps in place of repeats.
 
     Args:
         outputs: the results of the program.
         around: the repeats that are being written.
-        read: gives the expression of a variable that has one in all of the module.
+        read: returns the expression of a variable that is global in the module, or None.
     """
     tokens = [_token(item, repeats.known) for item in items]
     done: list[Any] = []
@@ -369,7 +366,7 @@ def with_repeats(
 
 
 def _reads_so(repeat: Repeat, run: Sequence[Any], read: Callable[[Any], Expr | None]) -> bool:
-    """Whether a run reads the same where the repeat does, and what is read everywhere."""
+    """Return whether a run has equal operands where the repeat has, and the same global ones."""
 
     def var(place: Place) -> Any:
         return run[place[0]].invars[place[1]]
@@ -389,7 +386,7 @@ def _step(repeat: Repeat, run: Sequence[Any]) -> Step:
 
 
 def fixed_values(step: Step) -> Mapping[int, tuple[Any, Expr]]:
-    """What the first run reads that is the same everywhere, by the variable's id."""
+    """Return the global operands that the run reads, by the variable's id."""
     repeat: Repeat = step.family
     found = {}
     for (place, slot), expr in repeat.fixed:

@@ -1,5 +1,6 @@
-"""Results as the pytrees that they were: built from public types, taken over from an argument, or
-from a structure that is passed in.
+"""Expressions for results as the pytrees that they were.
+
+A pytree is built from public types, or has the structure of an argument, or one that is passed in.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from jaxsight.sourcerizer.exprs import (
 from jaxsight.sourcerizer.layout import flat
 
 Opaque = Callable[[Any, str], Expr]
-"""Gives a name for the structure (a `PyTreeDef`) of a result that no text can build, with the
-reason for people.
+"""Returns a name for the structure (a `PyTreeDef`) of a result that has no expression, given the
+reason as text.
 """
 
 Trees = Sequence[tuple[Expr, Any]]
-"""Parameters and their values, whose structure a result may take over."""
+"""Parameters and their values, whose structure a result may share."""
 
 
 class Leaf(int):
@@ -40,14 +41,15 @@ class Leaf(int):
 
 
 def pytree(tree: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
-    """An expression for a pytree, given its structure (a `PyTreeDef`) and its leaves."""
+    """Return an expression for a pytree, given its structure (a `PyTreeDef`) and its leaves."""
     numbered = jax.tree.unflatten(tree, map(Leaf, range(len(leaves))))
     return built(numbered, leaves, arguments, opaque)
 
 
 def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
-    """An expression for a result: `structure` is its pytree with, for leaves, their positions
-    (`Leaf`) among `leaves`.
+    """Return an expression for a result.
+
+    `structure` is its pytree, whose leaves are positions (`Leaf`) in `leaves`.
     """
 
     def inner(part: Any) -> Expr:
@@ -84,8 +86,9 @@ def _field_names(given: Any) -> tuple[str, ...]:
 
 
 def _is_of_fields(structure: Any) -> bool:
-    """Whether it is a named tuple whose children are its fields: some are registered with children
-    of their own.
+    """Return whether a value is a named tuple whose children are its fields.
+
+    Some named tuples are registered with other children.
     """
     if not hasattr(structure, "_fields"):
         return False
@@ -96,7 +99,7 @@ def _is_of_fields(structure: Any) -> bool:
 
 
 def _parts(expr: Expr, value: Any, depth: int = 4) -> Iterator[tuple[Expr, Any]]:
-    """An argument and what it holds, each with how it is read."""
+    """Yield an argument and its parts, each with the expression that reads it."""
     yield expr, value
     if depth == 0:
         return
@@ -133,14 +136,14 @@ def _other(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opa
         return made
     cls = type(structure)
     name = f"{cls.__module__}.{cls.__qualname__}"
-    why = f"is `jax.tree.structure` of a result of type {name}, which no text can build"
+    why = f"is the `jax.tree.structure` of a result of type {name}, which has no public constructor"
     return call("jax.tree.unflatten", opaque(tree, why), given)
 
 
 def _dataclass(
     structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque
 ) -> Expr | None:
-    """A call of a dataclass's constructor, if that gives the same structure again."""
+    """Return a constructor call for a dataclass, if it results in the same structure, or None."""
     if not dataclasses.is_dataclass(structure) or isinstance(structure, type):
         return None
     if not spelling.type_path(type(structure)):
@@ -165,7 +168,7 @@ def _dataclass(
     count = len(leaves)
     try:
         trial = build([Atom(str(number)) for number in range(count)], refuse)
-        # What third parties' constructors do with numbers in place of arrays is theirs to say.
+        # Constructors of other packages may raise anything for numbers in place of arrays.
         again = eval(flat(trial), _namespace())
     except Exception:  # noqa: BLE001
         return None
@@ -183,9 +186,7 @@ def _has_leaves(part: Any) -> bool:
 
 
 def _namespace() -> dict[str, Any]:
-    """The packages whose types may have been spelled, under their own names and those that written
-    modules give them.
-    """
+    """Return the packages whose types may be in expressions, by their own and imported names."""
     roots = {module.partition(".")[0] for module in spelling.modules.values()} | {"jax"}
     short = {given: sys.modules[name] for name, given in spelling.SHORT.items()}
     return short | {root: sys.modules[root] for root in roots if root in sys.modules}

@@ -1,10 +1,10 @@
-"""Proof of written text by running it: eagerly, under `jit` and under `grad`, beside the original.
+"""Proof of written text by running it with the original: eagerly, under `jit` and under `grad`.
 
-The jaxpr of the text is compared before. It does not say whether the text computes the same where
-nothing is traced: there Python's numbers are no arrays, and NumPy's compute in their own way.
+The jaxprs were compared before. That does not prove that the text computes the same values without
+tracing, where Python numbers are not arrays and NumPy's arrays compute in their own way.
 
-What runs for the original is its jaxpr, no code of the user's, and only where it has no effects,
-ends, and is small. Where arguments are no arrays, values are drawn.
+For the original, its jaxpr runs, not the user's code, and only if it is small, has no effects and
+terminates. Arguments that are not concrete arrays are random.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ from jaxsight.interpreters.same import same_jaxpr
 Way = Literal["eagerly", "under jit", "under grad"]
 
 Flat = Callable[..., Any]
-"""A function of leaves, whose results are a pytree."""
+"""A function of leaves that returns a pytree."""
 
 LARGEST = 16 << 20
-"""Bytes of the values of one equation, or of all inputs, above which nothing is run."""
+"""The maximum size, in bytes, of the results of one equation, and of all inputs together."""
 
 MOST_EQUATIONS = 60
-"""Equations, inner programs' too: each may be compiled by itself, for 5 to 50 ms."""
+"""The maximum number of equations, inner ones included: each may take 5 to 50 ms to compile."""
 
 MOST_NUMBERS = 1 << 22
-"""Numbers that all equations make together, as often as they run."""
+"""The maximum number of elements that all equations compute, over all iterations."""
 
 _EFFECTFUL = ("callback", "infeed", "outfeed", "print", "io_", "pallas", "ffi_call")
 
 _TOLERANCE = {8: 1e-9, 4: 1e-4, 2: 3e-2, 1: 3e-1}
-"""Share of the largest number, by the bytes of a floating-point number: XLA may fuse in another
-way.
+"""Tolerance relative to the largest number, by the bytes of a floating-point number: XLA may fuse
+differently.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a text was run beside the original, with equal results, and why in no other way."""
+    """The ways in which a text and the original ran with equal results, or why they did not run."""
 
     ways: tuple[Way, ...] = ()
     skipped: str = ""
 
 
-NOT_RUN = Ran(skipped="that was not asked for")
+NOT_RUN = Ran(skipped="not requested")
 
 
 class Differs(Exception):
-    """What the text gives that the original does not, when both are run."""
+    """The text and the original have different results when they run."""
 
 
 def is_number_type(kind: type) -> bool:
-    """Whether results of a type are numbers of Python's, which no array is."""
+    """Return whether results of a type are Python numbers, which are not arrays."""
     return issubclass(kind, (bool, int, float, complex)) and not issubclass(kind, np.generic)
 
 
@@ -74,18 +74,18 @@ def run_beside(
     *,
     derivatives: bool = True,
 ) -> Ran:
-    """Run a text and the original, and compare what they give.
+    """Run a text and the original, and compare their results.
 
     Args:
         text: the written function, of leaves.
         original: the user's function, of leaves; it is only traced.
         jaxpr: its program.
-        values: leaves, or structs that stand for some.
-        numbers: for each result of the original whether it is a number of Python's.
-        derivatives: compares gradients too.
+        values: leaves, or structs for which random values are generated.
+        numbers: for each result of the original, whether it is a Python number.
+        derivatives: also compare gradients.
 
     Raises:
-        Differs: they differ, or the text does not run.
+        Differs: if they differ, or the text does not run.
     """
     program = opened(jaxpr)
     is_drawn = any(isinstance(value, jax.ShapeDtypeStruct) for value in values)
@@ -110,29 +110,29 @@ def run_beside(
 
 
 def _too_much(program: Program, is_drawn: bool) -> str:
-    """Why a program is not run; nothing for one that is."""
+    """Return the reason why a program is not run; empty if it is."""
     if getattr(program.jaxpr, "effects", None):
         return "it has effects"
     if sum(_bytes(var.aval) for var in program.jaxpr.invars) > LARGEST:
-        return "its arguments are large"
+        return f"its arguments have more than {LARGEST >> 20} MiB"
     numbers = 0.0
     for count, (equation, times) in enumerate(_equations(program, 1.0)):
         name = str(equation.primitive.name)
         if any(word in name for word in _EFFECTFUL):
             return f"it has a {name}"
         if times is math.inf and is_drawn:
-            return "it has a loop that may not end on other values"
+            return "it has a loop that may not terminate on random values"
         if sum(_bytes(var.aval) for var in equation.outvars) > LARGEST:
-            return "it makes large arrays"
+            return f"it creates an array of more than {LARGEST >> 20} MiB"
         if count >= MOST_EQUATIONS:
             return f"it has more than {MOST_EQUATIONS} equations"
         if math.isfinite(times):
             numbers += times * _work(equation)
-    return "it computes much" if numbers > MOST_NUMBERS else ""
+    return f"it computes more than {MOST_NUMBERS:,} numbers" if numbers > MOST_NUMBERS else ""
 
 
 def _work(equation: Any) -> float:
-    """Multiplications and additions, roughly."""
+    """Return the approximate number of multiplications and additions."""
     made = sum(math.prod(getattr(var.aval, "shape", ())) for var in equation.outvars)
     name = str(equation.primitive.name)
     if name not in ("dot_general", "conv_general_dilated"):
@@ -142,7 +142,7 @@ def _work(equation: Any) -> float:
 
 
 def _equations(program: Program, times: float) -> Iterator[tuple[Any, float]]:
-    """Equations with how often each runs; infinity where that is not known."""
+    """Yield equations with the number of times each runs; infinity if unknown."""
     for equation in program.jaxpr.eqns:
         yield equation, times
         inside = times
@@ -168,7 +168,7 @@ def _bytes(aval: Any) -> int:
 
 
 def _concrete(value: Any, generator: np.random.Generator) -> Any:
-    """A leaf, or for a struct an array of its type: normal numbers, small integers, random keys."""
+    """Return a leaf, or for a struct a random array: normal numbers, small integers, or keys."""
     if not isinstance(value, jax.ShapeDtypeStruct):
         return value
     shape, dtype = value.shape, value.dtype
@@ -190,17 +190,17 @@ def _eagerly(
 ) -> None:
     made = jax.tree.leaves(_of_text(text, leaves, "eagerly"))
     if len(made) != len(expected):
-        raise Differs(f"run eagerly it gives {len(made)} results, not {len(expected)}")
+        raise Differs(f"run eagerly, it returns {len(made)} results, not {len(expected)}")
     types = [var.aval for var in program.jaxpr.outvars]
     for index, (one, other, aval) in enumerate(zip(expected, made, types, strict=True)):
-        what = f"result {index}, run eagerly,"
+        what = f"result {index} (run eagerly)"
         is_number = is_number_type(type(other))
         if is_number != numbers[index]:
-            kinds = ("an array", "a number of Python's")
+            kinds = ("an array", "a Python number")
             raise Differs(f"{what} is {kinds[is_number]}, not {kinds[numbers[index]]}")
         weak = getattr(other, "weak_type", None)
         if isinstance(other, jax.Array) and weak != getattr(aval, "weak_type", False):
-            raise Differs(f"{what} has another weak type")
+            raise Differs(f"{what} has a different weak type")
         _agree(what, one, other)
 
 
@@ -212,18 +212,18 @@ def _of_text(text: Flat, leaves: Sequence[Any], way: Way) -> Any:
 
 
 def _compiled(text: Flat, program: Program, leaves: Sequence[Any]) -> bool:
-    """Compare what XLA is given, and where that is not the same text, what it computes."""
+    """Compare the StableHLO, and if that differs, the computed values."""
     whole = jax.jit(lambda *args: evaluate(program, *args))
     made = jax.jit(lambda *args: jax.tree.leaves(text(*args)))
     try:
         wanted = whole.lower(*leaves).as_text()
-    except Exception:  # noqa: BLE001 - what cannot be lowered here is not compared so
+    except Exception:  # noqa: BLE001 - a program that cannot be lowered here is not compared
         return False
     if _lowered(made, leaves) == _anonymous(wanted):
         return True
     values = _of_text(made, leaves, "under jit")
     for index, (one, other) in enumerate(zip(whole(*leaves), values, strict=True)):
-        _agree(f"result {index}, under jit,", one, other)
+        _agree(f"result {index} (under jit)", one, other)
     return True
 
 
@@ -235,13 +235,13 @@ def _lowered(made: Any, leaves: Sequence[Any]) -> str:
 
 
 def _anonymous(text: str) -> str:
-    """StableHLO without the names that functions have in Python."""
+    """Return StableHLO with functions renamed, without their names in Python."""
     names: dict[str, str] = {}
     return re.sub(r"@[\w.]+", lambda found: names.setdefault(found[0], f"@f{len(names)}"), text)
 
 
 def _differentiated(text: Flat, original: Flat, program: Program, leaves: Sequence[Any]) -> bool:
-    """Compare gradients of the sum of all results; False where the original has none."""
+    """Compare gradients of the sum of all results; return False if the original has none."""
     chosen = [index for index, leaf in enumerate(leaves) if _is_float(leaf)]
     if not chosen or not any(_is_float(var.aval) for var in program.jaxpr.outvars):
         return False
@@ -259,16 +259,16 @@ def _differentiated(text: Flat, original: Flat, program: Program, leaves: Sequen
 
     try:
         expected = jax.make_jaxpr(gradient(original))(*leaves)
-    except Exception:  # noqa: BLE001 - whatever it fails with, it has no gradient
+    except Exception:  # noqa: BLE001 - whatever the error, the original has no gradient
         return False
     try:
         made = jax.make_jaxpr(gradient(text))(*leaves)
     except Exception as error:
         raise Differs(f"it fails under grad: {_short(error)}") from error
-    # Of a derivative one order of rules less is left than was written.
+    # Differentiation consumes one order of the rules that were written.
     if same_jaxpr(expected, made, orders=2) is None:
         return True
-    # JAX may add cotangents in another order than it does for the function's jaxpr.
+    # JAX may add cotangents in another order than for the original.
     ours, theirs = (opened(one) for one in (expected, made))
     try:
         slopes = jax.jit(lambda *args: evaluate(ours, *args))(*leaves)
@@ -290,10 +290,10 @@ def _is_float(leaf: Any) -> bool:
 
 
 def _agree(what: str, one: Any, other: Any) -> None:
-    """Raises `Differs` where two results are not of one type, or not equal within rounding."""
+    """Raise `Differs` if two results have different types, or differ by more than rounding."""
     if read.is_key(getattr(one, "aval", one)):
         if getattr(other, "dtype", None) != one.dtype:
-            raise Differs(f"{what} is no array of keys")
+            raise Differs(f"{what} is not an array of keys")
         one, other = jax.random.key_data(one), jax.random.key_data(other)
     first, second = np.asarray(one), np.asarray(other, None if _typed(other) else one.dtype)
     if (first.dtype, first.shape) != (second.dtype, second.shape):
@@ -303,7 +303,7 @@ def _agree(what: str, one: Any, other: Any) -> None:
     if first.tobytes() == second.tobytes():
         return
     if not read.is_subtype(first.dtype, np.inexact):
-        raise Differs(f"{what} has other values")
+        raise Differs(f"{what} has different values")
     wide = np.complex128 if first.dtype.kind == "c" else np.float64
     a, b = first.astype(wide), second.astype(wide)
     size = first.dtype.itemsize // (2 if first.dtype.kind == "c" else 1)
@@ -312,7 +312,7 @@ def _agree(what: str, one: Any, other: Any) -> None:
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= _TOLERANCE[size] * scale
     if not (near | (a == b) | (np.isnan(a) & np.isnan(b))).all():
-        raise Differs(f"{what} has other values")
+        raise Differs(f"{what} has different values")
 
 
 def _typed(leaf: Any) -> bool:

@@ -1,5 +1,6 @@
-"""Parameters that are called like what a written module imports: what is computed then stands in a
-function of its own, with other names.
+"""Handles parameters that shadow an import of the written module.
+
+The body then becomes a function of its own, with other parameter names.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from jaxsight.sourcerizer.signature import Argument, Call, Fixed
 from jaxsight.sourcerizer.spelling import IMPORTS
 
 SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "range", "repr", "slice", "tuple", "type"}
-"""Names that the text of a function may use in another meaning than a parameter's."""
+"""Names that the body of a function may use, so that a parameter would shadow them."""
 
 Read = TypeVar("Read", Argument, Fixed)
 
 
 def bare(parameters: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in a parameter list."""
+    """Return the names in a parameter list."""
     names = (parameter.lstrip("*").partition("=")[0] for parameter in parameters)
     return tuple(name for name in names if name not in ("", "/"))
 
 
 def renamed(inner: Call) -> tuple[Call, dict[str, str]]:
-    """The call with other names for parameters that shadow something, and those."""
+    """Return the call with new names for shadowing parameters, and these by the old names."""
     names = bare(inner.parameters)
     others: dict[str, str] = {}
     for name in names:
@@ -51,7 +52,7 @@ def renamed(inner: Call) -> tuple[Call, dict[str, str]]:
 
 
 def apart(whole: Function, name: str, others: dict[str, str]) -> Function:
-    """Takes the body of a function into one called `name`, which is told everything."""
+    """Move the body of a function into a new function `name`, and return that."""
     given = bare(whole.parameters)
     inner = Function(name, tuple(others.get(each, each) for each in given), whole.body)
     whole.body = [Return(call(name, *map(Atom, given)))]

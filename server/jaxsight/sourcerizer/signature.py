@@ -1,9 +1,8 @@
-"""How a function is called: which arguments are traced, and the Python that takes them apart and
-puts results together.
+"""How a function is called: its traced arguments, and how they are read from the parameters.
 
-The written function has the parameters of the original. What the original took as it is (a static
-argument, a default that was not passed) is built into the program, so the written function checks
-that it is given the same.
+The written function has the parameters of the original. Values that the original used unchanged (a
+static argument, a default that was not passed) are built into the program, so the written function
+checks that they are the same.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, bool, int, f
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A leaf that is traced: the expression that reads it, a name for it, and its value."""
+    """A traced leaf: the expression that reads it, a name for it, and its value."""
 
     expr: Expr
     name: str
@@ -48,24 +47,24 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A leaf or parameter that the program was made for."""
+    """A leaf or parameter whose value is built into the program."""
 
     expr: Expr
     value: Any
     parameter: str
-    """Which it is, or is part of."""
+    """The parameter that it is, or is part of."""
     defaulted: bool = False
-    """It is a default that no text can hold, and was not passed: `...` stands for it."""
+    """Whether it is an omitted argument whose default has no expression; `...` replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The value of a parameter, as a pytree of which some leaves are traced."""
+    """The value of a parameter, as a pytree of traced and other leaves."""
 
     leaves: Sequence[Any]
     tree: Any
     places: Sequence[int]
-    """Of each leaf among those that are traced; -1 for the others."""
+    """For each leaf, its position among all traced leaves, or -1."""
 
     def rebuilt(self, traced: Sequence[Any]) -> Any:
         pairs = zip(self.leaves, self.places, strict=True)
@@ -80,15 +79,15 @@ class Call:
 
     function: Callable[..., Any]
     parameters: tuple[str, ...]
-    """As in a `def`, with defaults, `*` and `/`."""
+    """The parameters as in a `def`, with defaults, `*` and `/`."""
     arguments: tuple[Argument, ...]
     fixed: tuple[Fixed, ...]
     bound: inspect.BoundArguments
     parts: Mapping[str, _Part]
-    """Of the parameters that are not static."""
+    """The parts of the parameters that are not static."""
 
     def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments and keyword arguments from values of the traced leaves."""
+        """Return arguments and keyword arguments for values of the traced leaves."""
         given = self.bound.arguments | {
             name: part.rebuilt(leaves) for name, part in self.parts.items()
         }
@@ -103,15 +102,15 @@ class Call:
                 jax.typeof(leaf)
             except TypeError:
                 words = (
-                    f"{name_of(self.function)} gives a {type(leaf).__name__}, and only arrays and "
-                    "pytrees of arrays can be results"
+                    f"{name_of(self.function)} returns a {type(leaf).__name__}, "
+                    "not an array or a pytree of arrays"
                 )
                 raise TypeError(words) from None
         return results
 
 
 def is_traced(value: Any) -> bool:
-    """Whether JAX traces a leaf, rather than taking it as it is."""
+    """Return whether JAX traces a leaf, instead of using it unchanged."""
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OSUMm":
         return False
     return isinstance(value, _ARRAYS) or hasattr(value, "__jax_array__")
@@ -122,12 +121,12 @@ _KINDS = {
     inspect.CO_ASYNC_GENERATOR: "an async generator",
     inspect.CO_GENERATOR: "a generator",
 }
-"""Functions that JAX does not trace, by the flag of their code."""
+"""Functions that JAX does not trace, by the flag of their code object."""
 
 
 def _refuse_other_kinds(function: Any) -> None:
     if not callable(function):
-        raise TypeError(f"{type(function).__name__} object cannot be written: it is no function")
+        raise TypeError(f"{type(function).__name__} object cannot be written: not a function")
     inner = function
     while isinstance(inner, functools.partial):
         inner = inner.func
@@ -146,10 +145,10 @@ def bind(
     kwargs: Mapping[str, Any],
     traced: Callable[[Any], bool] = is_traced,
 ) -> Call:
-    """Reads a call, of which the leaves that are `traced` may vary.
+    """Read a call whose `traced` leaves may vary.
 
     Raises:
-        TypeError: the function cannot be called so, or is none that gives arrays when it is called.
+        TypeError: if the arguments do not match, or if JAX cannot trace the function.
     """
     _refuse_other_kinds(function)
     try:
@@ -193,9 +192,9 @@ def bind(
 
 
 def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
-    """Parameters as text.
+    """Return parameters as text.
 
-    A default that no text can hold becomes `...`, which the check refuses to confuse with a value.
+    A default without an expression becomes `...`, which the check distinguishes from a value.
     """
     shown: list[str] = []
     kinds = [parameter.kind for parameter in parameters]
@@ -231,7 +230,7 @@ def _default(given: Any) -> str:
 
 
 def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, str]:
-    """How a leaf is read from its parameter, and what it may be called."""
+    """Return the expression that reads a leaf from its parameter, and a name for it."""
     expr: Expr = Atom(parameter)
     name = parameter
     found = whole
@@ -258,8 +257,9 @@ def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, st
 
 
 def _said(key: Any) -> Expr | None:
-    """The key of a dictionary as text; None for one that no text can say, as of an `enum` in a
-    function.
+    """Return a dictionary key as an expression, or None if it has none.
+
+    An `enum` that is defined in a function has none.
     """
     try:
         return spelling.value(key)
@@ -268,7 +268,7 @@ def _said(key: Any) -> Expr | None:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What to call the written function."""
+    """Return a name for the written function."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__

@@ -1,4 +1,4 @@
-"""What `sourcerize` gives: the text of a module, with what belongs to it and is not in it."""
+"""The result of `sourcerize`: the text of a module, with the values that it does not contain."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from jaxsight.sourcerizer import constants as arrays
 
 
 class Source(str):
-    """The text of a module.
+    """The text of a module, as a string.
 
-    It is a string like any other; `save` also writes the file of arrays that the module reads.
+    `save` also writes the file of arrays that the module reads.
     """
 
     constants: dict[str, np.ndarray[Any, Any]]
-    """Arrays that the module reads from the file beside it (`constants="npz"`); empty where the
-    text holds all.
+    """Arrays that the module reads from the file next to it (`constants="npz"`); empty if the text
+    contains all.
     """
 
     passed: dict[str, Any]
-    """What the caller of the written function passes in by keyword, because no text can hold it:
+    """Values that the caller passes by keyword, because they cannot be written as source:
     callbacks, structures of results, and arrays with `constants="argument"`.
     """
 
     proofs: tuple[str, ...]
-    """What showed that the text is the function: `"jaxpr"`, and where it was run beside it with
-    equal results `"eagerly"`, `"under jit"`, `"under grad"`."""
+    """The checks that proved the text: `"jaxpr"`, and `"eagerly"`, `"under jit"` and `"under grad"`
+    if it ran so with the original's results.
+    """
 
     not_run: str
-    """Why it was not run; empty where it was."""
+    """Why it was not run; empty if it was."""
 
     def __new__(
         cls,
@@ -50,9 +51,7 @@ class Source(str):
         return made
 
     def save(self, path: str | Path) -> None:
-        """Writes the module to `path`, and its arrays beside it: those of `layer.py` to
-        `layer.npz`.
-        """
+        """Write the module to `path`, and its arrays next to it: `layer.npz` for `layer.py`."""
         path = Path(path)
         if self.constants:
             np.savez(path.with_suffix(".npz"), **self.constants)  # type: ignore[arg-type]

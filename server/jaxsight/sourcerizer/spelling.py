@@ -1,9 +1,8 @@
 """Values as expressions: numbers, dtypes, enums, dimension numbers, shardings, functions.
 
-Raises `Unwritable` rather than guess.
-
-Everything is spelled through public names. A scalar has several spellings (`2.0`,
-`np.float32(2.0)`): rules offer them in turn and the prover picks.
+All functions raise `Unwritable` rather than guess. Everything is spelled through public names. A
+scalar has several spellings (`2.0`, `np.float32(2.0)`): rules offer them in turn and the prover
+chooses.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from jaxsight.sourcerizer.exprs import (
     tuple_,
 )
 
-_LONGEST = 60
-"""Characters of a value that a message shows."""
+_LONGEST = 40
+"""The maximum length of a value in a message, in characters."""
 
 
 class Unwritable(Exception):
-    """A value that has no spelling through public names."""
+    """A value has no expression through public names."""
 
     def __init__(self, value: Any, why: str = "") -> None:
         self.value = value
@@ -51,7 +50,7 @@ class Unwritable(Exception):
         shown = repr(value)
         if len(shown) > _LONGEST:
             shown = f"{shown[:_LONGEST]}…"
-        super().__init__(f"no public spelling for {shown} ({about}){': ' + why if why else ''}")
+        super().__init__(f"no public expression for {shown} ({about}){': ' + why if why else ''}")
 
 
 PUBLIC_MODULES = (
@@ -85,7 +84,7 @@ PUBLIC_MODULES = (
     "jax.experimental.sparse",
     "jax.experimental.compute_on",
 )
-"""Where public names of JAX live, the ones to prefer first."""
+"""The modules with public names of JAX, preferred ones first."""
 
 SHORT = {
     "jax.numpy": "jnp",
@@ -93,7 +92,7 @@ SHORT = {
     "numpy": "np",
     "jax.extend.core.primitives": "primitives",
 }
-"""How a written module calls what it imports."""
+"""The names under which a written module imports modules."""
 
 IMPORTS = {
     "jax": "import jax",
@@ -105,12 +104,12 @@ IMPORTS = {
     "api_util": "from jax import api_util",
     "linear_util": "from jax.extend import linear_util",
 }
-"""The line that brings each of those names."""
+"""The import statement of each name in written modules."""
 
 
 @functools.cache
 def _extended() -> dict[int, str]:
-    """Names in `jax.extend.core.primitives`, by the primitive's identity."""
+    """Return the names in `jax.extend.core.primitives`, by the primitive's `id`."""
     module = jax.extend.core.primitives
     return {id(getattr(module, name)): name for name in dir(module) if name.endswith("_p")}
 
@@ -119,12 +118,12 @@ _SOURCES = (
     "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0)",
     "jax.make_jaxpr(lambda: lax.platform_dependent(cpu=lambda: 0.0, default=lambda: 1.0))()",
 )
-"""Programs made by public functions, to take primitives from that no public module has."""
+"""Programs made by public functions, with primitives that are in no public module."""
 
 
 @functools.cache
 def _obtained(source: str) -> dict[int, str]:
-    """Where each primitive of such a program is in it."""
+    """Return an expression for each primitive of such a program, by the primitive's `id`."""
     found: dict[int, str] = {}
     waiting = [(eval(source, {"jax": jax, "jnp": jnp, "lax": jax.lax}), source)]
     while waiting:
@@ -148,21 +147,23 @@ def _from_a_program(given: Any) -> str | None:
 
 
 def primitive(given: Any) -> str:
-    """Where a primitive is had from: JAX's public modules, a public function that binds it, another
-    package's module.
+    """Return an expression for a primitive; raise `Unwritable` if there is none.
+
+    It is read from a public module of JAX, a program of a public function, or another package.
     """
     name = _extended().get(id(given))
     if name is not None:
         return f"primitives.{name}"
     found = public_path(given) or _from_a_program(given) or elsewhere(given)
     if found is None:
-        raise Unwritable(given, "no public module has this primitive")
+        raise Unwritable(given, "the primitive is in no public module")
     return found
 
 
 def elsewhere(given: Any) -> str | None:
-    """Where another package's object is had from: public modules first, short paths before long
-    ones.
+    """Return the path of another package's object, or None.
+
+    Public modules are preferred to private ones, then short paths to long ones.
     """
     places = [
         (module_name, name)
@@ -175,7 +176,7 @@ def elsewhere(given: Any) -> str | None:
 
 
 def package_of(given: Any) -> str | None:
-    """The package that a primitive is of, where that is not JAX."""
+    """Return the package that defines a primitive, or None for JAX's own."""
     if id(given) in _extended() or public_path(given) or _from_a_program(given):
         return None
     path = elsewhere(given)
@@ -197,25 +198,25 @@ _AT_HAND = frozenset(
         "jax.random", "jax.sharding", "jax.tree", "jax.tree_util",
     }
 )  # fmt: skip
-"""Modules that `import jax` brings."""
+"""Modules that `import jax` imports."""
 
 _LARGE = frozenset({"jax.experimental.pallas", "jax.experimental.sparse"})
-"""Modules that take long to import: looked at only where the program has imported them."""
+"""Modules that are slow to import: searched only if the program has imported them."""
 
 modules: dict[str, str] = {}
-"""Paths that were spelled, with the module to import for each."""
+"""Paths in expressions, with the module to import for each."""
 
 
 _TYPE_SOURCES = (
     "jnp.linalg.eigh", "jnp.linalg.qr", "jnp.linalg.slogdet", "jnp.linalg.svd", "jnp.linalg.eig",
     "jnp.unique_all", "jnp.unique_counts", "jnp.unique_inverse",
 )  # fmt: skip
-"""Functions whose results have types that no public module has."""
+"""Functions whose results have types that are in no public module."""
 
 
 @functools.cache
 def _result_types() -> dict[int, str]:
-    """Such types, each with an expression that gives it."""
+    """Return expressions for these types, by the type's `id`."""
     found: dict[int, str] = {}
     for function in _TYPE_SOURCES:
         text = f"jax.eval_shape({function}, jnp.ones((1, 1)))"
@@ -234,7 +235,7 @@ def _result_types() -> dict[int, str]:
 
 
 def type_path(given: type) -> str | None:
-    """An expression for a type: its public path, or what a public function of JAX's gives."""
+    """Return an expression for a type: its public path, or a public function's result type."""
     return public_path(given) or _result_types().get(id(given))
 
 
@@ -246,7 +247,7 @@ def _path(module: str, name: str) -> str:
 
 
 def _namespace(name: str) -> Any:
-    """A module of JAX's, or one of its objects that serve as one; None where this JAX has none."""
+    """Return a module of JAX, or an object that serves as one; None if this JAX has none."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -257,7 +258,7 @@ def _namespace(name: str) -> Any:
 
 
 def _public_names() -> dict[int, tuple[Any, str, str]]:
-    """Public functions and classes of JAX by identity."""
+    """Return JAX's public functions, classes and primitives, by `id`."""
     return _names_without(frozenset(_LARGE - sys.modules.keys()))
 
 
@@ -284,8 +285,9 @@ def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
 
 
 def public_path(value: Any) -> str | None:
-    """`lax.GatherDimensionNumbers`, or the import path of something of another package; none for
-    private things.
+    """Return the public path of an object of any package, or None for a private one.
+
+    An example is `lax.GatherDimensionNumbers`.
     """
     known = _public_names().get(id(value))
     if known is not None and known[0] is value:
@@ -301,7 +303,7 @@ def public_path(value: Any) -> str | None:
         return None
     homes = [module, *_public_homes(module)] if _is_private(module) else [module]
     if "._" in module:
-        homes.remove(module)  # what a package keeps to itself
+        homes.remove(module)  # private to the package
     for home in sorted(homes, key=lambda home: _by_openness((home, name))):
         found: Any = sys.modules.get(home)
         for part in name.split("."):
@@ -312,7 +314,7 @@ def public_path(value: Any) -> str | None:
 
 
 def _public_homes(module: str) -> list[str]:
-    """The public modules of a private one's package, which may export what it defines."""
+    """Return the public modules of a private module's package, which may export its objects."""
     root = module.partition(".")[0]
     return [
         name
@@ -322,7 +324,7 @@ def _public_homes(module: str) -> list[str]:
 
 
 def functions_called(name: str, root: str) -> list[str]:
-    """Paths of a package's public functions of that name, the shortest first."""
+    """Return the paths of a package's public functions of that name, the shortest first."""
     found = [
         (module_name, name)
         for module_name in _public_homes(root)
@@ -332,7 +334,7 @@ def functions_called(name: str, root: str) -> list[str]:
 
 
 def dtype(value: Any) -> Expr:
-    """`jnp.float32`; key types by a key of theirs."""
+    """Return `jnp.float32`; for a dtype of PRNG keys, that of a key."""
     if read.is_subtype(value, jax.dtypes.prng_key):
         impl = read.key_impl(value)
         return Atom(f'jax.random.key(0, impl="{impl}").dtype')
@@ -346,7 +348,7 @@ def dtype(value: Any) -> Expr:
 
 
 def kind(given: Any) -> str:
-    """`f`, `i`, `u`, `c` or `b`, small floats and integers included; empty for other types."""
+    """Return `f`, `i`, `u`, `c` or `b` for a dtype, also for small ones; empty for others."""
     for letter, family in (
         ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),
         ("f", np.floating), ("c", np.complexfloating),
@@ -357,7 +359,7 @@ def kind(given: Any) -> str:
 
 
 def number(value: Any) -> Expr:
-    """A Python number, exactly; `inf` and `nan` (the usual one) as `jnp` names them."""
+    """Return a Python number exactly; `inf` and the default `nan` as `jnp` names them."""
     match value:
         case bool() | int():
             return Atom(repr(value))
@@ -374,7 +376,7 @@ def number(value: Any) -> Expr:
 
 
 def _short_float(value: Any) -> float:
-    """The Python float of fewest digits that rounds to `value` in its dtype."""
+    """Return the Python float with the fewest digits that rounds to `value` in its dtype."""
     whole = float(value)
     for digits in range(1, 18):
         short = float(f"{whole:.{digits}g}")
@@ -388,9 +390,9 @@ def _bits(value: Any) -> bytes:
 
 
 def plain(value: Any) -> Expr:
-    """A scalar array's value as a Python number.
+    """Return a scalar array's value as a Python number.
 
-    Raises `Unwritable` where its bits would change.
+    Raise `Unwritable` if its bits would change.
     """
     with np.errstate(all="ignore"):
         return _plain(np.asarray(value))
@@ -411,13 +413,14 @@ def _plain(found: Any) -> Expr:
     else:
         raise Unwritable(found)
     if _bits(np.asarray(as_python).astype(found.dtype)) != _bits(found):
-        raise Unwritable(found, "its bits are not those of a Python number")
+        raise Unwritable(found, "no Python number has its bits")
     return number(as_python)
 
 
 def typed(value: Any) -> Expr:
-    """A scalar array's value with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`; odd NaNs by
-    their bits.
+    """Return a scalar with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`.
+
+    NaNs other than the default are written by their bits.
     """
     found = np.asarray(value)
     if found.dtype == jax.dtypes.float0:
@@ -446,7 +449,7 @@ def _flat(expr: Expr) -> str:
 
 
 def text(value: str) -> Expr:
-    """A string, in double quotes as formatters have it."""
+    """Return a string literal, in double quotes as formatters write it."""
     shown = repr(value)
     if shown.startswith("'") and '"' not in value:
         shown = '"' + shown[1:-1].replace("\\'", "'") + '"'
@@ -454,7 +457,7 @@ def text(value: str) -> Expr:
 
 
 def value(given: Any) -> Expr:
-    """Any parameter of an equation."""
+    """Return an expression for any parameter of an equation; raise `Unwritable` if it has none."""
     match given:
         case None:
             return NONE
@@ -528,29 +531,29 @@ def value(given: Any) -> Expr:
 
 
 def _structure(given: jax.tree_util.PyTreeDef) -> Expr:
-    """The structure of a tree of zeros, whose containers have a spelling."""
+    """Return the structure of a tree of zeros, whose containers have expressions."""
     try:
         tree = jax.tree.unflatten(given, [0] * given.num_leaves)
-    except Exception as error:  # a container of someone else's, which wants other leaves
+    except Exception as error:  # another package's container, which requires other leaves
         raise Unwritable(given) from error
     return call("jax.tree.structure", value(tree))
 
 
 def _memory_kind(given: Any) -> dict[str, Expr]:
-    """A sharding's kind of memory, where it is not the usual one."""
+    """Return a sharding's memory kind as a keyword argument, unless it is the default."""
     usual = given.memory_kind in (None, "device")
     return {} if usual else {"memory_kind": text(given.memory_kind)}
 
 
 def imported(module: str, name: str) -> str:
-    """The path of a public name whose module is to be imported."""
+    """Return the path of a public name, and record its module for import."""
     path = f"{module}.{name}"
     modules[path] = module
     return path
 
 
 def layout(given: Any) -> Expr:
-    """How an array lies in memory, as `jax.experimental.layout` says it."""
+    """Return an array's memory layout as a `jax.experimental.layout.Layout`."""
     path = imported("jax.experimental.layout", "Layout")
     if not hasattr(given, "major_to_minor"):
         return Atom(f"{path}.AUTO")
@@ -564,12 +567,12 @@ def layout(given: Any) -> Expr:
 
 
 def _is_around(mesh: Any) -> bool:
-    """Whether it is the mesh that the program around is written under."""
+    """Return whether a mesh is the one of the surrounding program."""
     return bool(mesh.axis_names) and mesh == jax.sharding.get_abstract_mesh()
 
 
 def abstract_mesh(given: Any) -> Expr:
-    """A mesh without devices, or that of the machine's first devices where it knows their kind."""
+    """Return a mesh without devices, or that of the machine's first devices of its kind."""
     kind = getattr(given, "abstract_device", None)
     if kind is None:
         return value(given)
@@ -579,7 +582,7 @@ def abstract_mesh(given: Any) -> Expr:
         concrete = jax.sharding.Mesh(devices, given.axis_names, axis_types=given.axis_types)
         if concrete.abstract_mesh == given:
             return Attribute(value(concrete), "abstract_mesh")
-    raise Unwritable(given, "its devices are not here")
+    raise Unwritable(given, "its devices are not present")
 
 
 def _spec_part(part: Any) -> Expr:
@@ -589,7 +592,7 @@ def _spec_part(part: Any) -> Expr:
 
 
 def _mesh(given: jax.sharding.Mesh) -> Expr:
-    """A mesh of the machine's first devices, or of those that it has."""
+    """Return a mesh of the machine's devices, by their positions."""
     shape, names = given.devices.shape, given.axis_names
     if not names:
         raise Unwritable(given, "it has no devices")
@@ -606,9 +609,9 @@ def _mesh(given: jax.sharding.Mesh) -> Expr:
 
 
 def _array(given: np.ndarray[Any, Any]) -> Expr:
-    """A small array of NumPy's, as parameters hold them."""
+    """Return a small NumPy array, as it occurs in parameters."""
     if given.size > 64:
-        raise Unwritable(given, "too large for a parameter")
+        raise Unwritable(given, "it has more than 64 elements")
     return call("np.array", _nested(given.tolist()), dtype=_numpy_dtype(given.dtype))
 
 
@@ -623,7 +626,7 @@ def _numpy_dtype(given: Any) -> Expr:
 
 
 def function(given: Callable[..., Any] | type) -> Expr:
-    """A function or class by where it is imported from."""
+    """Return the path from which a function or class is imported."""
     if isinstance(given, type) and issubclass(given, np.generic):
         return dtype(given)
     path = public_path(given)
@@ -656,7 +659,7 @@ def _fields(given: Any, fields: Iterable[tuple[str, Any]]) -> Expr:
 def _object(given: Any) -> Expr:
     name = getattr(given, "name", None)
     if isinstance(name, str) and getattr(type(given), name, None) == given:
-        path = public_path(type(given))  # an enum made in C++
+        path = public_path(type(given))  # an enum defined in C++
         if path is not None:
             return Atom(f"{path}.{name}")
     if dataclasses.is_dataclass(given) and not isinstance(given, type):
@@ -674,7 +677,7 @@ def _object(given: Any) -> Expr:
 
 
 def struct(aval: Any) -> Expr:
-    """`jax.ShapeDtypeStruct((3,), jnp.float32)` for an array's abstract value."""
+    """Return `jax.ShapeDtypeStruct((3,), jnp.float32)` for an array's abstract value."""
     if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
         raise Unwritable(aval)
     weak = {"weak_type": Atom("True")} if getattr(aval, "weak_type", False) else {}

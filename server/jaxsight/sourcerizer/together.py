@@ -1,8 +1,6 @@
-"""Values that belong together, written together.
+"""Writes related values together, as `first, *rest = f(x)`, `*_` and `[g(x) for x in rest]`.
 
-They become `first, *rest = f(x)`, `*_` and `[g(x) for x in rest]`.
-
-Works on the statements of one function. What is computed stays what it was, and in the same order.
+Works on the statements of one function. The computations and their order stay the same.
 """
 
 from __future__ import annotations
@@ -42,42 +40,40 @@ from jaxsight.sourcerizer.names import without_number
 from jaxsight.sourcerizer.reading import names_assigned, names_read
 
 FEWEST = 2
-"""Results of a call that have one name together."""
+"""The minimum number of results of a call that get a common name."""
 
 FEWEST_PARTS = 3
-"""Parts of something else that have."""
+"""The minimum number of parts of other values that get a common name."""
 
 FEWEST_STATEMENTS = 3
-"""Statements in a row that are worth a comprehension."""
+"""The minimum number of consecutive statements in a comprehension."""
 
 FEWEST_ITEMS = 4
-"""Items in a row that are."""
+"""The minimum number of consecutive items in a comprehension."""
 
 _SHORTER = 0.75
-"""What items become is at most that share of them in length."""
+"""The maximum length of a comprehension, relative to the items that it replaces."""
 
 _UNREAD = Atom("_")
 
 _LOOPS = frozenset({"lax.scan", "lax.while_loop", "lax.fori_loop", "lax.cond", "lax.switch"})
-"""Functions that give tuples where functions of ours do."""
+"""JAX functions that return tuples if the functions passed to them do."""
 
 _PLURALS = {"ct": "cts", "grad": "grads", "residual": "residuals"}
 
 
-# Values that are only ever passed on in a row
+# Values that are only passed on together
 
 
 @dataclass(frozen=True, slots=True)
 class _Passed:
-    """How often names are items of collections or of calls there, and how often one follows
-    another.
-    """
+    """Counts how often names are items of collections or calls, and follow one another there."""
 
     of: frozenset[str]
     items: Counter[str] = field(default_factory=Counter)
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     single: Counter[str] = field(default_factory=Counter)
-    """How often they are the only item."""
+    """How often each is the only item."""
 
     def note(self, expr: Any) -> None:
         if isinstance(expr, (Call, Sequence_)):
@@ -97,11 +93,11 @@ class _Passed:
 
 
 def starred(body: Sequence[Statement], taken: set[str], *, mostly: bool = False) -> list[Statement]:
-    """The statements of a function, where values that are only passed on in a row have one name.
+    """Return a function's statements, with one name for values that are only passed on together.
 
     Args:
-        taken: names that the function may not give to something else; new ones are added.
-        mostly: leaves results alone most of which would keep their names.
+        taken: names that are in use; new ones are added.
+        mostly: skip results most of which would keep their names.
     """
     own = [each for each in _own(body) if _is_taking_apart(each)]
     if not own:
@@ -136,8 +132,10 @@ def starred(body: Sequence[Statement], taken: set[str], *, mostly: bool = False)
 
 
 def _together(body: Sequence[Statement], names: Iterable[str]) -> Callable[[str, str], bool]:
-    """Whether two of these names are never read but as items one after the other; of one, whether
-    it is never read but as the only item."""
+    """Return a predicate on names: whether two of them are only read as consecutive items.
+
+    For a single name, it returns whether that is only read as the only item.
+    """
     reads, assigned = Counter(names_read(body)), Counter(names_assigned(body))
     passed = _Passed(frozenset(names))
     for expr in _expressions(body):
@@ -154,9 +152,9 @@ def _together(body: Sequence[Statement], names: Iterable[str]) -> Callable[[str,
 
 
 def with_rest(function: Function, taken: set[str]) -> Function:
-    """A function that takes `*rest` for its last parameters, if these are only passed on in a row.
+    """Return a function with `*rest` for its last parameters if these are only passed on together.
 
-    It must be one that is called with positional arguments alone.
+    All calls of the function must use positional arguments only.
     """
     names = list(function.parameters)
     if len(names) < FEWEST_PARTS or not all(map(is_identifier, names)):
@@ -175,7 +173,7 @@ def with_rest(function: Function, taken: set[str]) -> Function:
 
 
 def _is_taking_apart(statement: Statement) -> bool:
-    """Whether it names parts of something that the user had no names for."""
+    """Return whether a statement unpacks a value into names that are not the user's."""
     return (
         isinstance(statement, Assign)
         and isinstance(statement.targets, Sequence_)
@@ -191,7 +189,7 @@ def _fewest(statement: Assign) -> int:
 
 
 def _longest(names: Sequence[str], together: Callable[[str, str], bool]) -> list[str]:
-    """The longest run of names each of which goes with the one after it; a single name is none."""
+    """Return the longest run of names that go together; empty for a single name."""
     best: list[str] = []
     run: list[str] = []
     for name in names:
@@ -204,7 +202,7 @@ def _longest(names: Sequence[str], together: Callable[[str, str], bool]) -> list
 
 
 def _gives_sequence(value: Any) -> bool:
-    """Whether it is known to be no array, which computes when it is taken apart."""
+    """Return whether a value is known not to be an array, whose unpacking creates equations."""
     match value:
         case Call(Atom(path)):
             return "." not in path or path in _LOOPS
@@ -229,7 +227,7 @@ def _fresh(base: str, taken: set[str]) -> str:
 
 
 def _passing(expr: Any, runs: dict[str, tuple[list[str], Expr]]) -> Any:
-    """An expression with `*rest` for each run of names."""
+    """Return an expression with `*rest` for each run of names."""
 
     def again(part: Any) -> Any:
         return _passing(part, runs)
@@ -263,9 +261,7 @@ def _with_stars(items: tuple[Any, ...], runs: dict[str, tuple[list[str], Expr]])
 
 
 def returned_whole(body: Sequence[Statement]) -> list[Statement]:
-    """`return lax.scan(…)`, where all parts of what it gives were named to be returned as they
-    are.
-    """
+    """Return a loop's result directly, as `return lax.scan(…)`, if all its parts are returned."""
     match list(body):
         case [
             *before,
@@ -282,11 +278,10 @@ def returned_whole(body: Sequence[Statement]) -> list[Statement]:
 
 
 def returned(body: Sequence[Statement], functions: Collection[str]) -> list[Statement]:
-    """The statements of a function that gives all of a tuple, or of a list, without taking it
-    apart.
+    """Return the statements of a function that returns a whole tuple or list without unpacking it.
 
     Args:
-        functions: the module's own, which give tuples.
+        functions: the module's own functions, which return tuples.
     """
     match list(body):
         case [
@@ -307,7 +302,7 @@ def returned(body: Sequence[Statement], functions: Collection[str]) -> list[Stat
 
 
 def unread(body: Sequence[Statement]) -> list[Statement]:
-    """The statements of a function without names for what nothing reads: `first, *_ = f(x)`."""
+    """Return the statements of a function without names for unread results: `first, *_ = f(x)`."""
     counts = Counter(names_read(body))
     changed: dict[int, Statement | None] = {}
     for statement in _own(body):
@@ -342,11 +337,11 @@ def _is_unread(item: Any) -> bool:
     return item in (_UNREAD, Star(_UNREAD))
 
 
-# The same for several values
+# Comprehensions for similar values
 
 
 def alike(body: Sequence[Statement], indent: str, taken: set[str]) -> list[Statement]:
-    """The statements of a function, where those in a row that do the same are one comprehension."""
+    """Return the statements of a function, with comprehensions for consecutive similar ones."""
     inside = [_with_alike_items(_alike_within(each, indent, taken), taken) for each in body]
     made: list[Statement] = []
     position = 0
@@ -368,7 +363,7 @@ def _alike_within(statement: Statement, indent: str, taken: set[str]) -> Stateme
 
 
 def _continues(before: Sequence[Statement], statement: Statement) -> bool:
-    """Whether a statement does what those before it do, and needs nothing of them."""
+    """Return whether a statement is similar to those before it, and independent of them."""
     first = before[0]
     if not (_is_computed(first) and _is_computed(statement)):
         return False
@@ -388,7 +383,7 @@ def _is_computed(statement: Statement) -> bool:
 
 
 def _one(run: Sequence[Assign], indent: str, taken: set[str]) -> Assign | None:
-    """A comprehension in place of statements that do the same; None where that is no shorter."""
+    """Return a comprehension for similar statements, or None if that is not shorter."""
     if len(run) < FEWEST_STATEMENTS:
         return None
     each = _each([statement.value for statement in run], taken)
@@ -411,7 +406,7 @@ def _with_alike_items(statement: Statement, taken: set[str]) -> Statement:
 
 
 def _gathered(expr: Any, taken: set[str]) -> Any:
-    """An expression with comprehensions for items that do the same."""
+    """Return an expression with comprehensions for similar items."""
     made = with_parts(expr, tuple(_gathered(part, taken) for part in parts_of(expr)))
     if not isinstance(made, Sequence_) or made.bracket == "{":
         return made
@@ -437,7 +432,7 @@ def _gathered(expr: Any, taken: set[str]) -> Any:
 
 
 def _each(exprs: Sequence[Any], taken: set[str]) -> Each | None:
-    """`f(x) for x in values` for expressions of one shape, if they differ in one name or two."""
+    """Return `f(x) for x in values` for expressions that differ in one name or two, or None."""
     columns = list(zip(*map(_leaves, exprs), strict=True))
     varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
     if not 1 <= len(varying) <= _MOST_VARYING:
@@ -454,11 +449,11 @@ def _each(exprs: Sequence[Any], taken: set[str]) -> Each | None:
 
 
 _MOST_VARYING = 2
-"""Names in which expressions differ that one comprehension makes."""
+"""The maximum number of names in which the expressions of a comprehension differ."""
 
 
 def _shape(expr: Any) -> Any:
-    """What an expression is besides the names of values in it."""
+    """Return a key for an expression without the names of values in it."""
     if isinstance(expr, Atom):
         return None if _name(expr) else expr.text
     if isinstance(expr, Call) and isinstance(expr.function, Atom):
@@ -470,7 +465,7 @@ def _shape(expr: Any) -> Any:
 
 
 def _leaves(expr: Any) -> Iterator[str]:
-    """The names of values in an expression, in order."""
+    """Yield the names of values in an expression, in order."""
     if isinstance(expr, Atom):
         if name := _name(expr):
             yield name
@@ -494,14 +489,14 @@ def _with_leaves(expr: Any, leaves: Iterator[str]) -> Any:
 
 
 def _name(item: Any) -> str:
-    """The name that an item is; nothing for any other."""
+    """Return the name that an item is, or an empty string."""
     if isinstance(item, Atom) and is_identifier(item.text) and item != _UNREAD:
         return item.text
     return ""
 
 
 def _own(body: Sequence[Statement]) -> Iterator[Any]:
-    """The statements of a function, without those of functions in it."""
+    """Yield the statements of a function, without those of inner functions."""
     for statement in body:
         yield statement
         if isinstance(statement, (With, For)):
@@ -527,9 +522,7 @@ def _rewritten(
     changed: dict[int, Statement | None],
     expression: Callable[[Any], Any] | None,
 ) -> list[Statement]:
-    """Statements with others in place of some, by their ids, and with each expression as it is
-    then.
-    """
+    """Return statements with replacements, by their ids, and with rewritten expressions."""
     made: list[Statement] = []
     for old in body:
         statement = changed.get(id(old), old)

@@ -21,7 +21,7 @@ class View:
     """Abstract values of the operands."""
     outputs: tuple[Any, ...]
     literals: tuple[Any, ...]
-    """For each operand its value where it is a literal, else None."""
+    """For each operand, its value if it is a literal, else None."""
 
     @property
     def name(self) -> str:
@@ -29,17 +29,17 @@ class View:
 
 
 Spelling = Callable[[View], Iterator[Expr]]
-"""A rule for one equation: its candidate expressions, the best one first.
+"""A rule for one equation: yields candidate expressions, the best one first.
 
-Each is proved before it is used, so a rule may be hopeful: what is wrong, or does not exist in this
-version of JAX, is passed over. May raise `spelling.Unwritable`.
+Each is proved before it is used, so a rule may be speculative: candidates that are wrong, or do not
+exist in this version of JAX, are skipped. It may raise `spelling.Unwritable`.
 """
 
 LAX: Rules[Spelling] = Rules()
-"""Explicit spellings, through `jax.lax` for most."""
+"""Explicit spellings, mostly through `jax.lax`."""
 
 PRETTY: Rules[Spelling] = Rules()
-"""Spellings that people would write; tried first when the style is pretty."""
+"""Spellings as people write them; tried first in the pretty style."""
 
 
 def slots(view: View, start: int = 0) -> Sequence[Expr]:

@@ -1,7 +1,6 @@
-"""Functions that are themselves jitted: written as one function with its decorator, rather than as
-one that calls another.
+"""Writes a function that is itself jitted as one decorated function, not as a call of another.
 
-That holds where the whole program is a single call of the jitted function, with the arguments and
+That requires that the whole program is a single call of the jitted function, with the arguments and
 results of the program in order.
 """
 
@@ -26,7 +25,7 @@ from jaxsight.sourcerizer.spelling import value
 
 @dataclass(frozen=True, slots=True)
 class Jitted:
-    """The program inside of a jitted function, and what `jax.jit` was told."""
+    """The program inside a jitted function, and the options of its `jax.jit`."""
 
     program: Program
     options: dict[str, Expr]
@@ -36,8 +35,10 @@ class Jitted:
 
 
 def jitted(call: Call, program: Program) -> Jitted | None:
-    """What a call of a jitted function comes to; None where its program is no single call, or
-    depends on where arguments lie.
+    """Return the program and the options of a jitted function, or None.
+
+    Return None if its program is not a single call, depends on shardings of arguments or results,
+    or if it has `*args` and static or donated positions.
     """
     if not functions.is_jitted(call.function):
         return None
@@ -53,7 +54,7 @@ def jitted(call: Call, program: Program) -> Jitted | None:
     options = jit_options(equation.params)
     if "in_shardings" in options or "out_shardings" in options:
         return None
-    options.pop("donate_argnums", None)  # by leaf, here by parameter
+    options.pop("donate_argnums", None)  # counts leaves; parameters are needed here
     if compiling := functions.compiler_options(call.function):
         options["compiler_options"] = value(compiling)
     told = functions.told(call.function)
@@ -80,7 +81,7 @@ def jitted(call: Call, program: Program) -> Jitted | None:
 def _chosen(
     what: str, some: Sequence[inspect.Parameter], parameters: Sequence[inspect.Parameter]
 ) -> dict[str, Expr]:
-    """Names of parameters, or positions of those that have no name for callers."""
+    """Return the names of parameters, or the positions of those without a keyword name."""
     unnamed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
     positions = [parameters.index(one) for one in some if one.kind in unnamed]
     names = [one.name for one in some if one.kind not in unnamed]

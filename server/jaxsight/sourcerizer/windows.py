@@ -1,10 +1,9 @@
-"""Several equations in a row as one expression, as people write them: `jnp.mean(x, 0)` for a sum
-and a division.
+"""Writes consecutive equations as one expression: `jnp.mean(x, 0)` for a sum and a division.
 
-A rule is registered for the names of the equations, the last of which gives the only result that is
-used afterwards. What it offers is proved on the whole window before it is used, so the names alone
-decide what is tried. Nothing outside the window may read what is made inside it, and its equations
-follow one another, so that their order is kept.
+A rule is registered for the names of the equations, of which the last computes the only result that
+is used afterwards. Its candidates are proved on the whole window before they are used, so the names
+alone decide which rules are tried. Nothing outside the window reads a value computed inside it, and
+its equations are consecutive, so their order is kept.
 """
 
 from __future__ import annotations
@@ -22,29 +21,27 @@ from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Expr, Slot
 
 LONGEST = 16
-"""Equations of a window, at most."""
+"""The maximum number of equations in a window."""
 
 _MOST_KNOWN = 100_000
-"""Rows of names that are remembered."""
+"""The maximum number of cached sequences of names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Equations in a row; `inputs` are the variables that they read from outside, in the order of
-    first use.
-    """
+    """Consecutive equations; `inputs` are the outside variables read, in order of first use."""
 
     equations: tuple[Any, ...]
     inputs: tuple[Any, ...]
     exact: bool
-    """Literals are written with their dtype."""
+    """Whether literals are written with their dtype."""
 
     @property
     def output(self) -> Any:
         return self.equations[-1].outvars[0]
 
     def expr(self, atom: Any) -> Expr:
-        """A variable from outside, or a literal. Raises `KeyError` for what is made inside."""
+        """Return an outside variable or a literal; raise `KeyError` for an inner variable."""
         if not is_literal(atom):
             for index, var in enumerate(self.inputs):
                 if var is atom:
@@ -59,30 +56,30 @@ class Window:
         return spelling.typed(value)
 
     def maker(self, atom: Any) -> Any:
-        """The equation of the window that makes a variable, or None."""
+        """Return the equation of the window that computes a variable, or None."""
         for equation in self.equations:
             if any(var is atom for var in equation.outvars):
                 return equation
         return None
 
     def find(self, *names: str) -> Any:
-        """The last equation of one of these primitives. Raises `KeyError` where there is none."""
+        """Return the last equation of one of these primitives, or raise `KeyError`."""
         for equation in reversed(self.equations):
             if equation.primitive.name in names:
                 return equation
         raise KeyError(names[0])
 
     def origin(self, atom: Any, *through: str) -> Any:
-        """What a value was before the window passed it through these primitives."""
+        """Return the value that the window passed through these primitives to make `atom`."""
         while (made := self.maker(atom)) is not None and made.primitive.name in through:
             atom = made.invars[0]
         return atom
 
 
 Idiom = Callable[[Window], Iterator[Expr]]
-"""Candidate expressions for a window, the best one first.
+"""Yields candidate expressions for a window, the best one first.
 
-May raise `LookupError`, `ValueError` or `spelling.Unwritable`, which ends them.
+It may raise `LookupError`, `ValueError` or `spelling.Unwritable` to stop.
 """
 
 
@@ -100,18 +97,17 @@ class Idioms:
         self._rules: dict[str, list[_Rule]] = {}
         self._alone: set[str] = set()
         self._known: dict[tuple[tuple[str, ...], bool], tuple[Idiom, ...]] = {}
-        """The rules for names that were looked up before: long programs repeat themselves."""
+        """A cache of the rules for sequences of names, which long programs repeat."""
 
     def __call__(self, *patterns: str, plain: bool = False) -> Callable[[Idiom], Idiom]:
-        """Register a rule for names of equations in a row.
+        """Register a rule for the names of consecutive equations.
 
-        A pattern is `"convert_element_type? reduce_sum|reduce_max div"`.
-
-        `?` marks a name that may be missing, `*` one that comes any number of times, `|` a choice.
+        A pattern is `"convert_element_type? reduce_sum|reduce_max div"`: `?` marks an optional
+        name, `*` one that is repeated any number of times, and `|` separates alternatives.
 
         Args:
-            plain: it holds in the plain style too: no public function says less than these
-                equations.
+            plain: the rule also applies to the plain style, because no simpler public function
+                represents these equations.
         """
 
         def registered(idiom: Idiom) -> Idiom:
@@ -127,7 +123,7 @@ class Idioms:
         return registered
 
     def of(self, names: Sequence[str], pretty: bool) -> tuple[Idiom, ...]:
-        """Rules for exactly these equations, in a style."""
+        """Return the rules for exactly these equations, in a style."""
         key = (tuple(names), pretty)
         known = self._known.get(key)
         if known is None:
@@ -142,13 +138,14 @@ class Idioms:
         return known
 
     def is_alone(self, name: str) -> bool:
-        """Whether there are rules for a single equation, which see what rules of `view` do not:
-        operands that are the same.
+        """Return whether there are rules for a single equation.
+
+        Unlike rules of `view`, they see which operands are the same variable.
         """
         return name in self._alone
 
     def ends(self, name: str, pretty: bool) -> bool:
-        """Whether a window may end with this primitive."""
+        """Return whether a window may end with this primitive."""
         return any(pretty or rule.plain for rule in self._rules.get(name, ()))
 
 
@@ -162,7 +159,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _lasts(pattern: str) -> Iterator[str]:
-    """Names that what a pattern stands for may end with."""
+    """Yield the names with which a match of a pattern may end."""
     for word in reversed(pattern.split()):
         yield from word.rstrip("?*").split("|")
         if word[-1] not in "?*":
@@ -174,7 +171,7 @@ IDIOMS = Idioms()
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A window from `start` on, and what it is written as."""
+    """A window that starts at `start`, and its expression."""
 
     start: int
     window: Window
@@ -187,10 +184,10 @@ def found(
     prove: Callable[[Sequence[Window], Any], Expr | None],
     pretty: bool,
 ) -> dict[int, Found]:
-    """Windows to be written as one, by where they start; none overlaps another.
+    """Return the windows to write as one expression, by their start; they do not overlap.
 
-    `uses` says how often each variable is read, results of the program included; `prove` gives a
-    window's expression, or None.
+    `uses` counts how often each variable is read, also as a result of the program; `prove` returns
+    a window's expression, or None.
     """
     windows: dict[int, Found] = {}
     names = [equation.primitive.name for equation in equations]
@@ -237,7 +234,7 @@ def _ending_at(
 
 
 def candidates(window: Window, pretty: bool) -> Iterator[Expr]:
-    """What all rules for a window's names offer in a style."""
+    """Yield the candidates of all rules for a window's names, in a style."""
     for idiom in IDIOMS.of([equation.primitive.name for equation in window.equations], pretty):
         try:
             yield from idiom(window)
@@ -246,9 +243,7 @@ def candidates(window: Window, pretty: bool) -> Iterator[Expr]:
 
 
 def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
-    """Whether only the last equation's results are read outside, and all were made under the same
-    circumstances.
-    """
+    """Return whether only the last results are read outside, and all contexts are the same."""
     last = inside[-1]
     read: dict[int, int] = {}
     for equation in inside:
@@ -274,8 +269,9 @@ def _inputs(inside: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """What decides how equations in a row are written, whichever variables they are about; None
-    where that cannot be hashed.
+    """Return a key for consecutive equations, independent of their variables.
+
+    It determines how they are written. Return None if it cannot be hashed.
     """
     number = {id(var): index for index, var in enumerate(inputs)}
     key: list[Any] = [tuple(var.aval for var in inputs)]
@@ -296,8 +292,9 @@ def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
 
 
 def program_key(program: Program) -> Any:
-    """The same for programs that differ in nothing but their variables; None for those with
-    constants, and where it cannot be hashed.
+    """Return a key for a program, independent of its variables.
+
+    Return None for a program with constants, or if the key cannot be hashed.
     """
     jaxpr = program.jaxpr
     if program.consts or jaxpr.constvars:

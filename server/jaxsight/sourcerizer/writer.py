@@ -1,9 +1,9 @@
 """Walks programs and writes them as functions of a module.
 
-`Writer` holds what belongs to the module: its functions, constants, names, what was proved before.
-`Scope` is one function that is being written. Rules for single equations give candidate expressions
-(`view`); rules for equations that contain programs (`STRUCTURES`) write the functions around them
-and give a call.
+`Writer` holds the parts of the module: its functions, constants, names, and proved expressions.
+`Scope` is one function that is being written. Rules for single equations yield candidate
+expressions (`view`); rules for equations with inner programs (`STRUCTURES`) write the functions for
+these and return a call.
 """
 
 from __future__ import annotations
@@ -97,28 +97,28 @@ from jaxsight.sourcerizer.windows import Found, Window, candidates, found, progr
 _log = logging.getLogger(__name__)
 
 DEEPEST = 12
-"""Levels of functions within functions; deeper ones move to the top of the module and take what
-they capture as arguments. (Python itself allows a hundred levels of indentation.)
+"""The maximum depth of nested functions; deeper ones move to the top of the module and take
+captured values as arguments. (Python itself allows a hundred levels of indentation.)
 """
 
 
 MANY = 6
-"""Values that are passed several times under a name for all of them."""
+"""The minimum number of values that are passed several times under a common name."""
 
 MOST_LINES = 3
-"""Lines of text for each equation of a program, at most."""
+"""The maximum number of lines of text for each equation of a program."""
 
 LEAST_REFUSED = 3000
-"""Lines that are written for any program, however few its equations are."""
+"""The number of lines that are allowed for any program, however few its equations."""
 
 LONGEST_RULES = 8
-"""Equations written for each one of a program, those of rules included, from which on its text is
-too long whatever it looks like.
+"""The maximum number of equations written, including those of rules, for each equation of a
+program.
 """
 
 
 class Unsourceable(Exception):
-    """An equation that no public text stands for, or whose text could not be proved."""
+    """An equation has no public expression, or none that could be proved."""
 
     def __init__(self, primitive: str, why: str, place: str = "") -> None:
         self.primitive = primitive
@@ -128,23 +128,21 @@ class Unsourceable(Exception):
 
 
 class TooLong(Exception):
-    """A text of many times more lines than the program has equations."""
+    """A text has many more lines than its program has equations."""
 
     def __init__(self, written: str, equations: int, derivatives: str) -> None:
         advice = {"exact": 'derivatives="first"', "first": 'derivatives="primal"'}.get(derivatives)
-        why = f", mostly rules of derivatives; help: write it with {advice}" if advice else ""
+        why = f", mostly derivative rules; help: use {advice}" if advice else ""
         super().__init__(f"{written} for {equations:,} equations{why}")
 
 
 class NotTheSame(Unsourceable):
-    """A text that was made and is not the same program, or does not give the same when it is
-    run.
-    """
+    """A written text is not the same program, or has other results when it runs."""
 
 
 @dataclass(slots=True)
 class Placeholder:
-    """Something that no text can hold, which the caller of the written function passes in."""
+    """A value without an expression, which the caller passes to the written function."""
 
     name: str
     value: Any
@@ -153,34 +151,34 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """An expression with slots, and how its results are nested (a pytree of result numbers)."""
+    """An expression with slots, and the tree of its results (a pytree of result positions)."""
 
     expr: Expr
     results: Any
     bound: bool = False
-    """Whether only `bind` says it."""
+    """Whether it calls `bind`."""
 
 
 WRITTEN = Proved(NONE, None)
-"""What a rule gives that wrote statements of its own: there is nothing to assign."""
+"""The result of a rule that wrote its own statements: there is nothing to assign."""
 
 NameOf = Callable[[Any], "str | None"]
-"""What the user called a variable; None where that is not known."""
+"""Returns the user's name for a variable, or None if unknown."""
 
 Structure = Callable[["Scope", Any], "Proved | None"]
-"""A rule for an equation that contains programs.
+"""A rule for an equation with inner programs.
 
-The expression's slots are filled already; None leaves the equation to others.
+The slots of the returned expression are filled; None leaves the equation to other rules.
 """
 
 STRUCTURES: Rules[Structure] = Rules()
 
 PRETTY_STRUCTURES: Rules[Structure] = Rules()
-"""The same in the pretty style, tried first. What they write is compared as a whole at the end."""
+"""The same for the pretty style, tried first. The whole text is compared at the end."""
 
 Absorb = Callable[[Sequence[Any], int, Callable[[Any], int]], int]
-"""Looks at equations from a position on and says how many belong together there (1: only this one),
-given how often each variable is used. The structure rule of the last of them gets them all.
+"""Returns how many equations from a position on belong together (1: only this one), given how often
+each variable is used. The structure rule of the last equation receives all of them.
 """
 
 ABSORBS: Rules[Absorb] = Rules()
@@ -188,7 +186,7 @@ ABSORBS: Rules[Absorb] = Rules()
 
 @dataclass(slots=True)
 class Writer:
-    """A module in the making."""
+    """A module that is being written."""
 
     options: Options
     names: ModuleNames = field(default_factory=ModuleNames)
@@ -197,68 +195,69 @@ class Writer:
     constants: list[Statement] = field(default_factory=list)
     packed: list[tuple[str, arrays.Packed]] = field(default_factory=list)
     made: list[Statement] = field(default_factory=list)
-    """Constants that are made of packed or stored ones."""
+    """Constants that are computed from packed or stored ones."""
     stored: dict[str, Any] = field(default_factory=dict)
-    """Arrays for the companion file, or for arguments, by name."""
+    """Arrays in the companion file, or passed as arguments, by name."""
     placeholders: dict[int, Placeholder] = field(default_factory=dict)
     _functions: dict[Any, Callable[..., Any]] = field(default_factory=dict)
     bound: list[str] = field(default_factory=list)
-    """Primitives that only `bind` could write, once for each equation."""
+    """Names of the primitives that are written with `bind`, once for each equation."""
     equations: int = 0
     most: int | None = None
-    """Equations that are written at most, those of rules included."""
+    """The maximum number of equations written, including those of rules."""
     size: int = 0
-    """Equations of the program."""
+    """The number of equations of the program."""
     name_of: NameOf | None = None
-    """What the user called a variable, where someone watched the program being made."""
+    """Returns the user's name for a variable, if tracing recorded names."""
     fits: Fits | None = None
-    """Which types the values of the user's expressions had, where someone watched."""
+    """Returns whether a user's expression had values of a type, if tracing recorded types."""
     derivative: bool = False
-    """It is differentiated, or a part of it is."""
+    """Whether the program, or a part of it, is a derivative."""
     backward: bool = False
-    """What is being written computes cotangents: nothing that the user named."""
+    """Whether the current equations compute cotangents, which have no names of the user's."""
     _spelled: dict[Any, Proved] = field(default_factory=dict)
     _idioms: dict[Any, Proved | None] = field(default_factory=dict)
     _shared: dict[Any, tuple[Any, str, int]] = field(default_factory=dict)
-    """With the least number of rules around for which each function is written far enough."""
+    """Each function with the minimum number of enclosing rules at which its text is complete."""
     _building: list[str] = field(default_factory=list)
     _rules: int = 0
     _cut: int = 0
-    """How many rules were not written, because too many are around them."""
+    """The number of rules that were not written because they are nested too deeply."""
     _inlined: int = 0
     _customs: dict[Any, list[tuple[Program, str, int]]] = field(default_factory=dict)
     inside: list[tuple[Any, str]] = field(default_factory=list)
-    """Functions with rules that are being written where they are called: by what they are known,
-    and their names."""
+    """Keys and names of the functions with custom rules that are being written where they are
+    called.
+    """
     _texts: dict[str, str] = field(default_factory=dict)
     folds: dict[int, Any] = field(default_factory=dict)
-    """How helper functions take what they read, by the family."""
+    """The parameters of helper functions, by the family's id."""
     paths: dict[int, Path] = field(default_factory=dict)
-    """How parts of the whole function's arguments are read, by the variable."""
+    """The paths that read parts of the main function's arguments, by the variable's id."""
     sizes: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    """Elements of lists, by how they are read."""
+    """The minimum lengths of lists, by the paths that read them."""
     handles: dict[str, str] = field(default_factory=dict)
-    """What the elements of a list of functions are called, by the list's name."""
+    """Base names for the elements of a list of functions, by the list's name."""
     given: dict[int, str] = field(default_factory=dict)
-    """The user's names, by the variable."""
+    """The user's names, by the variable's id."""
     known: dict[Any, int] = field(default_factory=dict)
-    """Numbers of equations that look the same."""
+    """A cache of numbers for equal equations."""
     programs: list[Listed] = field(default_factory=list)
-    """What was written, as long as it is not known what of it repeats."""
+    """The programs that were written, to find their repeats."""
     listing: Listed | None = None
-    """The one of them that is being written."""
+    """The program of these that is being written."""
     repeats: Repeats | None = None
-    """What becomes functions because it stands at several places."""
+    """The repeated runs that become functions, once known."""
     repeating: list[Repeat] = field(default_factory=list)
-    """Those of these functions that are being written."""
+    """The repeats whose functions are being written."""
     _constants: dict[Any, tuple[Any, Expr]] = field(default_factory=dict)
 
     @contextmanager
     def rule(self) -> Iterator[None]:
-        """Around the writing of a custom rule.
+        """Enter the writing of a custom rule.
 
         Raises:
-            read.Refused: so many rules are around that this one is not written.
+            read.Refused: if the rule is nested too deeply to be written.
         """
         if self._rules >= self.options.orders:
             self._cut += 1
@@ -272,9 +271,7 @@ class Writer:
             self._rules -= 1
 
     def user_names(self, equations: Sequence[Any], kept: Sequence[Any]) -> dict[int, Sequence[str]]:
-        """What the user called the results of equations, by position among those that are
-        `kept`.
-        """
+        """Return the user's names for results of equations, by position in `kept`."""
         if not self.options.user_names:
             return {}
         self.derivative = self.derivative or is_of_derivative(equations)
@@ -302,12 +299,12 @@ class Writer:
         return [identifier(name) if name else other for name in names]
 
     def constant(self, value: Any) -> Expr:
-        """A constant of the program: a number, or the name of an array of the module."""
+        """Return an expression for a constant: a number, or the name of an array of the module."""
         known = self._constants.get(id(value))
         if known is not None:
             return known[1]
         if is_ref(value):
-            return self.placeholder(value, "ref", "is an array that changes")
+            return self.placeholder(value, "ref", "is a mutable array")
         where = _mesh_of(value)
         token = (value_token(value), bool(getattr(value, "weak_type", False)), where)
         same = self._constants.get(token)
@@ -320,8 +317,9 @@ class Writer:
         return made
 
     def unfolded(self, value: Any) -> Expr:
-        """As `constant`, for one that is converted: JAX folds conversions of numbers, and keeps
-        those of arrays.
+        """Return an expression for a constant that the program converts.
+
+        JAX folds conversions of numbers while tracing, but not those of arrays.
         """
         made = self.constant(value)
         if getattr(value, "shape", None) != () or (
@@ -344,7 +342,7 @@ class Writer:
         if value.shape == () and not read.is_key(getattr(value, "aval", value)):
             return scalar(value, weak=bool(getattr(value, "weak_type", False)))
         if not hasattr(value, "nbytes"):
-            value = np.asarray(value)  # what JAX 0.8 makes of NumPy's arrays
+            value = np.asarray(value)  # JAX 0.8 wraps NumPy arrays
         short = arrays.spelled(value)
         in_argument = short is None and self.options.constants == "argument"
         name = self.names.fresh("constant" if in_argument else "_CONSTANT")
@@ -371,14 +369,14 @@ class Writer:
         return Atom(name)
 
     def helper(self, name: str, text: str) -> Expr:
-        """A value at the top of the module that is no constant of the program."""
+        """Return the name of a value at the top of the module that is not a program constant."""
         if name not in self.names.module:
             self.names.keep(name)
             self.constants.append(Assign(name, parsed(text)))
         return Atom(name)
 
     def named(self, value: Any, base: str, expr: Expr) -> Expr:
-        """A name at the top of the module for something hashable that `expr` makes."""
+        """Return a name at the top of the module for a hashable value with expression `expr`."""
         known = self._constants.get(("named", value))
         if known is None:
             known = (value, Atom(self.names.fresh(base)))
@@ -387,7 +385,7 @@ class Writer:
         return known[1]
 
     def placeholder(self, value: Any, base: str, why: str) -> Expr:
-        """A name for something that the caller passes in."""
+        """Return a name for a value that the caller passes."""
         known = self.placeholders.get(id(value))
         if known is None:
             known = Placeholder(self.names.fresh(base), value, why)
@@ -395,31 +393,29 @@ class Writer:
         return Atom(known.name)
 
     def bound_length(self) -> None:
-        """Raises `TooLong` for a text that grows far beyond its program."""
+        """Raise `TooLong` for a text that grows far beyond its program."""
         if self.most is not None and self.equations > self.most:
-            written = f"over {self.most:,} equations to be written"
+            written = f"more than {self.most:,} equations to write"
             raise TooLong(written, self.size, self.options.derivatives)
 
     def function_of(self, equation: Any) -> Callable[..., Any]:
-        """A function that does what an equation does; of equal equations the same."""
+        """Return a function that computes an equation, the same one for equal equations."""
         key = equation_key(equation)
         if key not in self._functions:
             self._functions[key] = functools.partial(as_it_was, equation)
         return self._functions[key]
 
     def rules_of(self, equation: Any, base: str, why: str) -> Expr:
-        """A decorator, which the caller passes in, that gives a function the rules of an
-        equation's.
-        """
+        """Return a decorator, passed by the caller, that adds an equation's derivative rules."""
         key = ("rules", equation_key(equation))
         if key not in self._functions:
             self._functions[key] = functools.partial(ruled, equation)
         where = f" at {at}" if (at := place(equation)) else ""
-        said = f"gives `{base}` the derivative rules that it has{where} ({why})"
+        said = f"gives `{base}` its original derivative rules{where} ({why})"
         return self.placeholder(self._functions[key], f"{base}_rules", said)
 
     def structure(self, tree: Any, why: str) -> Expr:
-        """A name for the structure of a result that no text can build; equal ones have one name."""
+        """Return a name for a result's structure without an expression; equal ones share a name."""
         for known in self.placeholders.values():
             if isinstance(known.value, type(tree)) and known.value == tree:
                 return Atom(known.name)
@@ -428,11 +424,10 @@ class Writer:
     def shared(
         self, key: Any, keep: Any, base: str, build: Callable[[str], list[Statement]]
     ) -> Expr:
-        """The name of a function at the top of the module, written once for `key`, and once for
-        equal text.
+        """Return the name of a function at the top of the module.
 
-        `build` is given the name and writes the function, with others that belong to it, whose
-        names start with the same.
+        It is written once for each `key`, and once for equal text. `build` receives the name and
+        writes the function, together with others whose names start with it.
         """
         known = self._shared.get(key)
         if known is not None and known[2] <= self._rules:
@@ -442,7 +437,7 @@ class Writer:
         stand_in = f"{STAND_IN}{len(self._building)}__"
         self._building.append(stand_in)
         start, first = len(self.functions), len(self.programs)
-        around, self.inside = self.inside, []  # the top of the module does not see them
+        around, self.inside = self.inside, []  # not visible at the top of the module
         try:
             statements = build(stand_in)
         except read.Outlived:
@@ -469,8 +464,9 @@ class Writer:
     def custom(
         self, identity: Any, program: Program, base: str, build: Callable[[str], list[Statement]]
     ) -> Expr:
-        """As `shared`, for a function whose rules may call itself; known by its rule and its
-        program.
+        """Return the name of a shared function whose rules may call it.
+
+        It is keyed by its rule and its program.
         """
         for known, name, rules in self._customs.get(identity, ()):
             if rules <= self._rules and Comparison().programs(known, program) is None:
@@ -491,11 +487,11 @@ class Writer:
         return made
 
     def scope(self) -> Scope:
-        """A function at the top of the module."""
+        """Return a scope for a function at the top of the module."""
         return Scope(self, None)
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved:
-        """The best expression that is proved to be an equation. Raises `Unsourceable`."""
+        """Return the best proved expression of an equation, or raise `Unsourceable`."""
         made = self._prove(view_of, claim, self._sources())
         text = flat(made.expr)
         made = Proved(made.expr, made.results, bound=".bind(" in text)
@@ -505,7 +501,7 @@ class Writer:
         return made
 
     def proved(self, key: Any) -> Proved | None:
-        """What was proved before to be such an equation, for this text or for another."""
+        """Return the proved expression for such an equation, from this text or another, or None."""
         if key is None:
             return None
         made: Proved | None = self._spelled.get(key)
@@ -552,13 +548,12 @@ class Writer:
             name,
             whys[0]
             if whys and not tried
-            else f"{tried} spellings tried, none is it" + (f" ({whys[0]})" if whys else ""),
+            else f"none of {tried} candidate expressions is the same program"
+            + (f" ({whys[0]})" if whys else ""),
         )
 
     def prove_window(self, windows: Sequence[Window], key: Any) -> Expr | None:
-        """What several equations are written as together, with slots; None where nothing is proved
-        to be them.
-        """
+        """Return a proved expression with slots for several equations together, or None."""
         if key is not None and key in self._idioms:
             known = self._idioms[key]
             return known.expr if known else None
@@ -582,9 +577,7 @@ class Writer:
         return None
 
     def prove_whole(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved | None:
-        """A public call for an equation that contains programs, in the module's style; None where
-        nothing is proved to be it.
-        """
+        """Return a proved public call for an equation with inner programs, or None."""
         if key is not None and key in self._idioms:
             return self._idioms[key]
         try:
@@ -616,11 +609,11 @@ def _plain(view: View) -> Iterator[Expr]:
 
 
 VARIANTS = 3
-"""Spellings of literals: as Python numbers, as numbers with a dtype, as arrays."""
+"""The number of spellings of literals: Python numbers, numbers with a dtype, arrays."""
 
 
 def scalar(value: Any, weak: bool) -> Expr:
-    """A scalar so that its dtype and weak type are kept wherever it is passed."""
+    """Return a scalar that keeps its dtype and weak type wherever it is passed."""
     found = np.asarray(value)
     if weak:
         return spelling.plain(found)
@@ -642,14 +635,14 @@ def _literal(atom: Any, variant: int) -> Expr:
 
 
 def _mesh_of(value: Any) -> Any:
-    """How an array lies on a mesh of several devices, which its type says; None for others."""
+    """Return an array's sharding over a mesh, which is part of its type, or None."""
     sharding = getattr(value, "sharding", None)
     is_on_mesh = isinstance(sharding, jax.sharding.NamedSharding) and sharding.mesh.axis_names
     return sharding if is_on_mesh else None
 
 
 def _converted(program: Program) -> set[int]:
-    """The ids of the variables that a program converts: JAX folds that where they are numbers."""
+    """Return the ids of the variables that a program converts; JAX folds conversions of numbers."""
     return {
         id(equation.invars[0])
         for equation in program.jaxpr.eqns
@@ -658,21 +651,21 @@ def _converted(program: Program) -> set[int]:
 
 
 def _array(atom: Any) -> Any:
-    """A literal as an array of its type.
+    """Return a literal as an array of its type.
 
-    Raises `Unwritable` for a weak type that is not Python's.
+    Raise `Unwritable` for a weak type other than those of Python numbers.
     """
     value = np.asarray(atom.val).astype(atom.aval.dtype)
     if not getattr(atom.aval, "weak_type", False):
         return jnp.asarray(value)
     made = jnp.asarray(value.item())
     if made.dtype != atom.aval.dtype:
-        raise spelling.Unwritable(atom.val, "its weak type is not that of a Python number")
+        raise spelling.Unwritable(atom.val, "no Python number has its weak type")
     return made
 
 
 class Scope:
-    """One function that is being written: its statements, names and variables."""
+    """A function that is being written: its statements, names and variables."""
 
     def __init__(self, writer: Writer, around: Scope | None) -> None:
         self.writer = writer
@@ -683,32 +676,30 @@ class Scope:
         self.uses: dict[int, int] = {}
         """How often each variable is read, by its id."""
         self.captured: dict[str, None] = {}
-        """Names of functions around that this one reads, in order."""
+        """Names of enclosing functions that this one reads, in order."""
         self.paths: dict[int, Path] = {}
-        """How variables that are parts of something are read."""
+        """The paths of variables that are parts of other values, by the variable's id."""
         self._environment: Environment[tuple[Scope, Expr]] = Environment(
             around._environment if around else None
         )
 
     def write(self, var: Any, expr: Expr) -> None:
-        """Lets `var` stand for `expr`, which must be a name, or mean the same wherever it is
-        read.
-        """
+        """Let `var` stand for `expr`: a name, or an expression with the same value anywhere."""
         self._environment.write(var, (self, expr))
 
     def alias(self, var: Any, atom: Any) -> None:
-        """Lets `var` stand for what `atom` stands for, here or in a function around."""
+        """Let `var` stand for the value of `atom`, here or in an enclosing function."""
         if is_literal(atom):
             value = np.asarray(atom.val).astype(atom.aval.dtype)
             self._environment.write(
                 var, (self, scalar(value, bool(getattr(var.aval, "weak_type", False))))
             )
         else:
-            with contextlib.suppress(KeyError):  # nothing was written that only dead code reads
+            with contextlib.suppress(KeyError):  # values that only dead code reads are not written
                 self._environment.write(var, self._environment.read(atom))
 
     def capture(self, program: Program, captured: Sequence[Any]) -> None:
-        """Lets a program's first inputs stand for atoms of a function around."""
+        """Let a program's first inputs stand for atoms of an enclosing function."""
         converted = _converted(program)
         for var, atom in zip(program.jaxpr.invars, captured, strict=False):
             if is_literal(atom) and id(var) in converted:
@@ -729,7 +720,7 @@ class Scope:
         return expr
 
     def path(self, var: Any) -> Path | None:
-        """How a variable is read that is part of something."""
+        """Return the path of a variable that is a part of another value, or None."""
         scope: Scope | None = self
         while scope is not None:
             if id(var) in scope.paths:
@@ -738,7 +729,7 @@ class Scope:
         return None
 
     def stand(self, var: Any, path: Path) -> None:
-        """Lets `var` stand for what is read so."""
+        """Let `var` stand for the value at a path."""
         if not path.steps:
             self.paths.pop(id(var), None)
             self.write(var, Atom(path.root))
@@ -749,8 +740,9 @@ class Scope:
         self.body.append(Assign(name, path.expr))
 
     def operand(self, atom: Any, weak: bool | None = None) -> Expr:
-        """What is passed for `atom`; literals keep their dtype, and are weakly typed where `weak`
-        says so.
+        """Return an expression for `atom`.
+
+        Literals keep their dtype; `weak` overrides their weak type.
         """
         if not is_literal(atom):
             return self.read(atom)
@@ -760,18 +752,18 @@ class Scope:
         return scalar(value if dtype is None else value.astype(dtype), weak)
 
     def operands(self, atoms: Sequence[Any], binders: Sequence[Any]) -> list[Expr]:
-        """Arguments for the inputs of an inner program."""
+        """Return arguments for the inputs of an inner program."""
         return [
             self.operand(atom, bool(getattr(binder.aval, "weak_type", False)))
             for atom, binder in zip(atoms, binders, strict=True)
         ]
 
     def inner(self) -> Scope:
-        """A function within this one."""
+        """Return a scope for a function inside this one."""
         return Scope(self.writer, self)
 
     def parameters(self, variables: Sequence[Any], bases: Sequence[str] | None = None) -> list[str]:
-        """Names for the inputs of this function."""
+        """Return names for the inputs of this function."""
         names = []
         for index, var in enumerate(variables):
             base = bases[index] if bases and index < len(bases) else "x"
@@ -781,11 +773,11 @@ class Scope:
         return names
 
     def take_apart(self, names: Sequence[str], whole: str) -> None:
-        """Several parameters that come as one."""
+        """Unpack a parameter into several names."""
         self.body.append(Assign(tuple_(map(Atom, names)), Atom(whole)))
 
     def several(self, values: Sequence[Expr], base: str) -> list[Expr]:
-        """Values that are passed more than once, as one tuple where there are many of them."""
+        """Return values that are passed repeatedly; many become one starred tuple."""
         if len(values) < MANY:
             return list(values)
         name = self.names.fresh(base)
@@ -793,14 +785,14 @@ class Scope:
         return [Star(Atom(name))]
 
     def program(self, program: Program) -> list[Expr]:
-        """Writes the equations of a program whose inputs are named, and gives its results."""
+        """Write the equations of a program whose inputs are named; return its results."""
         if program.consts:
             self._constants(program)
         self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
         return [self.operand(atom) for atom in program.jaxpr.outvars]
 
     def _constants(self, program: Program) -> None:
-        """Writes the constants of a program that are read."""
+        """Write the constants of a program that are read."""
         converted = _converted(program)
         used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
         needed = set(map(id, needed_by(program)))
@@ -813,22 +805,22 @@ class Scope:
                 self.write(var, made(value))
 
     def _held_by_rule(self, tracer: Any) -> Expr:
-        """What a rule holds of the programs around the function that it belongs to.
+        """Return the expression of a value that a rule captures from an enclosing program.
 
         Raises:
-            read.Outlived: it is of none that this function stands in.
+            read.Outlived: if no enclosing program has the value.
         """
         try:
             return self.read(variable(tracer))
         except KeyError:
-            raise read.Outlived("it holds values of a trace that is over") from None
+            raise read.Outlived("it captures values of a finished trace") from None
 
     def equations(
         self, equations: Sequence[Any], outputs: Sequence[Any], *, named: bool = True
     ) -> None:
-        """Writes equations.
+        """Write equations.
 
-        `named` says that the user's names of their results are not known yet.
+        `named` says whether the user's names of their results still have to be found.
         """
         kept = live(outputs, equations)
         self.writer.bound_length()
@@ -879,9 +871,7 @@ class Scope:
         self.writer.listing = around
 
     def _repeated(self, items: list[Any], outputs: Sequence[Any]) -> list[Any]:
-        """The items with calls of what stands at several places; takes note of them where that is
-        not known yet.
-        """
+        """Return the items with calls of shared functions, or list them to find repeats."""
         writer = self.writer
         if writer.repeats is not None:
             return with_repeats(
@@ -894,7 +884,7 @@ class Scope:
         return items
 
     def _read_everywhere(self, var: Any) -> Expr | None:
-        """The expression of a variable that is a number, or has one name in all of the module."""
+        """Return the expression of a variable if it is a number or has a name of the module."""
         try:
             _, expr = self._environment.read(var)
         except KeyError:
@@ -904,7 +894,7 @@ class Scope:
         return expr
 
     def _place(self, start: int, equation: Any) -> None:
-        """Under what the equation was made under, if that is unusual."""
+        """Put the statements from `start` on under the equation's context, if it is unusual."""
         try:
             managers = contexts(equation.ctx)
         except spelling.Unwritable as error:
@@ -915,9 +905,7 @@ class Scope:
         under(self.body, start, managers)
 
     def _windows(self, kept: Sequence[Any], uses: dict[int, int]) -> dict[int, Found]:
-        """Equations that are written together, by the position of the first; few in the plain
-        style.
-        """
+        """Return windows of equations by their first position; few in the plain style."""
         pretty = self.writer.options.style == "pretty"
         return found(kept, uses, self.writer.prove_window, pretty)
 
@@ -984,7 +972,7 @@ class Scope:
         self.body.append(Assign(pattern, proved.expr, group, comment, names is not None))
 
     def _base(self, equation: Any, proved: Proved) -> str:
-        """What a result is called that the user has no name for."""
+        """Return a base name for a result that the user has no name for."""
         if self.writer.options.style == "pretty":
             return after_expression(proved.expr) or suggested(_primitive(equation))
         return _called(equation) or suggested(_primitive(equation))
@@ -1003,7 +991,7 @@ class Scope:
         return self._filled(proved, equation)
 
     def _idiom(self, equation: Any) -> Proved | None:
-        """A public call for an equation that contains programs, in the style of the module."""
+        """Return a proved public call for an equation with inner programs, or None."""
         name = equation.primitive.name
         if self.writer.options.style != "pretty":
             if LAX.of(name) is None:
@@ -1018,15 +1006,16 @@ class Scope:
         return self._filled(proved, equation) if proved else None
 
     def passed_in(self, equation: Any, reason: str, base: str = "") -> Proved:
-        """What no text can say, the caller passes in: a function, called `base`, that does what the
-        equation does.
+        """Return a call of a function, passed by the caller, that computes the equation.
+
+        `base` is its name. It is for equations that cannot be written as source, for `reason`.
         """
         name, operands = _primitive(equation), [self.operand(atom) for atom in equation.invars]
         given = ", ".join(str(_shape(atom.aval)) for atom in equation.invars)
         gives = ", ".join(str(_shape(var.aval)) for var in equation.outvars)
         where = f" at {at}" if (at := place(equation)) else ""
         why = (
-            f"does what `{name}` does{where}, from {given or 'nothing'} to {gives or 'nothing'} "
+            f"computes `{name}`{where}, from {given or 'nothing'} to {gives or 'nothing'} "
             f"({reason})"
         )
         function = self.writer.function_of(equation)
@@ -1038,9 +1027,9 @@ class Scope:
         return Proved(self.fill(proved.expr, variables), proved.results)
 
     def fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
-        """An expression about variables.
+        """Return an expression with its slots filled by variables.
 
-        Where all of these are numbers they are made arrays: Python would compute with them itself.
+        If all of these are numbers, they become arrays: Python would compute with them itself.
         """
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
@@ -1052,7 +1041,7 @@ class Scope:
         return filled
 
     def _once(self, shared: Once) -> Expr:
-        """The name at the top of the module of what is written there."""
+        """Return the name of an expression that is written at the top of the module."""
         return self.writer.named(flat(shared.value), shared.base, shared.value)
 
     def function(
@@ -1063,10 +1052,10 @@ class Scope:
         parameters: Callable[[Scope], tuple[str, ...]],
         results: Callable[[list[Expr]], Expr],
     ) -> Expr:
-        """Writes an inner program as a function and gives an expression for it.
+        """Write an inner program as a function; return an expression for it.
 
-        `captured` are atoms here that the program's first inputs stand for; `parameters` names the
-        others in the new scope.
+        `captured` are atoms here, for which the program's first inputs stand; `parameters` names
+        the other inputs in the new scope.
         """
         scope = self.inner()
         scope.capture(program, captured)
@@ -1085,9 +1074,7 @@ class Scope:
 
 
 def _claimed(equation: Any) -> tuple[Callable[[int], View], Claim]:
-    """What rules see of an equation, for each spelling of its literals, and what is to be proved of
-    what they offer.
-    """
+    """Return views of an equation, for each spelling of its literals, and the claim to prove."""
     indices = itertools.count()
     numbers = [None if is_literal(atom) else next(indices) for atom in equation.invars]
 
@@ -1112,18 +1099,18 @@ def _claimed(equation: Any) -> tuple[Callable[[int], View], Claim]:
 
 @dataclass(eq=False, slots=True)
 class _Binder:
-    """Stands for an operand, so that one that is used twice has two."""
+    """Stands for an operand, so that an operand which is used twice has two."""
 
     aval: Any
 
 
 def equation_key(equation: Any) -> Any:
-    """What equal equations have in common; another for each that cannot be told."""
+    """Return a key that is equal for equal equations, or unique if it cannot be hashed."""
     return _key(equation) or id(equation)
 
 
 def _key(equation: Any) -> Any:
-    """What decides how an equation is spelled; None where that cannot be hashed."""
+    """Return a key that determines how an equation is spelled, or None if it cannot be hashed."""
     primitive, params = equation.primitive, equation.params
     told: Any = tuple(params.items())
     if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
@@ -1153,19 +1140,19 @@ def _user_name(var: Any, given: dict[int, str]) -> str:
 
 
 def _primitive(equation: Any) -> str:
-    """The name of what is computed."""
+    """Return the name of the computation; for a high-level primitive, that of its class."""
     name = str(equation.primitive.name)
     return read.high(equation.params)[0].lower() if name == "call_hi_primitive" else name
 
 
 def _called(equation: Any) -> str | None:
-    """The result of a call is named after the function."""
+    """Return a name for the result of a jitted call, after the function, or None."""
     name = equation.params.get("name") if equation.primitive.name in ("jit", "pjit") else None
     return identifier(str(name).strip("_"), "out") + "_out" if name else None
 
 
 def _pattern(results: Any, targets: list[str]) -> str | Sequence_:
-    """What stands left of the `=`."""
+    """Return the left-hand side of an assignment."""
     if isinstance(results, int):
         return targets[results]
 
@@ -1187,9 +1174,9 @@ def _shape(aval: Any) -> str:
 
 
 def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> list[str]:
-    """Base names of a program's inputs: what the user called them, where JAX knows.
+    """Return base names for a program's inputs: the user's names, if JAX knows them.
 
-    `fallback` is for the others, for each or for all.
+    `fallback` is for the others: one name for each, or names for all.
     """
     info = getattr(program.jaxpr, "debug_info", None)
     names = getattr(info, "arg_names", None) if info is not None else None
@@ -1202,12 +1189,12 @@ def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> lis
 
 
 def passed_as(operands: Sequence[Expr]) -> list[str]:
-    """Base names for parameters that JAX has no names for: those of what is passed."""
+    """Return base names for parameters without known names: those of the values passed."""
     return [without_number(e.text) if _is_name(e) else "x" for e in operands]  # type: ignore[union-attr]
 
 
 def slices_of(operands: Sequence[Expr]) -> list[str]:
-    """Base names for slices of what a loop goes over."""
+    """Return base names for slices of the values that a loop iterates over."""
     counted = {"iota": "i", "numbers": "i"}
     bases = [
         base if _is_name(e) else "" for e, base in zip(operands, passed_as(operands), strict=True)
@@ -1220,16 +1207,16 @@ def _is_name(expr: Expr) -> bool:
 
 
 _TRANSFORMATIONS = re.compile(r"\w+\(|[)/]")
-"""What a scope's text has besides the names that people gave."""
+"""The parts of a scope's text other than the user's names."""
 
 
 def sequence(results: list[Expr]) -> Expr:
-    """A single result, or a tuple."""
+    """Return a single result, or a tuple."""
     return results[0] if len(results) == 1 else tuple_(results)
 
 
 def nested_results(count: int) -> Any:
-    """How `sequence`'s results are nested."""
+    """Return the tree of `sequence`'s results."""
     return 0 if count == 1 else tuple(range(count))
 
 

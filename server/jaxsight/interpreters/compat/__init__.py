@@ -1,1 +1,1 @@
-"""All private JAX API that interpreters of jaxprs need, one module per concern."""
+"""All private JAX API that jaxpr interpreters need, one module per concern."""

@@ -1,4 +1,4 @@
-"""What JAX's abstract values say of themselves. Holds for JAX 0.8 to 0.12.
+"""Text and properties of JAX's abstract values. Applies to JAX 0.8 to 0.12.
 
 Private API used: `AbstractValue.str_short`, `ShapedArray.sharding`, `dtypes.short_dtype_name`, the
 PRNG implementations. Nothing here initialises a backend.
@@ -16,7 +16,7 @@ from jax._src import random as random_internals
 
 
 def text(aval: Any) -> str:
-    """An abstract value as jaxprs print it: `f32[8,16]`, `key<fry>[]`, `Ref{f32[3]}`."""
+    """Return an abstract value as jaxprs print it: `f32[8,16]`, `key<fry>[]`, `Ref{f32[3]}`."""
     short = getattr(aval, "str_short", None)
     return str(short(short_dtypes=True)) if short is not None else str(aval)
 
@@ -26,8 +26,9 @@ def weak(aval: Any) -> bool:
 
 
 def sharding(aval: Any) -> str:
-    """The partition spec of an aval that lives on a mesh, e.g. `P('x', None)`; empty when there is
-    nothing to say.
+    """Return the partition spec of an aval on a mesh, such as `P('x', None)`.
+
+    Return an empty string for an aval without a mesh, or that is partitioned along no dimension.
     """
     found = getattr(aval, "sharding", None)
     mesh = getattr(found, "mesh", None)
@@ -38,7 +39,7 @@ def sharding(aval: Any) -> str:
 
 
 def of(value: Any) -> Any:
-    """The abstract value of an array, a tracer or a `ShapeDtypeStruct`."""
+    """Return the abstract value of an array, a tracer or a `ShapeDtypeStruct`."""
     if isinstance(value, jax.ShapeDtypeStruct):
         weak_type = bool(getattr(value, "weak_type", False))
         return core.ShapedArray(value.shape, value.dtype, weak_type=weak_type)
@@ -50,21 +51,22 @@ def is_aval(value: Any) -> bool:
 
 
 def size(aval: Any) -> int:
-    """Bytes, 0 where that means nothing."""
+    """Return the size in bytes; 0 for a dtype without an item size."""
     shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
     item = getattr(dtype, "itemsize", 0)
     return math.prod(shape) * item
 
 
 def struct(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Any:
-    """An array without its values."""
+    """Return a `ShapeDtypeStruct`: an array's type without its values."""
     make: Any = jax.ShapeDtypeStruct
     return make(shape, dtype, weak_type=weak_type)
 
 
 def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
-    """What a jaxpr would print for such an array; dtypes that JAX does not know keep their own
-    name.
+    """Return an array's type as a jaxpr would print it.
+
+    Dtypes that JAX does not know keep their own names.
     """
     strange = np.dtype(dtype).kind in "OSUMm"
     name = str(dtype) if strange else dtypes.short_dtype_name(np.dtype(dtype))
@@ -72,9 +74,10 @@ def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
 
 
 def key_struct(impl: str, shape: tuple[int, ...]) -> Any:
-    """An array of typed keys, by the implementation's name (`threefry2x32`) or tag (`fry`).
+    """Return the type of an array of typed PRNG keys.
 
-    Raises `ValueError`.
+    `impl` is the implementation's name (`threefry2x32`) or tag (`fry`); raise `ValueError` for
+    another.
     """
     name = {"fry": "threefry2x32", "urbg": "unsafe_rbg"}.get(impl, impl)
     found = random_internals.resolve_prng_impl(name)

@@ -1,9 +1,9 @@
-"""Equations on their own: binding one, and the program that a call stands for.
+"""Single equations: how to bind one, and the program that a call runs.
 
-Holds for JAX 0.8 to 0.12.
+Applies to JAX 0.8 to 0.12.
 
-Private API used: `Primitive.get_bind_params` (up to 0.11 it gives functions and parameters,
-afterwards parameters alone), `JaxprEqn.ctx.manager`, `source_info_util.user_context`,
+Private API used: `Primitive.get_bind_params` (it returns functions and parameters up to 0.11,
+parameters alone from 0.12), `JaxprEqn.ctx.manager`, `source_info_util.user_context`,
 `Jaxpr.debug_info`, and the parameters of calls.
 """
 
@@ -35,14 +35,13 @@ _BODIES = {
     "remat2": "jaxpr",
     "xla_metadata_call": "jaxpr",
 }
-"""Primitives that run one program, once, on all of their inputs; and the parameter that holds it.
-"""
+"""Primitives that run one program, once, on all of their inputs: the parameter that holds it."""
 
 CALLS = frozenset(_BODIES)
 
 
 def called(equation: Any) -> Program | None:
-    """The program that a call runs; none for other primitives."""
+    """Return the program that a call runs, or None for other primitives."""
     parameter = _BODIES.get(equation.primitive.name)
     if parameter is None or parameter not in equation.params:
         return None
@@ -51,13 +50,13 @@ def called(equation: Any) -> Program | None:
 
 
 def function_name(program: Program) -> str:
-    """The name of the function that a program was traced from; empty when it is not known."""
+    """Return the name of the function that a program was traced from; empty if unknown."""
     info = program.jaxpr.debug_info
     return str(info.func_name) if info is not None else ""
 
 
 def is_of_jax(program: Program) -> bool:
-    """Whether a program was traced from a function of JAX's own."""
+    """Return whether a program was traced from one of JAX's own functions."""
     info = program.jaxpr.debug_info
     return info is not None and f" at {_JAX}" in str(info.func_src_info)
 
@@ -67,8 +66,9 @@ _JAX = str(Path(jax.__file__).parent)
 
 @contextlib.contextmanager
 def made_by(equation: Any) -> Iterator[None]:
-    """What is traced inside counts as written where `equation` was, under its named scopes and its
-    configuration.
+    """Trace operations as if they were written at `equation`.
+
+    They get its source location, its named scopes and its configuration.
     """
     info = equation.source_info
     stack = source_info_util.current_name_stack() + info.name_stack
@@ -80,7 +80,7 @@ def made_by(equation: Any) -> Iterator[None]:
 
 
 def bind(equation: Any, values: Sequence[Any]) -> list[Any]:
-    """The results of an equation for other values."""
+    """Return the results of an equation for other values of its operands."""
     found = equation.primitive.get_bind_params(equation.params)
     functions, params = found if isinstance(found, tuple) else ((), found)
     results = equation.primitive.bind(*functions, *values, **params)
@@ -88,7 +88,7 @@ def bind(equation: Any, values: Sequence[Any]) -> list[Any]:
 
 
 def call(equation: Any, *values: Any) -> Any:
-    """What an equation gives: one value, or a tuple of several."""
+    """Return the result of an equation for other operands: one value, or a tuple of several."""
     results = bind(equation, values)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -96,7 +96,8 @@ def call(equation: Any, *values: Any) -> Any:
 def ruled(equation: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function with the derivative rules of the function that an equation calls.
 
-    What that function captures it takes as its first arguments, and captures it again.
+    The values which that function captures are the first arguments; the new function captures them
+    again.
     """
     count = equation.params["num_consts"]
 
@@ -112,8 +113,10 @@ def ruled(equation: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _without(count: int, out_trees: Callable[[], Sequence[Any]]) -> tuple[Any, ...]:
-    """Trees of a rule whose residuals that are inputs (the third, if JAX forwards them) are known
-    by their places, without captured values: JAX adds these when it binds the call.
+    """Return the trees of a rule, with positions that do not count captured values.
+
+    JAX adds `count` to these positions when it binds the call. They are the third item, if JAX
+    forwards residuals that are inputs.
     """
     out_tree, residuals, *forwarded = out_trees()
     places = [[None if place is None else place - count for place in each] for each in forwarded]

@@ -1,4 +1,4 @@
-"""Where equations were made. Holds for JAX 0.8 to 0.12.
+"""Source locations of equations. Applies to JAX 0.8 to 0.12.
 
 Private API used: `source_info_util.user_frames`, `JaxprEqn.source_info.traceback`.
 """
@@ -15,7 +15,7 @@ from jax._src import source_info_util
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where code of a user's file made an equation: Python's lines, UTF-8 columns."""
+    """A place in a user's file that created an equation: Python's line numbers, UTF-8 columns."""
 
     file: str
     line: int
@@ -25,7 +25,7 @@ class Location:
 
 
 def locations(equation: Any) -> Iterator[Location]:
-    """The frames of the user's that made an equation, innermost first."""
+    """Yield the locations of the user's frames that created an equation, innermost first."""
     for frame in source_info_util.user_frames(equation.source_info.traceback):
         yield Location(
             frame.file_name,
@@ -41,7 +41,10 @@ Place = tuple[int, int, int, int]
 
 
 def places(equation: Any) -> Iterator[tuple[str, Place]]:
-    """The same as files and places: for those who ask for all equations of a large program."""
+    """Yield the file and place of each user frame that created an equation, innermost first.
+
+    Cheaper than `locations`, for callers that read all equations of a large program.
+    """
     for frame in source_info_util.user_frames(equation.source_info.traceback):
         place = (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
         yield frame.file_name, place
@@ -52,7 +55,7 @@ Caller = tuple[str, str, Place]
 
 
 def callers(equation: Any) -> list[Caller]:
-    """The user's functions that made an equation, outermost first."""
+    """Return the user's functions that created an equation, outermost first."""
     return [
         (
             frame.function_name,
@@ -64,8 +67,9 @@ def callers(equation: Any) -> list[Caller]:
 
 
 def maker(equation: Any) -> str:
-    """The qualified name of the function that made an equation: the user's, or one of JAX's
-    solvers.
+    """Return the qualified name of the function that created an equation.
+
+    It is one of the user's, or one of JAX's solvers; empty if there is neither.
     """
     traceback = equation.source_info.traceback
     for frame in traceback.frames if traceback is not None else ():
@@ -75,11 +79,9 @@ def maker(equation: Any) -> str:
 
 
 _CORE = re.compile(r"[/\\]jax[/\\](?!experimental[/\\]|_src[/\\]scipy[/\\])")
-"""Files of JAX's own, without those that are written as users write."""
+"""JAX's own files, except those that call JAX as a user's code does."""
 
 
 def scope(equation: Any) -> str:
-    """The names of the scopes and transformations that an equation was made in,
-    `transpose(jvp(norm))`.
-    """
+    """Return the named scopes and transformations around an equation: `transpose(jvp(norm))`."""
     return str(equation.source_info.name_stack)

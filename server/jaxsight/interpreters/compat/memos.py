@@ -1,10 +1,10 @@
-"""What asking a rule of a custom derivative leaves behind, and taking it back.
+"""Restores the caches of custom derivative rules after a rule was evaluated.
 
-Holds for JAX 0.8 to 0.12.
+Applies to JAX 0.8 to 0.12.
 
-A rule remembers its answer for each pattern of zeros, and, apart from that, how the last answer was
-nested. An answer that is refused takes the latter away from those that were given before: JAX then
-finds a "Store empty" when it differentiates the user's function, which is cached, again.
+A rule caches its result for each pattern of zeros and, separately, the tree structure of the last
+result. A call that raises clears that structure for the results which were cached before: JAX then
+raises "Store empty" when it differentiates the user's cached function again.
 
 Private API used: `lu.WrappedFun`, `lu.Store`, `lu.EqualStore`, and the dictionary in the closure of
 `pe._memoize`.
@@ -22,7 +22,7 @@ from jax._src import linear_util as lu
 
 @dataclass(slots=True)
 class _Memory:
-    """Stores and memos that functions of JAX's hold, with what was in them."""
+    """The stores and caches that JAX's functions hold, with their contents at the time."""
 
     stores: list[tuple[Any, Any]] = field(default_factory=list)
     memos: list[tuple[dict[Any, Any], dict[Any, Any]]] = field(default_factory=list)
@@ -67,8 +67,9 @@ class _Memory:
 
 @contextlib.contextmanager
 def undisturbed(*rules: Any, always: bool) -> Iterator[None]:
-    """Leaves what rules remember as it was: when asking them fails, or `always`, as where answers
-    for two patterns are nested in two ways.
+    """Restore what `rules` have cached if the block raises, or `always`.
+
+    `always` is for rules whose results for two patterns have different tree structures.
     """
     memory = _Memory()
     for rule in rules:

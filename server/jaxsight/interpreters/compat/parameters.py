@@ -1,6 +1,6 @@
-"""What equations of control flow and of custom rules keep in their parameters.
+"""Reads the parameters of control-flow equations and of custom rules.
 
-Holds for JAX 0.8 to 0.12.
+Applies to JAX 0.8 to 0.12.
 
 Private API used: parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`),
 `custom_jvp_call` (`jvp_jaxpr_fun`) and `custom_vjp_call` (`fwd_jaxpr_thunk`, `bwd`, `out_trees`),
@@ -33,15 +33,15 @@ from jaxsight.interpreters.compat.staging import (
 )
 from jaxsight.interpreters.contents import Identity
 
-_ZERO: Any = getattr(_ad, "Zero")  # noqa: B009 - its module says not that it exports it
+_ZERO: Any = getattr(_ad, "Zero")  # noqa: B009 - not in `__all__` of its module
 _UNSPECIFIED: Any = getattr(sharding_impls, "UnspecifiedValue")  # noqa: B009
 
 is_subtype: Any = getattr(jax.dtypes, "issubdtype")  # noqa: B009
-"""`numpy.issubdtype` for JAX's dtypes too."""
+"""`numpy.issubdtype` that also knows JAX's dtypes."""
 
 
 def is_unspecified(value: Any) -> bool:
-    """A sharding that `jit` was not given."""
+    """Return whether a sharding is one that `jit` was not given."""
     return isinstance(value, _UNSPECIFIED)
 
 
@@ -50,7 +50,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A scan, whichever way this JAX writes it down."""
+    """The parameters of a scan, independent of the JAX version.
+
+    `consts` and `carry` count operands; `length` counts iterations.
+    """
 
     consts: int
     carry: int
@@ -62,6 +65,7 @@ class Scan:
 
 
 def scan(params: dict[str, Any]) -> Scan:
+    """Read the parameters of a `scan`."""
     if "ft_in" in params:
         consts, carry, _ = params["ft_in"].unpack()
         counts = len(consts), len(carry)
@@ -84,8 +88,9 @@ SOLVES = ("matvec", "vecmat", "solve", "transpose_solve")
 def solves(
     params: dict[str, Any], operands: Sequence[T]
 ) -> Iterator[tuple[Program | None, Sequence[T]]]:
-    """Each function of a `custom_linear_solve`, if it has it, with the operands that it
-    captures.
+    """Yield each function of a `custom_linear_solve`, with the operands that it captures.
+
+    The order is that of `SOLVES`; a function that the solve does not have is None.
     """
     start = 0
     for name in SOLVES:
@@ -101,9 +106,9 @@ def is_wrapped_function(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A custom derivative's rule as a program.
+    """The derivative rule of a custom derivative, as a program.
 
-    `zeros` says which of its results are symbolic zeros.
+    `zeros` holds, for each result, whether it is a symbolic zero.
     """
 
     program: Program
@@ -111,28 +116,29 @@ class Rule:
 
 
 class Refused(Exception):
-    """A rule that cannot be had: it raises."""
+    """A rule raised an error when it was traced."""
 
 
 class Outlived(Refused):
-    """A rule that holds values of a trace that is over, of programs that are not at hand."""
+    """A rule captures values of a finished trace whose programs are not available."""
 
 
 class Unreadable(Exception):
-    """A rule that is not understood."""
+    """A rule has a form that jaxsight does not support."""
 
 
 _WRAPPERS = ("jax._src.util", "jax._src.linear_util", "jax._src.api_util", "jax._src.callback")
 
 
 def is_wrapper(value: Any) -> bool:
-    """Whether an object of JAX's holds one of the user's, whose `==` it has for its own."""
+    """Return whether a JAX object wraps a user's object and uses the `==` of that object."""
     return type(value).__module__ in _WRAPPERS
 
 
 def rule_identity(params: dict[str, Any]) -> Hashable:
-    """The user's rule of a custom derivative, by identity, with the static arguments that it is
-    given: rules call their own function, and so have themselves inside.
+    """Return a key for the user's derivative rule: its identity, with its static arguments.
+
+    Rules call their own function, and so contain themselves.
     """
     rule = _innermost(params.get("jvp_jaxpr_fun") or params["bwd"])
     return (
@@ -142,7 +148,7 @@ def rule_identity(params: dict[str, Any]) -> Hashable:
 
 
 def _leaves(args: Any) -> Iterator[Any]:
-    """What JAX wraps of arguments that are no arrays."""
+    """Yield the static arguments that JAX wraps among `args`."""
     for arg in args:
         if isinstance(arg, (tuple, list)):
             yield from _leaves(arg)
@@ -168,10 +174,9 @@ def _innermost(rule: Any) -> Any:
 
 
 def rules_key(params: dict[str, Any]) -> Hashable:
-    """What tells the rules of two custom derivatives of equal programs apart: the user's functions,
-    and what they are given besides arrays.
+    """Return a key for the rules of a custom derivative: the user's functions and static arguments.
 
-    Two keys that are equal are of equal rules; hashing one may raise `TypeError`.
+    Equal keys belong to equal rules; hashing a key may raise `TypeError`.
     """
     rules = [params[key] for key in ("jvp_jaxpr_fun", "bwd", "fwd_jaxpr_thunk") if key in params]
     return tuple(_rule_key(_innermost(rule)) for rule in rules)
@@ -182,19 +187,23 @@ def _rule_key(rule: Any) -> Hashable:
         (str(name), *(arg for arg in args if not isinstance(arg, types.FunctionType)))
         for name, args in rule.transforms
         if not _adds_nothing(name, args)
-    ]  # functions among them take what a call leaves behind: each call has its own
+    ]  # functions among the arguments store a call's results: they differ from call to call
     return (rule.f, *told)
 
 
 def _adds_nothing(transformation: Any, args: tuple[Any, ...]) -> bool:
-    """Whether it only adds cotangents of captured values, of which there are none: each time that
-    an equation is bound again JAX wraps its backward rule so (`custom_derivatives.py`)."""
+    """Return whether a transformation only adds the cotangents of zero captured values.
+
+    JAX wraps the backward rule in one each time that the equation is bound again
+    (`custom_derivatives.py`).
+    """
     return getattr(transformation, "__name__", "") == "_handle_consts_in_bwd" and args == ([],)
 
 
 def same_rule(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether the rule of a custom derivative is that of another one, which was evaluated once
-    more. False where that is not known.
+    """Return whether a custom derivative's rule is that of another, which was evaluated again.
+
+    Return False if that is not known.
     """
     asked, made = (
         params.get("jvp_jaxpr_fun") or params["fwd_jaxpr_thunk"] for params in (one, other)
@@ -228,8 +237,9 @@ def _wrapped_inside(function: Any, depth: int = _MEMO_DEPTH) -> Any:
 
 
 def differentiable(params: dict[str, Any]) -> list[bool]:
-    """Which inputs of a function with rules of its own can have tangents: integers' are always
-    zero.
+    """Return which inputs of a function with a custom rule can have tangents.
+
+    Tangents of integers are always zero.
     """
     inputs = opened(params["call_jaxpr"]).jaxpr.invars[int(params["num_consts"]) :]
     return [getattr(_tangent(var.aval), "dtype", None) != jax.dtypes.float0 for var in inputs]
@@ -240,18 +250,20 @@ def _tangent(aval: Any) -> Any:
 
 
 def jvp_inputs(params: dict[str, Any]) -> int:
-    """How many tangents that may be other than zero the rule of a `custom_jvp_call` takes."""
+    """Return how many possibly nonzero tangents the rule of a `custom_jvp_call` takes."""
     return sum(differentiable(params))
 
 
 def jvp_rule(params: dict[str, Any], absent: Sequence[bool] | None = None) -> Rule:
-    """The rule of a `custom_jvp_call`: primals then tangents, to the same, without symbolic zeros.
+    """Return the rule of a `custom_jvp_call`, from primals and tangents to primals and tangents.
+
+    Tangents that are symbolic zeros are neither inputs nor results.
 
     Args:
-        absent: which tangents are symbolic zeros; none of them when it is not given.
+        absent: which tangents are symbolic zeros; by default, none.
 
     Raises:
-        Refused: with what the rule said.
+        Refused: with the error of the rule.
     """
     flags = absent if absent is not None else (False,) * len(differentiable(params))
     rule = params["jvp_jaxpr_fun"]
@@ -262,7 +274,7 @@ def jvp_rule(params: dict[str, Any], absent: Sequence[bool] | None = None) -> Ru
 
 @contextlib.contextmanager
 def _asking() -> Iterator[None]:
-    """Around a rule of the user's, which may raise anything."""
+    """Turn any error of a user's rule into `Refused`, with the first line of its text."""
     try:
         yield
     except Exception as error:
@@ -271,14 +283,14 @@ def _asking() -> Iterator[None]:
 
 
 MOST_PATTERNS = 4
-"""Tangents that a rule for symbolic zeros may have to be asked for all patterns of them."""
+"""The largest number of tangents of which all patterns of symbolic zeros are evaluated."""
 
 
 def absences(params: dict[str, Any]) -> list[tuple[bool, ...]] | None:
-    """Patterns of symbolic zeros that a jvp rule is asked for, the one without any first.
+    """Return the patterns of symbolic zeros for which a jvp rule is evaluated, no zeros first.
 
-    Tangents of integers are zero in all of them, and never are all tangents: JAX asks for no
-    others. None where they are too many to be asked for.
+    JAX evaluates it for no others: tangents of integers are always zero, and the tangents are never
+    all zero. Return None if there are too many patterns.
     """
     may_be = differentiable(params)
     if not params["symbolic_zeros"]:
@@ -291,7 +303,7 @@ def absences(params: dict[str, Any]) -> list[tuple[bool, ...]] | None:
 
 
 def _patterns(count: int) -> list[tuple[bool, ...]] | None:
-    """Ways to make some of `count` values symbolic zeros, but not all; none of them first."""
+    """Return the ways to make some of `count` values symbolic zeros, none first and never all."""
     if count > MOST_PATTERNS:
         return None
     return list(itertools.product((False, True), repeat=count))[: -1 if count else None]
@@ -300,10 +312,12 @@ def _patterns(count: int) -> list[tuple[bool, ...]] | None:
 def perturbations(
     params: dict[str, Any],
 ) -> list[tuple[tuple[bool, ...], tuple[bool, ...]]] | None:
-    """What the rules of a `custom_vjp_call` are asked for: which inputs are perturbed, and which
-    cotangents are symbolic zeros. None where there are too many ways.
+    """Return the patterns for which the rules of a `custom_vjp_call` are evaluated.
 
-    Rules that do not ask for symbolic zeros are told of none (`jax.custom_vjp.defvjp`).
+    A pattern says which inputs are perturbed, and which cotangents are symbolic zeros. Return None
+    if there are too many.
+
+    Rules that did not request symbolic zeros receive none (`jax.custom_vjp.defvjp`).
     """
     may_be = differentiable(params)
     results = len(opened(params["call_jaxpr"]).jaxpr.outvars)
@@ -321,10 +335,10 @@ def perturbations(
 class VjpRules:
     """Both rules of a `custom_vjp_call`.
 
-    `forward` gives the residuals that are no inputs (`residuals` of them in all; `forwarded` holds,
-    for each residual, the input that it is, or none), then the results. `backward` takes all
-    residuals, then cotangents; its results are cotangents of the inputs, without those that are
-    symbolic zeros by `zeros`.
+    `forward` returns the residuals that are not inputs, then the results. There are `residuals`
+    residuals in all; `forwarded` holds, for each, the index of the input that it is, or None.
+    `backward` takes all residuals, then the cotangents; it returns the cotangents of the inputs,
+    except the symbolic zeros, which `zeros` marks.
     """
 
     forward: Program
@@ -339,15 +353,15 @@ def vjp_rules(
     perturbed: Sequence[bool] | None = None,
     absent: Sequence[bool] | None = None,
 ) -> VjpRules:
-    """Trace both rules, the way reverse differentiation would.
+    """Trace both rules of a `custom_vjp_call`, as reverse-mode differentiation would.
 
     Args:
-        perturbed: which inputs are; every one that can be when it is not given.
-        absent: which cotangents are symbolic zeros; none of them when it is not given.
+        perturbed: which inputs are perturbed; by default, all differentiable ones.
+        absent: which cotangents are symbolic zeros; by default, none.
 
     Raises:
-        Refused: with what a rule said.
-        Unreadable: for results that are not those of the function.
+        Refused: with the error of a rule.
+        Unreadable: if the rule's results do not have the structure of the function's.
     """
     asked = params["fwd_jaxpr_thunk"], params["bwd"], params["out_trees"]
     with undisturbed(*asked, always=params["symbolic_zeros"]):
@@ -366,13 +380,13 @@ def _vjp_rules(
     found = params["out_trees"]()
     out_tree, res_tree = found[0], found[1]
     given = found[2] if len(found) > 2 else (None,) * res_tree.num_leaves
-    captured = params["num_consts"]  # positions count them, though no residual can be one
+    captured = params["num_consts"]  # positions count captured values, which are never residuals
     forwards = tuple(None if source is None else source - captured for source in given)
     kept = iter(jaxpr.outvars)
     residuals = [next(kept).aval if source is None else inputs[source].aval for source in forwards]
     cotangents = [var.aval.to_tangent_aval() for var in call.outvars]
     if len(cotangents) != out_tree.num_leaves:
-        raise Unreadable("results of a custom_vjp that its rule does not give")
+        raise Unreadable("the rule of a custom_vjp returns other results than its function")
     zeros: list[bool] = []
     zero_cotangents = absent or (False,) * len(cotangents)
 
@@ -395,23 +409,23 @@ def _vjp_rules(
 
 
 def _has_logs(answered: Any) -> bool:
-    """From 0.12 on a backward rule answers cotangents and logs."""
+    """Return whether a backward rule returned cotangents and logs, as it does from JAX 0.12 on."""
     return isinstance(answered, tuple) and len(answered) == 2 and isinstance(answered[0], list)
 
 
 def is_key(aval: Any) -> bool:
-    """An array of typed random keys."""
+    """Return whether an abstract value is an array of typed PRNG keys."""
     dtype = getattr(aval, "dtype", None)
     return dtype is not None and is_subtype(dtype, jax.dtypes.prng_key)
 
 
 def key_impl(dtype: Any) -> str:
-    """The name of a key type's implementation, as `jax.random.key(impl=…)` takes it."""
+    """Return the name of a key dtype's implementation, as `jax.random.key(impl=…)` takes it."""
     return str(dtype._impl.name)
 
 
 def high(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The class and the parameters of the object that a `call_hi_primitive` (JAX 0.12) is of."""
+    """Return the class name and the parameters of a `call_hi_primitive`'s object (JAX 0.12)."""
     found = params["_prim"]
     given = {**vars(found), **dict(getattr(found, "params", {}))}
     return type(found).__name__, given
@@ -421,9 +435,10 @@ def high(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 class Root:
     """A `lax.custom_root` (from JAX 0.12 on).
 
-    The inputs of each program are values that it captures, then its arguments: those of `tangent`
-    are the roots and the right hand side. `captured` are the operands of the equation that each
-    captures, `guess` those that it begins with, and `results` how its results are nested.
+    The inputs of each program are the values that it captures, then its arguments: those of
+    `tangent` are the roots and the right-hand side. `captured` holds the operands of the equation
+    that each program captures, `guess` the operands that hold the initial guess, and `results` the
+    tree of the results.
     """
 
     function: Program
@@ -439,8 +454,8 @@ def root(equation: Any) -> Root | None:
     """Read a `CustomRoot`.
 
     Returns:
-        None for other equations, for what `vmap` made of one, and where the roots, or what its
-        solver returns besides, are not a single array or a tuple of arrays.
+        None for other equations, for a `vmap` of a root, and if the roots, or the solver's other
+        results, are neither a single array nor a tuple of arrays.
     """
     name, given = high(equation.params)
     functions = [given.get(key) for key in ("f", "solve", "tangent_solve")]
@@ -463,9 +478,9 @@ def root(equation: Any) -> Root | None:
 
 @dataclass(frozen=True, slots=True)
 class RootMap:
-    """The derivative of a root's function, which `lax.custom_root` gives to `tangent_solve`.
+    """The derivative of a root's function, which `lax.custom_root` passes to `tangent_solve`.
 
-    `function` is that function, `count` says how many of the last operands the map is linear in.
+    `function` is that function; the map is linear in the last `count` operands.
     """
 
     function: Program
@@ -474,7 +489,7 @@ class RootMap:
 
 
 def root_map(equation: Any) -> RootMap | None:
-    """Read a `_RootLinearMap`; None for other equations."""
+    """Read a `_RootLinearMap`; return None for other equations."""
     name, given = high(equation.params)
     if name != "_RootLinearMap":
         return None
@@ -486,7 +501,7 @@ def root_map(equation: Any) -> RootMap | None:
 
 
 def _converted_within(function: Any) -> Iterator[Program]:
-    """Find the programs of a function that was converted, mapped any number of times or not."""
+    """Yield the programs of a closure-converted function, under any number of `vmap`s."""
     if _is_converted(function):
         yield _converted(function)
         return
@@ -502,7 +517,7 @@ def _of_tuples(tree: Any) -> bool:
 
 
 def _is_converted(function: Any) -> bool:
-    """Whether it is what `Traced.closure_convert` makes of a function."""
+    """Return whether a function is a result of `Traced.closure_convert`."""
     name = str(getattr(function, "__qualname__", ""))
     return name.startswith("_closure_converted_fun.") and len(_held_jaxprs(function)) == 1
 
@@ -513,12 +528,12 @@ def _held_jaxprs(function: Any) -> list[Any]:
 
 
 def _converted(function: Any) -> Program:
-    """The program of such a function."""
+    """Return the program of a closure-converted function."""
     (jaxpr,) = _held_jaxprs(function)
     return opened(jaxpr)
 
 
 def held_by_high(value: Any) -> dict[str, Any] | None:
-    """The parameters of such an object; None for anything else."""
+    """Return the parameters of a high-level primitive's object, or None for anything else."""
     held = getattr(value, "params", None)
     return dict(held) if hasattr(value, "expand") and isinstance(held, dict) else None

@@ -1,6 +1,6 @@
-"""Tracing small functions on abstract values, and jaxprs of whichever class.
+"""Tracing of small functions on abstract values, and access to jaxprs of any JAX version.
 
-Holds for JAX 0.8 to 0.12.
+Applies to JAX 0.8 to 0.12.
 
 Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `lu.DebugInfo`,
 `api_util.fun_sourceinfo`, `core.shaped_abstractify`, `core.eval_jaxpr`,
@@ -38,8 +38,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What became of a function: the program, how its results were nested (a `PyTreeDef`), and what
-    they were before they were arrays.
+    """A traced function: its program, its results' tree, and their types before they were arrays.
+
+    `tree` is a `PyTreeDef`.
     """
 
     program: Program
@@ -57,9 +58,7 @@ def is_jaxpr(value: Any) -> bool:
 
 
 def opened(value: Any) -> Program:
-    """The program behind a jaxpr that is a parameter of an equation or a result of
-    `jax.make_jaxpr`.
-    """
+    """Return the program of a jaxpr: an equation's parameter, or a result of `jax.make_jaxpr`."""
     if isinstance(value, Program):
         return value
     if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
@@ -68,8 +67,9 @@ def opened(value: Any) -> Program:
 
 
 def closed(jaxpr: Any, consts: Sequence[Any]) -> Program:
-    """A traced jaxpr with its constants, whose variables JAX 0.12 lists among the inputs until it
-    is told their values.
+    """Return a traced jaxpr with its constants.
+
+    JAX 0.12 lists their variables among the inputs until it has their values.
     """
     if len(jaxpr.constvars) != len(consts):
         jaxpr = jaxpr.with_consts(consts)
@@ -77,7 +77,7 @@ def closed(jaxpr: Any, consts: Sequence[Any]) -> Program:
 
 
 def inner_jaxpr(value: Any) -> Any:
-    """The jaxpr itself, where its constants come with it."""
+    """Return the jaxpr itself, without its constants."""
     if isinstance(value, Program):
         return value.jaxpr
     return (
@@ -86,7 +86,7 @@ def inner_jaxpr(value: Any) -> Any:
 
 
 def with_inner(value: Any, jaxpr: Any) -> Any:
-    """The same with another jaxpr in it."""
+    """Return a copy of `value` with another jaxpr in it."""
     if isinstance(value, Program):
         return Program(jaxpr, value.consts)
     if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
@@ -95,7 +95,7 @@ def with_inner(value: Any, jaxpr: Any) -> Any:
 
 
 def new_variable(aval: Any) -> Any:
-    """A new variable of a type."""
+    """Return a new variable of an abstract value."""
     return core.Var(aval)
 
 
@@ -104,8 +104,9 @@ def is_literal(atom: Any) -> bool:
 
 
 def folded(equation: Any, invars: Sequence[Any]) -> Any:
-    """The number that JAX makes of an equation for these operands when it traces it; None where it
-    keeps the equation.
+    """Return the literal into which JAX folds an equation with these operands while tracing.
+
+    Return None if JAX keeps the equation.
     """
     if equation.primitive.name != "convert_element_type" or not is_literal(invars[0]):
         return None
@@ -114,18 +115,20 @@ def folded(equation: Any, invars: Sequence[Any]) -> Any:
 
 
 def is_ref(value: Any) -> bool:
-    """An array that changes, rather than a value."""
+    """Return whether a value is a mutable array."""
     return isinstance(value, jax.ref.Ref)
 
 
 def is_tracer(value: Any) -> bool:
-    """What stands for a value while a function is traced."""
+    """Return whether a value is a tracer, which stands for an array during tracing."""
     return isinstance(value, core.Tracer)
 
 
 def variable(tracer: Any) -> Any:
-    """The variable of a traced program that a tracer stands for: `DynamicJaxprTracer.val`, also
-    when the trace is over. None for other tracers."""
+    """Return the variable of a traced program that a tracer stands for (`DynamicJaxprTracer.val`).
+
+    It stays available after the trace. Return None for other tracers.
+    """
     return getattr(tracer, "val", None)
 
 
@@ -134,7 +137,7 @@ def is_dropped(var: Any) -> bool:
 
 
 _traced: Any = traceback_util.api_boundary(pe.trace_to_jaxpr_dynamic)
-"""Leaves JAX's own frames out of errors, as `jax.make_jaxpr` does."""
+"""Removes JAX's own frames from the tracebacks of errors, as `jax.make_jaxpr` does."""
 
 
 def stage(
@@ -143,9 +146,9 @@ def stage(
     about: Callable[..., Any] | None = None,
     names: Sequence[str] = (),
 ) -> Staged:
-    """Traces `function` on abstract values, as `jax.make_jaxpr` does in three times the time.
+    """Trace `function` on abstract values, as `jax.make_jaxpr` does in three times the time.
 
-    Raises whatever it raises.
+    Raise whatever `function` raises.
 
     Args:
         about: the function that errors name, with `names` for its arguments.
@@ -165,29 +168,27 @@ def stage(
 
 
 def abstract(value: Any) -> Any:
-    """The type of an array, a struct or a number, as JAX traces it.
+    """Return the abstract value of an array, a struct or a number, as JAX traces it.
 
-    Raises `TypeError` for anything else.
+    Raise `TypeError` for anything else.
     """
     of: Any = core.shaped_abstractify
     return of(value)
 
 
 def trace_settings() -> Any:
-    """Settings that decide what a function is traced to, such as 64-bit types; hashable."""
+    """Return the settings that affect tracing, such as 64-bit types, as a hashable value."""
     return config.trace_context()
 
 
 def evaluate(program: Program, *args: Any) -> list[Any]:
-    """Binds every equation of a program to `args`."""
+    """Bind every equation of a program, with `args` as its inputs."""
     return list(core.eval_jaxpr(program.jaxpr, program.consts, *args))
 
 
 @contextlib.contextmanager
 def surroundings(context: Any, axes: Sequence[tuple[Any, int]] = ()) -> Iterator[None]:
-    """What an equation was made under: its own context, and the sizes of the mapped axes around
-    it.
-    """
+    """Enter an equation's own context, with the sizes of the mapped axes around it."""
     with contextlib.ExitStack() as stack:
         if axes:
             stack.enter_context(core.extend_axis_env_nd(list(axes)))
@@ -197,8 +198,9 @@ def surroundings(context: Any, axes: Sequence[tuple[Any, int]] = ()) -> Iterator
 
 
 def on_its_mesh(context: Any) -> contextlib.AbstractContextManager[None]:
-    """`surroundings` of an equation that was made over a mesh; nothing for others, which are
-    most.
+    """Return the `surroundings` of an equation over a mesh, and a null context for others.
+
+    Most equations are not over a mesh.
     """
     mesh = getattr(context, "cur_abstract_mesh", None)
     return contextlib.nullcontext() if mesh is None or mesh.empty else surroundings(context)

@@ -1,3 +1,1 @@
-"""`jaxsight.inverse`: a jaxpr read as a network of equations, through which what is known spreads
-in both directions.
-"""
+"""`jaxsight.inverse`: a jaxpr as a network through which known values spread in both directions."""

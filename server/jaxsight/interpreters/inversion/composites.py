@@ -1,8 +1,7 @@
-"""Inverses of JAX's own functions that are one call in a jaxpr, and whose insides alone could not
-be undone.
+"""Inverses of JAX's own functions that are one call in a jaxpr, with a body that has no inverse.
 
-A call is recognised by its name and then by its program, compared with what JAX traces for the
-function itself: a user's function of the same name is never mistaken for it.
+A call is recognised by its name, and then by comparing its program with the one that JAX traces for
+the function itself: a user's function of the same name is never mistaken for it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def _custom_jvp(placed: Placed, network: Network) -> Solution | Blocked:
 
 
 def _log_difference(y: Any, other: Any) -> Any:
-    """`log(exp(y) - exp(other))`; for softplus `other` is 0."""
+    """Return `log(exp(y) - exp(other))`; for softplus `other` is 0."""
     return lax.add(y, lax.log(lax.neg(lax.expm1(lax.sub(other, y)))))
 
 

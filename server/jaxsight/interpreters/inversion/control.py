@@ -1,5 +1,6 @@
-"""Inverses of control flow, from those of the programs inside: branches chosen by what is known,
-loops of fixed length.
+"""Inverses of control flow, from those of the inner programs.
+
+Supported are branches whose index is known, and loops with a fixed number of iterations.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from jaxsight.interpreters.inversion.network import (
 
 @inverses("while")
 def _while(placed: Placed, network: Network) -> Solution | Blocked:
-    return Blocked("runs as often as its own values say: how often cannot be told from its results")
+    return Blocked("runs a data-dependent number of iterations")
 
 
 @inverses("cond")
 def _cond(placed: Placed, network: Network) -> Solution | Blocked:
     choice, *operands = placed.inputs
     if not network.knows(choice):
-        return Blocked("took a branch that depends on what is asked for")
+        return Blocked("selects its branch by an unknown value")
     inputs = _known(network, operands)
     outputs = _known(network, placed.outputs)
     solved = [
@@ -46,7 +47,7 @@ def _cond(placed: Placed, network: Network) -> Solution | Blocked:
         if index not in inputs and all(each.knows(each.inputs[index]) for each in solved)
     ]
     if not found:
-        return _culprit(solved, "has branches that do not give what is asked for")
+        return _culprit(solved, "has branches that do not determine its unknown operands")
     plans = [each.plan(each.inputs[index] for index in found) for each in solved]
 
     def branch(inner: Network, plan: Plan) -> Any:
@@ -71,7 +72,7 @@ def _known(network: Network, nodes: Sequence[Node]) -> list[int]:
 
 
 def _indices(network: Network, nodes: Sequence[Node]) -> dict[int, Any]:
-    """The values of those nodes that could say where elements are taken from."""
+    """Return the known values, by position, of the nodes that may be indices."""
     found = {
         index: network.constant(node)
         for index, node in enumerate(nodes)
@@ -89,9 +90,7 @@ def _given(nodes: Sequence[Node], which: Sequence[int], values: Sequence[Any]) -
 
 
 def _culprit(networks: Sequence[Network], otherwise: str) -> Blocked:
-    """Why inner programs do not give what is asked for, in the words of the innermost equation to
-    blame.
-    """
+    """Return the reason of the innermost equation to blame, or `otherwise` if there is none."""
     for network in networks:
         for placed, why in network.blocked():
             return Blocked(why.reason, why.culprit or placed)
@@ -100,7 +99,9 @@ def _culprit(networks: Sequence[Network], otherwise: str) -> Blocked:
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A scan with the nodes around it in groups: what each step shares, what passes on, what is cut
+    """A scan with the nodes around it, in groups.
+
+    `consts` are shared by all steps, `init` and `final` are carries, and `xs` and `ys` are sliced
     into steps.
     """
 
@@ -139,7 +140,7 @@ class _Loop:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What is known of a loop from outside, by number."""
+    """The positions in each group whose values are known outside the loop."""
 
     consts: list[int]
     init: list[int]
@@ -155,8 +156,10 @@ class _Around:
 
 @inverses("scan")
 def _scan(placed: Placed, network: Network) -> Solution | Blocked:
-    """Carries that start known are followed forwards, which may give `xs` from `ys`; the others are
-    undone from their ends.
+    """Solve a scan forwards or backwards.
+
+    Carries with known initial values are followed forwards, which may determine `xs` from `ys`; the
+    other carries are inverted from their final values.
     """
     loop = _Loop.of(placed)
     around = _Around.of(loop, network)
@@ -169,9 +172,7 @@ def _scan(placed: Placed, network: Network) -> Solution | Blocked:
 
 
 def _follow(loop: _Loop, around: _Around, network: Network) -> tuple[Network, list[int]]:
-    """The body with all that is known at the start of a step, and the carries that stay known from
-    step to step.
-    """
+    """Return the body with all values known at the start of each step, and the known carries."""
     followed = around.init
     first_x = loop.scan.consts + loop.scan.carry
     while True:
@@ -225,8 +226,9 @@ def _forwards(
 def _needed(
     loop: _Loop, body: Network, followed: Sequence[int], wanted: Sequence[Node]
 ) -> tuple[list[int], Plan]:
-    """The carries that `wanted` needs, directly or through others, and the plan for their next
-    values, then `wanted`.
+    """Return the carries on which `wanted` depends, directly or through others, and a plan.
+
+    The plan computes the next values of these carries, then `wanted`.
     """
     carried: list[int] = []
     while True:
@@ -256,7 +258,7 @@ def _backwards(
     found = [index for index in undone if index not in around.init]
     found_xs = [index for index in unknown_xs if body.knows(loop.x(body, index))]
     if not found and not found_xs:
-        return _culprit([hopeful], "does not give what its steps began with")
+        return _culprit([hopeful], "has results that do not determine its unknown operands")
     plan = body.plan([
         *(loop.carry_in(body, index) for index in undone),
         *(loop.x(body, index) for index in found_xs),
@@ -316,11 +318,10 @@ def _backwards(
 def _undo(
     loop: _Loop, around: _Around, network: Network, followed: list[int]
 ) -> tuple[Network, Network, list[int]]:
-    """The carries that each step gives from its end, and the body with all that is then known at
-    the end of a step.
+    """Return two networks of the body, and the carries that each step determines from its end.
 
-    Before them the body as if all carries that are known at the end of the loop were known at the
-    end of each step.
+    The first network assumes that all carries known at the end of the loop are known at the end of
+    each step; it only serves to explain a failure. The second knows only the carries returned.
     """
     hopeful: Network | None = None
     undone = [index for index in around.final if index not in followed]
@@ -344,7 +345,7 @@ def _undo(
 
 
 def _groups(values: Sequence[Any], *groups: Sequence[Any]) -> list[Sequence[Any]]:
-    """Cuts a list into as many values as each group has members."""
+    """Split a list into consecutive parts, as long as each group."""
     out: list[Sequence[Any]] = []
     at = 0
     for group in groups:

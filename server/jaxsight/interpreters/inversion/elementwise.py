@@ -1,8 +1,8 @@
-"""Inverses of primitives with one argument, and of those with two of which one is known.
+"""Inverses of primitives with one operand, and of those with two operands of which one is known.
 
-Where a function takes a value more than once, the answer is the principal one: the argument is
-taken to lie where JAX's inverse function puts it (`DOMAINS` says where, for people). A dtype's
-conversion is undone only if it loses nothing.
+For a function that takes a value more than once, the result is the principal one: the operand is
+assumed to lie in the range of JAX's inverse function (`DOMAINS` describes these ranges). A
+conversion of dtypes is inverted only if it is lossless.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DOMAINS = {
 """Where arguments must lie for `inverse(f)(f(x))` to be `x`, besides the function's own domain."""
 
 Unary = Callable[..., Any]
-"""From a result, the argument's node and the parameters to the argument."""
+"""Computes the operand from the result, the operand's abstract value and the parameters."""
 
 
 def unary(*primitives: str) -> Callable[[Unary], Unary]:
@@ -130,14 +130,14 @@ def _integer_pow(placed: Placed, network: Network) -> Solution | Blocked:
     (argument,), (result,) = placed.inputs, placed.outputs
     power = placed.params["y"]
     if not jnp.issubdtype(argument.aval.dtype, np.floating) and power != 1:
-        return Blocked(f"to the power of {power} has an inverse for real numbers only")
+        return Blocked(f"with exponent {power} is invertible for real floating point only")
     if power == 0:
-        return Blocked("to the power of 0 forgets its argument")
+        return Blocked("with exponent 0 discards its operand")
     return Solution((result,), (argument,), lambda y: [_root(y, power)])
 
 
 def _root(y: Any, power: int) -> Any:
-    """The real number whose power is `y`; the one that is not negative where there are two."""
+    """Return the real root of `y`; of two roots, the nonnegative one."""
     if power < 0:
         y, power = lax.reciprocal(y), -power
     match power:
@@ -173,7 +173,7 @@ def _converted(y: Any, dtype: Any) -> Any:
 
 
 def lossless(before: Any, after: Any) -> bool:
-    """Whether every value of one dtype has its own value in another, rounded nowhere."""
+    """Return whether a conversion between two dtypes keeps all values distinct and unrounded."""
     if before == after:
         return True
     if not (isinstance(before, np.dtype) and isinstance(after, np.dtype)) or after == np.bool_:
@@ -190,8 +190,9 @@ def lossless(before: Any, after: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What numbers a dtype has: how many binary digits, of either sign or not, fractions, and the
-    exponents of these.
+    """The numbers that a dtype can represent.
+
+    `digits` counts binary digits; `lowest` and `highest` are the exponents of powers of two.
     """
 
     digits: int
@@ -225,7 +226,7 @@ def _reduce_precision(placed: Placed, network: Network) -> Solution | Blocked:
     (argument,), (result,) = placed.inputs, placed.outputs
     kept: Any = jnp.finfo(argument.aval.dtype)  # type: ignore[no-untyped-call]
     if placed.params["exponent_bits"] < kept.nexp or placed.params["mantissa_bits"] < kept.nmant:
-        return Blocked("rounds")
+        return Blocked("rounds its operand")
     return Solution((result,), (argument,), lambda y: [y])
 
 
@@ -236,8 +237,9 @@ def _complex(placed: Placed, network: Network) -> Solution | Blocked:
 
 
 def _scalar(node: Node, value: Any) -> Any:
-    """A known value as an operand of `jax.lax`: numbers of the program itself have no dtype of
-    their own.
+    """Return a known value as an operand of `jax.lax`.
+
+    Python numbers of the program get the dtype of their node.
     """
     if isinstance(value, jax.Array | np.ndarray | np.generic):
         return value
@@ -245,24 +247,24 @@ def _scalar(node: Node, value: Any) -> Any:
 
 
 Other = Callable[[Any, Any], Any]
-"""From the result and the known argument to the unknown one."""
+"""Computes the unknown operand from the result and the known operand."""
 
 
 def two_arguments(
     placed: Placed, network: Network, first: Other, second: Other
 ) -> Solution | Blocked:
-    """The solution of an equation with two arguments of which one is known.
+    """Return the solution of an equation with two operands of which one is known.
 
-    `first` gives the first argument from the result and the second one, `second` the second from
+    `first` computes the first operand from the result and the second one, `second` the second from
     the result and the first.
     """
     (left, right), (result,) = placed.inputs, placed.outputs
     known = [network.knows(each) for each in (left, right)]
     if known == [False, False]:
-        return Blocked("has two arguments, and both depend on what is asked for")
+        return Blocked("has two unknown operands")
     unknown, given, compute = (right, left, second) if known[0] else (left, right, first)
     if unknown.aval.shape != result.aval.shape:
-        return Blocked("repeats its argument along new dimensions")
+        return Blocked("broadcasts its unknown operand")
     return Solution(
         (result, given), (unknown,), lambda y, value: [compute(y, _scalar(given, value))]
     )
@@ -301,7 +303,7 @@ def _mul(placed: Placed, network: Network) -> Solution | Blocked:
 @inverses("div")
 def _div(placed: Placed, network: Network) -> Solution | Blocked:
     if not _is_floating(placed):
-        return Blocked("of integers rounds")
+        return Blocked("of integers rounds its result")
     return two_arguments(placed, network, lax.mul, lambda y, left: lax.div(left, y))
 
 
@@ -314,20 +316,20 @@ def _xor(placed: Placed, network: Network) -> Solution | Blocked:
 def _pow(placed: Placed, network: Network) -> Solution | Blocked:
     base, power = placed.inputs
     if _holds(network, power, 0):
-        return Blocked("to the power of 0 forgets its argument")
+        return Blocked("with exponent 0 discards its base")
     if _holds(network, base, 1):
-        return Blocked("of 1 forgets its argument")
+        return Blocked("with base 1 discards its exponent")
 
     def root(y: Any, power: Any) -> Any:
         return lax.pow(y, lax.reciprocal(lax.convert_element_type(power, y.dtype)))
 
     if not jnp.issubdtype(power.aval.dtype, np.inexact) and not network.knows(power):
-        return Blocked("has an integer for its power, and it is asked for")
+        return Blocked("has an unknown integer exponent")
     return two_arguments(placed, network, root, lambda y, base: lax.div(lax.log(y), lax.log(base)))
 
 
 def _holds(network: Network, node: Node, number: int) -> bool:
-    """Whether a value that the program itself fixes has this number among its elements."""
+    """Return whether a constant of the program has `number` among its elements."""
     if not node.fixed or isinstance(node.constant, jax.core.Tracer):
         return False
     return bool(np.any(np.asarray(node.constant) == number))

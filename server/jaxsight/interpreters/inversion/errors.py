@@ -1,4 +1,4 @@
-"""What `jaxsight.inverse` refuses, and where in the user's program the reason lies."""
+"""The error of `jaxsight.inverse`, with the place in the user's program that causes it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _OURS = str(Path(__file__).resolve().parents[2])
 
 
 class NotInvertible(ValueError):
-    """A function that has no inverse, as far as the rules know.
+    """The rules have no inverse for a function.
 
-    `primitive` is the name of the operation to blame; none when it is no single one. `equation` is
-    the user's: that operation, or the call of one of JAX's functions that it is part of. `file` and
-    `line` are where it was written; empty and 0 when that is not known.
+    `primitive` is the name of the operation to blame; None if there is no single one. `equation` is
+    the user's equation: that operation, or the call of one of JAX's functions that contains it.
+    `file` and `line` are its location; empty and 0 if unknown.
     """
 
     def __init__(self, function: str, reason: str, culprit: Placed | None = None) -> None:
@@ -39,7 +39,7 @@ class NotInvertible(ValueError):
 
 
 def _users(culprit: Placed) -> tuple[Any, str]:
-    """The equation that the user wrote, and the name of the function of JAX's that it calls."""
+    """Return the user's equation, and a parenthesis with the JAX function that it calls, if any."""
     written, within = culprit, ""
     around = culprit.within
     while around is not None:
@@ -51,7 +51,7 @@ def _users(culprit: Placed) -> tuple[Any, str]:
 
 
 def _place(equation: Any) -> tuple[str, int]:
-    """The innermost frame of the user's."""
+    """Return the file and line of the user's innermost frame."""
     for location in locations(equation):
         if not location.file.startswith(_OURS):
             return location.file, location.line

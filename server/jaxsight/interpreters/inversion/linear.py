@@ -1,6 +1,4 @@
-"""Inverses of linear maps: products with a known square matrix, Fourier transforms, triangular
-systems.
-"""
+"""Inverses of linear maps: products with a known square matrix, FFTs, triangular systems."""
 
 from __future__ import annotations
 
@@ -15,20 +13,18 @@ from jaxsight.interpreters.inversion.network import Blocked, Network, Placed, So
 
 @inverses("dot_general")
 def _dot_general(placed: Placed, network: Network) -> Solution | Blocked:
-    """Solves `x @ matrix = y`: one contracted dimension, a known matrix that is square, no batch
-    dimensions.
-    """
+    """Solve `x @ matrix = y` for a known square matrix, one contraction and no batch dimensions."""
     (left, right), (result,) = placed.inputs, placed.outputs
     if not (network.knows(left) or network.knows(right)):
-        return Blocked("has two arguments, and both depend on what is asked for")
+        return Blocked("has two unknown operands")
     contracted, (batch, _) = placed.params["dimension_numbers"]
     at = 0 if network.knows(left) else 1
     matrix, unknown = (left, right) if at == 0 else (right, left)
     shape, dtypes = matrix.aval.shape, {each.aval.dtype for each in (left, right, result)}
     if batch or len(contracted[0]) != 1 or len(shape) != 2 or shape[0] != shape[1]:
-        return Blocked("is undone only for products with one square matrix")
+        return Blocked("is invertible for a product with one square matrix only")
     if len(dtypes) > 1 or not jnp.issubdtype(result.aval.dtype, np.inexact):
-        return Blocked("is undone only for floating point of one dtype")
+        return Blocked("is invertible for operands of one floating-point dtype only")
     (own,), (other,) = contracted[at], contracted[1 - at]
     rank = len(result.aval.shape)
 
@@ -50,7 +46,7 @@ def _triangular_solve(placed: Placed, network: Network) -> Solution | Blocked:
     (matrix, unknown), (result,) = placed.inputs, placed.outputs
     params = placed.params
     if not network.knows(matrix):
-        return Blocked("is undone only for a known matrix")
+        return Blocked("has an unknown matrix")
 
     def compute(y: Any, a: Any) -> list[Any]:
         a = jnp.tril(a) if params["lower"] else jnp.triu(a)
@@ -76,5 +72,5 @@ def _fft(placed: Placed, network: Network) -> Solution | Blocked:
     }.get(lax.FftType(placed.params["fft_type"]))
     lengths = placed.params["fft_lengths"]
     if undone is None:
-        return Blocked("to real numbers forgets part of its argument")
+        return Blocked("to real numbers discards part of its operand")
     return Solution((result,), (argument,), lambda y: [lax.fft(y, undone, lengths)])

@@ -1,10 +1,9 @@
-"""A jaxpr as a network through which knowledge spreads, forwards and backwards.
+"""A jaxpr as a network through which known values spread, forwards and backwards.
 
-An equation whose inputs are known gives its results; one whose results are known may give its
-inputs, if its primitive has a rule for that. Here it is only found out what can be known and in
-which order; values come later, to a `Plan`. A plan holds no step that is not needed. Nothing
-recurses per equation, and a program inside another is looked at once for each set of what is known
-of it.
+An equation with known inputs determines its results; one with known results may determine its
+inputs, if its primitive has a rule for that. The network only finds out which values can be known
+and in which order; a `Plan` computes them later, with no unnecessary step. Nothing recurses per
+equation, and an inner program is analysed once for each set of its known values.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from jaxsight.interpreters.compat.staging import Program, is_dropped, is_literal
 class Node:
     """A value in the network.
 
-    `constant` is its value where that is known beforehand; `fixed` when it is no variable, but a
-    value of the program itself.
+    `constant` is its value if that is known beforehand; `fixed` marks a value of the program
+    itself, which is not a variable.
     """
 
     aval: Any
@@ -39,8 +38,8 @@ class Node:
 class Placed:
     """An equation with the nodes that it connects.
 
-    `joins` for one input and one output that are the same value. `within` is the call in whose
-    place the equation stands.
+    `joins` marks one input and one output that are the same value. `within` is the call that was
+    inlined here and contains the equation.
     """
 
     equation: Any
@@ -61,7 +60,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What a rule found: from the values of `reads`, `compute` gives those of `writes`."""
+    """The result of a rule: `compute` returns the values of `writes` from those of `reads`."""
 
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
@@ -70,9 +69,9 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Why a rule has no solution, as far as is known yet.
+    """The reason why a rule has no solution with the values known so far.
 
-    `culprit` is set when it lies in an inner program.
+    `culprit` is set if the reason is in an inner program.
     """
 
     reason: str
@@ -84,7 +83,7 @@ Rule = Callable[[Placed, "Network"], Solution | Blocked]
 inverses: Rules[Rule] = Rules()
 """The rules of `jaxsight.inverse`, by primitive.
 
-A rule is asked once some result of an equation is known and some input is not.
+A rule is called when some result of an equation is known and some input is not.
 """
 
 NO_RULE = "has no inverse"
@@ -96,22 +95,22 @@ class _Step:
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
     fresh: frozenset[Node]
-    """What of `writes` was not known before: what is known twice keeps its first value."""
+    """The nodes of `writes` that were not known before; others keep their first value."""
     compute: Callable[..., Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps that compute `wanted` from `reads` (nodes that are given)."""
+    """Steps that compute `wanted` from the given nodes `reads`."""
 
     steps: tuple[_Step, ...]
     reads: frozenset[Node]
     wanted: tuple[Node, ...]
 
     def __call__(self, given: Mapping[Node, Any]) -> list[Any]:
-        """The values of `wanted`.
+        """Return the values of `wanted`.
 
-        Bound operations count as written where the user's equations were.
+        Operations are bound with the source locations of the user's equations.
         """
         values: Environment[Any] = Environment()
         for node, value in given.items():
@@ -139,7 +138,7 @@ def _check(step: _Step, node: Node, value: Any) -> None:
 
 @dataclass(slots=True)
 class Solver:
-    """Solves programs by a set of rules, each program once for what is known of it."""
+    """Solves programs by a set of rules, each program once for each set of its known values."""
 
     rules: Rules[Rule]
     _known: dict[tuple[Any, ...], Network] = field(default_factory=dict)
@@ -151,9 +150,9 @@ class Solver:
         outputs: Iterable[int],
         constants: Mapping[int, Any],
     ) -> Network:
-        """The network of a program of which the inputs and outputs with these numbers are known.
+        """Return the network of a program whose inputs and outputs at these positions are known.
 
-        `constants` are the values of those inputs that are known beforehand. They are told apart by
+        `constants` holds the values of the inputs that are known beforehand; they are compared by
         identity.
         """
         inputs, outputs = frozenset(inputs), frozenset(outputs)
@@ -166,7 +165,7 @@ class Solver:
 
 
 class Network:
-    """What of a program can be known.
+    """The values of a program that can be known.
 
     `inputs` and `outputs` are the nodes of its inputs and outputs, in order.
     """
@@ -181,7 +180,7 @@ class Network:
     ) -> None:
         self.solver = solver
         self._program = program
-        """Held, for the solver knows it by its address."""
+        """Kept alive, because the solver keys it by its `id`."""
         self._known: set[Node] = set()
         self._around: dict[Node, list[Placed]] = {}
         self._pending: dict[Placed, Blocked | None] = {}
@@ -200,16 +199,17 @@ class Network:
         self._settle()
 
     def knows(self, *nodes: Node) -> bool:
-        """Whether all of these are known."""
+        """Return whether all of these nodes are known."""
         return all(node.fixed or node in self._known for node in nodes)
 
     def readers(self, node: Node) -> list[Placed]:
-        """The equations that take a node as an input, in the program's order."""
+        """Return the equations that take a node as an input, in the program's order."""
         return [placed for placed in self._around.get(node, ()) if node in placed.inputs]
 
     def blocked(self) -> list[tuple[Placed, Blocked]]:
-        """The equations of which results are known and inputs are not, with the reasons; those with
-        all results known first.
+        """Return the equations with known results and unknown inputs, and the reasons.
+
+        Those with all results known come first.
         """
         found = [
             (placed, why)
@@ -219,7 +219,7 @@ class Network:
         return sorted(found, key=lambda each: not self.knows(*each[0].outputs))
 
     def plan(self, wanted: Iterable[Node]) -> Plan:
-        """How to compute `wanted`, which must be known."""
+        """Return the plan that computes `wanted`, which must be known."""
         wanted = tuple(wanted)
         needed = set(wanted)
         steps: list[_Step] = []
@@ -232,8 +232,9 @@ class Network:
         return Plan(tuple(reversed(steps)), reads, wanted)
 
     def constant(self, node: Node) -> Any:
-        """The value of a node that does not depend on what the program is called with; none when it
-        does or is not known.
+        """Return the value of a node that is the same in all calls of the program.
+
+        Return None if it depends on the arguments or is not known.
         """
         if node.constant is not None:
             return None if isinstance(node.constant, jax.core.Tracer) else node.constant
@@ -255,10 +256,7 @@ class Network:
     def _place(
         self, program: Program, inputs: Sequence[Node], within: Placed | None = None
     ) -> list[Node]:
-        """Adds a program's equations, its inputs being these nodes.
-
-        Answers the nodes of its outputs.
-        """
+        """Add a program's equations, with `inputs` as its inputs; return its output nodes."""
         jaxpr = program.jaxpr
         nodes: Environment[Node] = Environment()
         for var, node in zip(jaxpr.invars, inputs, strict=True):
@@ -294,8 +292,9 @@ class Network:
                 )
 
     def _settle(self) -> None:
-        """Spreads what is known, opening calls only where nothing else helps: a call that can run
-        forwards stays one.
+        """Spread the known values, and inline calls only if nothing else helps.
+
+        A call that can run forwards stays a call.
         """
         self._spread()
         while self._open(lambda placed: self._any(placed.outputs)) or self._open(
@@ -307,7 +306,7 @@ class Network:
         return any(not node.fixed and node in self._known for node in nodes)
 
     def _open(self, chosen: Callable[[Placed], bool]) -> bool:
-        """Puts the programs of chosen calls in their places; whether there were any."""
+        """Inline the pending calls that `chosen` selects; return whether there were any."""
         found = [placed for placed in self._pending if placed.name in CALLS and chosen(placed)]
         opened = False
         for placed in found:

@@ -1,8 +1,7 @@
-"""Inverses of primitives that move elements or join them: where each element of a result came from
-is known.
+"""Inverses of primitives that move or join elements, from the origin of each element.
 
-Elements that are repeated, or that no known result holds, make an equation wait or block it;
-nothing is filled in.
+An equation that repeats elements, or whose elements are not all in a known result, waits or is
+blocked; no element is filled in.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def _reshape(y: Any, aval: Any, *, dimensions: Sequence[int] | None, **params: A
 def _broadcast(placed: Placed, network: Network) -> Solution | Blocked:
     (argument, *_), (result,) = placed.inputs, placed.outputs
     if math.prod(argument.aval.shape) != math.prod(result.aval.shape):
-        return Blocked("repeats its argument along new dimensions")
+        return Blocked("broadcasts its unknown operand")
     shape = argument.aval.shape
     return Solution((result,), (argument,), lambda y: [lax.reshape(y, shape)])
 
@@ -71,7 +70,7 @@ def _each(placed: Placed, network: Network) -> Solution | Blocked:
         if network.knows(result) and not network.knows(argument)
     ]
     if not pairs:
-        return Blocked("gave results of which the ones asked for are not known")
+        return Blocked("has unknown results where its operands are unknown")
     arguments, results = zip(*pairs, strict=True)
     return Solution(results, arguments, lambda *values: values)
 
@@ -95,7 +94,7 @@ def _stack(placed: Placed, network: Network) -> Solution | Blocked:
 
 
 def _parts(placed: Placed, network: Network, parts: Any) -> Solution | Blocked:
-    """All inputs of an equation are parts of its result."""
+    """Solve an equation whose inputs are all parts of its result."""
     return Solution(placed.outputs, placed.inputs, parts)
 
 
@@ -112,9 +111,9 @@ def _unstack(placed: Placed, network: Network) -> Solution | Blocked:
 
 
 def _whole(placed: Placed, network: Network, join: Any) -> Solution | Blocked:
-    """All results of an equation are parts of its input."""
+    """Solve an equation whose results are all parts of its input."""
     if not network.knows(*placed.outputs):
-        return Blocked("gave parts of which not all are known")
+        return Blocked("has unknown results")
     return Solution(placed.outputs, placed.inputs, join)
 
 
@@ -123,9 +122,9 @@ def _pad(placed: Placed, network: Network) -> Solution | Blocked:
     (argument, _), (result,) = placed.inputs, placed.outputs
     config = placed.params["padding_config"]
     if network.knows(argument):
-        return Blocked("pads with a value that is asked for")
+        return Blocked("has an unknown padding value")
     if any(low < 0 or high < 0 for low, high, _ in config):
-        return Blocked("cuts elements off")
+        return Blocked("has negative padding, which removes elements")
     starts = [low for low, _, _ in config]
     limits = [
         low + max((size - 1) * (interior + 1) + 1, 0) if size else low
@@ -145,14 +144,14 @@ def _cumsum(placed: Placed, network: Network) -> Solution | Blocked:
 @inverses("cumprod")
 def _cumprod(placed: Placed, network: Network) -> Solution | Blocked:
     if not jnp.issubdtype(placed.outputs[0].aval.dtype, np.inexact):
-        return Blocked("of integers overflows")
+        return Blocked("of integers may overflow")
     return Solution(
         placed.outputs, placed.inputs, lambda y: [lax.div(y, _before(y, 1, **placed.params))]
     )
 
 
 def _before(y: Any, first: int, *, axis: int, reverse: bool, **params: Any) -> Any:
-    """The running value before each element."""
+    """Return the running value before each element."""
     size = y.shape[axis]
     shape = [*y.shape[:axis], min(size, 1), *y.shape[axis + 1 :]]
     edge = lax.full(shape, first, y.dtype)
@@ -163,17 +162,15 @@ def _before(y: Any, first: int, *, axis: int, reverse: bool, **params: Any) -> A
 
 _PIECES = ("slice", "gather", "dynamic_slice")
 _LARGEST = 1 << 24
-"""Elements of an array of which it is worked out where each one went."""
+"""The maximum number of elements of an array whose positions are tracked."""
 
 
 @inverses(*_PIECES)
 def _piece(placed: Placed, network: Network) -> Solution | Blocked:
-    """A piece alone says little; the pieces that other equations take of the same array may
-    complete it.
-    """
+    """Solve for an array by all the pieces that equations take of it, if they cover it."""
     argument = placed.inputs[0]
     if network.knows(argument):
-        return Blocked("took elements from a place that is asked for")
+        return Blocked("has unknown indices")
     pieces = [
         other
         for other in network.readers(argument)
@@ -188,11 +185,11 @@ def _piece(placed: Placed, network: Network) -> Solution | Blocked:
         reads = tuple(piece.outputs[0] for piece in ordered)
         return Solution(reads, (argument,), lambda *parts: [_joined(parts, axis)])
     if math.prod(argument.aval.shape) > _LARGEST:
-        return Blocked("took elements of too large an array to see whether all are known")
+        return Blocked(f"reads from an array of more than {_LARGEST:,} elements")
     found = [(piece, _positions(piece, network, argument.aval.shape)) for piece in pieces]
     told = [(piece, where) for piece, where in found if where is not None]
     if len(told) < len(found) and not told:
-        return Blocked("took elements from places that are not known while tracing")
+        return Blocked("has indices that are unknown at trace time")
     return _assembled(argument, told)
 
 
@@ -201,7 +198,10 @@ def _joined(parts: Sequence[Any], axis: int) -> Any:
 
 
 def _in_line(pieces: Sequence[Placed], argument: Node) -> tuple[int, list[Placed]] | None:
-    """The axis and the order in which contiguous slices, laid end to end, are the whole."""
+    """Return the axis and the order in which contiguous slices concatenate to the whole array.
+
+    Return None if they do not.
+    """
     shape = argument.aval.shape
     spans: list[tuple[int, int, int, Placed]] = []
     for piece in pieces:
@@ -231,9 +231,9 @@ def _in_line(pieces: Sequence[Placed], argument: Node) -> tuple[int, list[Placed
 
 
 def _positions(piece: Placed, network: Network, shape: Sequence[int]) -> np.ndarray | None:
-    """Which element of the array each element of a piece is; -1 for none of them.
+    """Return the index in the flattened array of each element of a piece; -1 for filled-in ones.
 
-    None when that depends on other values.
+    Return None if the positions depend on unknown values.
     """
     places = [network.constant(node) for node in piece.inputs[1:]]
     if any(place is None for place in places):
@@ -257,7 +257,7 @@ def _assembled(argument: Node, pieces: Sequence[tuple[Placed, np.ndarray]]) -> S
     source[places[inside]] = np.arange(len(places), dtype=np.int32)[inside]
     if (source < 0).any():
         missing = int((source < 0).sum())
-        return Blocked(f"took elements of an array of which {missing} of {size} are not known")
+        return Blocked(f"does not determine {missing:,} of the {size:,} elements of its operand")
 
     def compute(*parts: Any) -> list[Any]:
         flat = _joined([lax.reshape(part, (part.size,)) for part in parts], 0)

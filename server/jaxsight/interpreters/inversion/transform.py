@@ -1,8 +1,8 @@
-"""`inverse`: from a function to the one that gives its arguments back.
+"""`inverse`: from a function to the function that returns its arguments.
 
-The function is traced each time the inverse is called, on what its arguments are taken to be; under
-`jax.jit` that is once. It is never run, and nothing that it does besides computing (printing,
-callbacks) is repeated.
+Each call of the inverse traces the function, on abstract values like its arguments; under `jax.jit`
+that happens once. The function never runs, and its side effects (printing, callbacks) are not
+repeated.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ _MODULES = (composites, control, elementwise, linear, structure)
 """Imported for the rules that they register."""
 
 _ROUNDS = 8
-"""How often a function is traced to find arguments that give results like the given ones."""
+"""How often a function is traced to find argument types that lead to the given result types."""
 
 
 def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
-    """The inverse of a function: `inverse(f)(f(x))` is `x`.
+    """Return the inverse of a function: `inverse(f)(f(x))` is `x`.
 
     >>> f = lambda x: jnp.exp(jnp.tanh(x))
     >>> print(f"{inverse(f)(f(0.5)):.3f}")
     0.500
 
-    The inverse takes what `function` returns, as one value or, for a tuple, as several; it returns
-    the argument, or a tuple of all positional arguments when there are several. Keyword arguments
-    are known, not asked for: they go to `function` as they are (`inverse(f)(y, scale=2.0)`). It may
-    be traced, so `jax.jit`, `jax.vmap` and `jax.grad` apply to it.
+    The inverse takes the results of `function`: one value or, for a tuple, several. It returns the
+    argument, or a tuple of all positional arguments if there are several. Keyword arguments are
+    known values, which are passed on to `function` (`inverse(f)(y, scale=2.0)`). The inverse can be
+    traced, so `jax.jit`, `jax.vmap` and `jax.grad` apply to it.
 
     Args:
-        function: built from operations that have inverses, on values that its results determine.
-        like: what its positional arguments are like: arrays, `jax.ShapeDtypeStruct`s or pytrees of
-            them. Needed when they have other shapes than the results; otherwise they are found out.
-            Leaves that are no arrays or numbers are passed as they are.
+        function: built from invertible operations, on values that its results determine.
+        like: examples of its positional arguments: arrays, `jax.ShapeDtypeStruct`s or pytrees of
+            them. Needed if their shapes differ from those of the results; otherwise inferred.
+            Leaves that are neither arrays nor numbers are passed unchanged.
 
     Raises:
-        NotInvertible: when called; names the operation that has no inverse, and the line that it
-            was written on.
+        NotInvertible: when the inverse is called; names the operation without an inverse, and its
+            line.
     """
 
     if not callable(function):
-        raise TypeError(f"a function has an inverse, not {type(function).__name__}")
+        raise TypeError(f"expected a function to invert, got {type(function).__name__}")
 
     def inverted(*outputs: Any, **known: Any) -> Any:
         called = functools.partial(function, **known) if known else function
@@ -63,7 +63,7 @@ def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
         strange = [leaf for leaf in jax.tree.leaves(outputs) if not _is_array(leaf)]
         if strange or not outputs:
             told = type(strange[0]).__name__ if strange else "nothing"
-            raise TypeError(f"the inverse of {name} takes its results, arrays; it was given {told}")
+            raise TypeError(f"the inverse of {name} expects results of {name}, got {told}")
         with room_for_nesting():
             traced, results = _traced(called, name, like, outputs)
             network = _solved(name, traced)
@@ -78,14 +78,16 @@ def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
     own = getattr(function, "__name__", "function")
     inverted.__name__ = f"{own}_inverse" if own.isidentifier() else "inverse"
     inverted.__qualname__ = inverted.__name__
-    inverted.__doc__ = f"The inverse of `{own}`: gives its arguments for its results."
+    inverted.__doc__ = f"Return the arguments of `{own}` for its results."
     return inverted
 
 
 @dataclass(frozen=True, slots=True)
 class _Traced:
-    """A function's program, with the arguments that it was traced on: leaves that are `asked` for,
-    and others as they were given.
+    """A function's program, with the leaves of the arguments on which it was traced.
+
+    `asked` marks the leaves to compute; the others are constants. `outputs` is the tree of the
+    results.
     """
 
     program: Program
@@ -94,14 +96,14 @@ class _Traced:
     asked: Sequence[bool]
     names: Sequence[str]
     outputs: Any
-    """The structure of the results."""
 
 
 def _traced(
     function: Callable[..., Any], name: str, like: Sequence[Any], given: Sequence[Any]
 ) -> tuple[_Traced, list[Any]]:
-    """The function traced on arguments that give results like `given`, and those results as
-    arrays.
+    """Trace the function on arguments for which its results have the types of `given`.
+
+    Return it with `given` as arrays.
     """
     if like:
         traced = _trace(function, like)
@@ -119,7 +121,7 @@ def _traced(
         except Exception:
             if first is None:
                 raise
-            break  # the arguments were a guess
+            break  # the guessed arguments are invalid
         try:
             return traced, _matched(name, traced, example, given, weak=round > 0)
         except TypeError as error:
@@ -133,7 +135,7 @@ def _traced(
 
 
 def _arguments(function: Callable[..., Any], given: Sequence[Any]) -> Sequence[Any] | None:
-    """Results in the place of arguments, when there are as many as the function takes."""
+    """Return the results as arguments, if the function takes as many, or None."""
     spread = [given, *([tuple(given[0])] if _is_sequence(given) else []), (tuple(given),)]
     try:
         signature = inspect.signature(function)
@@ -153,8 +155,9 @@ def _is_sequence(given: Sequence[Any]) -> bool:
 
 
 def _results_as_arguments(function: Callable[..., Any], traced: _Traced) -> Sequence[Any] | None:
-    """What the function gave, as what it is called with next: a function that permutes dimensions
-    comes round.
+    """Return the types of the function's results as its next arguments, or None.
+
+    A function that permutes dimensions reaches its own argument types after a few calls.
     """
     structs = [_struct(var.aval) for var in traced.program.jaxpr.outvars]
     results = jax.tree.unflatten(traced.outputs, structs)
@@ -189,7 +192,7 @@ def _trace(function: Callable[..., Any], example: Sequence[Any]) -> _Traced:
 
 
 def _path(path: Sequence[Any]) -> str:
-    """`argument 0`, `argument 1['w']`"""
+    """Return the name of a leaf of the arguments: `argument 0`, `argument 1['w']`."""
     first, *rest = path
     return f"argument {first.idx}{jax.tree_util.keystr(tuple(rest))}"
 
@@ -204,11 +207,9 @@ def _is_array(leaf: Any) -> bool:
 def _matched(
     name: str, traced: _Traced, example: Sequence[Any], given: Sequence[Any], *, weak: bool
 ) -> list[Any]:
-    """The leaves of `given` as arrays, if they are like the results.
+    """Return the leaves of `given` as arrays with the types of the results.
 
-    `weak`: Python's numbers take the results' dtypes.
-
-    Raises `TypeError` when they are not.
+    Python numbers take the results' dtypes if `weak`. Raise `TypeError` if the types differ.
     """
     expected = [var.aval for var in traced.program.jaxpr.outvars]
     for candidate in [*([given[0]] if len(given) == 1 else []), tuple(given)]:
@@ -217,8 +218,8 @@ def _matched(
             break
     else:
         raise TypeError(
-            f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))}: its "
-            "inverse was given "
+            f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))}, "
+            "but its inverse got "
             f"{_shown(given[0] if len(given) == 1 else tuple(given))}{_advice(name)}"
         )
     out = []
@@ -232,18 +233,18 @@ def _matched(
         arguments = ", ".join(_shown(argument) for argument in example)
         raise TypeError(
             f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))} for "
-            f"{arguments}, but its inverse was given "
+            f"{arguments}, but its inverse got "
             f"{_shown(jax.tree.unflatten(traced.outputs, out))}{_advice(name)}"
         )
     return out
 
 
 def _advice(name: str) -> str:
-    return f"; say what {name} takes: inverse({name}, jax.ShapeDtypeStruct(shape, dtype))"
+    return f"; pass example arguments: inverse({name}, jax.ShapeDtypeStruct(shape, dtype))"
 
 
 def _shown(tree: Any) -> str:
-    """A pytree with its arrays as `f32[3]`."""
+    """Return the text of a pytree with its arrays as `f32[3]`."""
 
     def text(leaf: Any) -> _Text:
         return _Text(avals.text(leaf if avals.is_aval(leaf) else avals.of(leaf)))
@@ -257,7 +258,10 @@ class _Text(str):
 
 
 def _solved(name: str, traced: _Traced) -> Network:
-    """What the results determine. Raises `NotInvertible` when that is not all of the arguments."""
+    """Return the network of all values that the results determine.
+
+    Raise `NotInvertible` if these do not include all arguments.
+    """
     outputs = range(len(traced.program.jaxpr.outvars))
     network = Network(traced.program, (), outputs, Solver(inverses), {})
     for node, called in zip(network.inputs, traced.names, strict=True):

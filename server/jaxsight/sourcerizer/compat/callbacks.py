@@ -1,7 +1,7 @@
-"""The host's functions behind callbacks. Holds for JAX 0.8 to 0.12.
+"""The host functions of callbacks. Applies to JAX 0.8 to 0.12.
 
 Private API used: `_FlatCallback` (its `callback_func` and `in_tree`), and the closures that
-`debug_callback` makes, whose variables are called `callback`, `in_tree` and `static_args`.
+`debug_callback` creates, whose variables are named `callback`, `in_tree` and `static_args`.
 """
 
 from __future__ import annotations
@@ -15,25 +15,21 @@ import jax
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A function of the host's and how it is called; `fixed` are leaves of its arguments that are
-    no arrays, by position.
-    """
+    """A host function and its arguments; `fixed` maps positions to leaves that are not arrays."""
 
     function: Any
     tree: Any
     fixed: dict[int, Any]
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Positional and keyword arguments, with `leaves` in place of the arrays."""
+        """Return positional and keyword arguments, with `leaves` in place of the arrays."""
         return arguments(self.tree, leaves, self.fixed)
 
 
 def arguments(
     tree: Any, leaves: Sequence[Any], fixed: dict[int, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a flattened call was given, with `leaves` in place of the arrays and the others as they
-    are.
-    """
+    """Return the arguments of a flattened call, with `leaves` in place of the arrays."""
     given = iter(leaves)
     filled = [fixed[i] if i in fixed else next(given) for i in range(tree.num_leaves)]
     args, kwargs = jax.tree.unflatten(tree, filled)
@@ -41,12 +37,15 @@ def arguments(
 
 
 def flat_callback(callback: Any) -> Called:
-    """Of `pure_callback` and `io_callback`."""
+    """Return the function of a `pure_callback` or `io_callback`."""
     return Called(callback.callback_func, callback.in_tree, {})
 
 
 def debug_callback(callback: Any) -> Called | None:
-    """Of `debug_callback`; None for one that was made by other means than `jax.debug.callback`."""
+    """Return the function of a `debug_callback`.
+
+    Return None if it was not created by `jax.debug.callback`.
+    """
     code = getattr(callback, "__code__", None)
     if code is None or "callback" not in code.co_freevars:
         return None
@@ -60,10 +59,10 @@ def debug_callback(callback: Any) -> Called | None:
 def print_arguments(
     params: dict[str, Any], leaves: Sequence[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What `debug_print` was given besides its format."""
+    """Return the arguments of a `debug_print` after its format."""
     return arguments(params["in_tree"], leaves, dict(params["static_args"]))
 
 
 def is_ordered(effect: Any) -> bool:
-    """Whether a debug callback's effect is the one that keeps its order."""
+    """Return whether a debug callback's effect is the ordered one."""
     return type(effect).__name__.startswith("Ordered")

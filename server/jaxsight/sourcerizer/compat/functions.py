@@ -1,7 +1,7 @@
-"""What a jitted function was told. Holds for JAX 0.8 to 0.12.
+"""The options of a jitted function. Applies to JAX 0.8 to 0.12.
 
-Private API used: `_jit_info` of a jitted function (a `PjitInfo`), its `compiler_options_kvs` among
-others.
+Private API used: `_jit_info` of a jitted function (a `PjitInfo`), including its
+`compiler_options_kvs`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxsight.interpreters.compat.parameters import is_unspecified
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Arguments that a jitted function takes as they are, and those whose memory it takes."""
+    """The static and the donated arguments of a jitted function."""
 
     positions: frozenset[int]
     names: frozenset[str]
@@ -31,11 +31,14 @@ _NOTHING = Told(frozenset(), frozenset(), frozenset(), frozenset())
 
 
 def told(function: Callable[..., Any]) -> Told:
-    """Of the parameters that `inspect.signature` shows; none for a function that is not jitted."""
+    """Return the static and donated arguments, by the parameters of `inspect.signature`.
+
+    There are none for a function that is not jitted.
+    """
     info = getattr(function, "_jit_info", None)
     if info is None:
         return _NOTHING
-    # Bound methods pass on what is asked of their function, whose first parameter they do not show.
+    # Bound methods forward attributes of their function, but hide its first parameter.
     hidden = int(isinstance(function, types.MethodType))
     count = len(inspect.signature(function).parameters) + hidden
 
@@ -59,13 +62,13 @@ def is_jitted(function: Callable[..., Any]) -> bool:
 
 
 def compiler_options(function: Callable[..., Any]) -> dict[str, Any]:
-    """What a jitted function tells the compiler; its jaxpr says nothing of that."""
+    """Return the compiler options of a jitted function, which its jaxpr does not contain."""
     info = getattr(function, "_jit_info", None)
     return dict(getattr(info, "compiler_options_kvs", ()) or ())
 
 
 def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function without options for the compiler, which JAX takes at the top alone."""
+    """Return the function without compiler options, which JAX only accepts at the top level."""
     if not is_jitted(function) or isinstance(function, types.MethodType):
         return function
     if not compiler_options(function):
@@ -73,7 +76,7 @@ def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
     given: Any = function
     info = given._jit_info
     if not all(map(is_unspecified, (*info.in_shardings_leaves, *info.out_shardings_leaves))):
-        return function  # which JAX refuses to trace within another, and says why
+        return function  # JAX rejects it inside another function, with a clear error
     return jax.jit(
         given.__wrapped__,
         static_argnums=info.static_argnums,

@@ -1,4 +1,4 @@
-"""What programs over meshes are traced under. Holds for JAX 0.8 to 0.12.
+"""The context in which programs over meshes are traced. Applies to JAX 0.8 to 0.12.
 
 Private API used: parameters of `shard_map` (`manual_axes`, from 0.9 on `newly_manual_axes`),
 `core.extend_axis_env_nd`, `mesh.use_abstract_mesh`, `config._check_vma`.
@@ -18,19 +18,19 @@ from jax._src import mesh as meshes
 
 @dataclass(frozen=True, slots=True)
 class ShardMap:
-    """A `shard_map`, whichever way this JAX writes it down."""
+    """The parameters of a `shard_map`, independent of the JAX version."""
 
     mesh: Any
     body: Any
     manual: frozenset[str]
-    """Axes that it makes manual."""
+    """The axes that it makes manual."""
     in_specs: tuple[Any, ...]
     out_specs: tuple[Any, ...]
     check_vma: bool
 
     @property
     def is_whole(self) -> bool:
-        """Whether all axes of its mesh are manual, as they are unless one asks."""
+        """Whether all axes of its mesh are manual, which is the default."""
         return self.manual >= frozenset(self.mesh.axis_names)
 
 
@@ -48,9 +48,7 @@ def shard_map(params: dict[str, Any]) -> ShardMap:
 
 @contextlib.contextmanager
 def inside(found: ShardMap) -> Iterator[None]:
-    """As the body of a `shard_map` is traced: names of axes, the manual mesh, and whether variance
-    is checked.
-    """
+    """Enter the context of a `shard_map`'s body: axis names, manual mesh, variance check."""
     whole = found.mesh.abstract_mesh
     manual = found.manual | set(getattr(found.mesh, "manual_axes", ()))
     inner = whole.update_axis_types(dict.fromkeys(found.manual, jax.sharding.AxisType.Manual))

@@ -1,4 +1,4 @@
-"""What reads and writes of references keep in their parameters. Holds for JAX 0.8 to 0.12.
+"""The indices in the parameters of reads and writes of references. Applies to JAX 0.8 to 0.12.
 
 Private API used: `NDIndexer` and `Slice` of `state.indexing`, by the names of their attributes, as
 the `tree` of `get`, `swap` and `addupdate` holds them.
@@ -13,26 +13,25 @@ from typing import Any
 import jax
 from jax._src.state import indexing
 
-# Newer versions define it elsewhere, and this module has it still.
+# Newer versions define it elsewhere, but this module still has it.
 _SLICE: Any = vars(indexing)["Slice"]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A slice along one axis; `start` and `size` are numbers, or what stands for a traced one."""
+    """A slice along one axis; `start` and `size` are numbers, or stand-ins for traced ones."""
 
     start: Any
     size: Any
     stride: int
     whole: bool
-    """Whether it is all of the axis."""
+    """Whether it covers the whole axis."""
 
 
 def indices(tree: Any, leaves: Sequence[Any]) -> list[Any] | None:
-    """Indices of the only indexer of a reference, with `leaves` for the traced ones; None where
-    there are other transformations.
+    """Return the indices of a reference's only indexer, with `leaves` for the traced ones.
 
-    An empty list means the whole reference.
+    An empty list means the whole reference. Return None if there are other transformations.
     """
     transforms = jax.tree.unflatten(tree, leaves)
     if not transforms:

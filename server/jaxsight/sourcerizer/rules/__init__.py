@@ -1,8 +1,8 @@
-"""How each primitive is spelled, a module per group: `register` makes the rules known.
+"""How each primitive is spelled, with a module per group: `register` imports the rules.
 
-`bound` holds what works for any primitive: the public function of the same name, and `bind`. A
-module here registers rules for single equations in `view.LAX` and `view.PRETTY`, and rules for
-equations that contain programs in `writer.STRUCTURES`.
+`bound` has spellings for any primitive: the public function of the same name, and `bind`. A module
+here registers rules for single equations in `view.LAX` and `view.PRETTY`, and rules for equations
+with inner programs in `writer.STRUCTURES`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ _MODULES = (
 
 @functools.cache
 def register() -> None:
-    """Imports every module of rules; importing them registers their rules, once."""
+    """Import every module of rules, once; importing them registers their rules."""
     for module in _MODULES:
         importlib.import_module(f"{__name__}.{module}")

@@ -1,6 +1,4 @@
-"""Spellings that any primitive may have: the public function of the same name, and `bind` as the
-last resort.
-"""
+"""Spellings for any primitive: the public function of its name, and `bind` as a last resort."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _HOMES = (("lax", lax), ("lax.linalg", lax.linalg), ("jax", jax))
 
 
 def keywords(view: View, *names: str) -> dict[str, Expr]:
-    """Parameters of the equation as keyword arguments, those that it has."""
+    """Return those of the named parameters that the equation has, as keyword arguments."""
     return {name: spelling.value(view.params[name]) for name in names if name in view.params}
 
 
@@ -37,7 +35,10 @@ def _public(name: str) -> tuple[str, inspect.Signature] | None:
 
 
 def by_name(view: View) -> Iterator[Expr]:
-    """`lax.cumsum(x, axis=0)`: operands go to the parameters that the equation has no value for."""
+    """Yield a call such as `lax.cumsum(x, axis=0)`.
+
+    Operands are passed for the parameters for which the equation has no value.
+    """
     public = _public(view.name)
     if public is None:
         return
@@ -81,9 +82,7 @@ def _is_default(given: Any, default: Any) -> bool:
 
 
 def by_package(view: View) -> Iterator[Expr]:
-    """The same for a primitive of another package: a function of its name there,
-    `equinox.internal.unvmap_any(x)`.
-    """
+    """Yield the same for another package's primitive, as `equinox.internal.unvmap_any(x)`."""
     package = spelling.package_of(view.primitive)
     if package is None or not is_identifier(view.name):
         return
@@ -95,7 +94,7 @@ def by_package(view: View) -> Iterator[Expr]:
 
 
 def by_primitive(view: View) -> Iterator[Expr]:
-    """`primitives.add_jaxvals_p.bind(x, y)`."""
+    """Yield a call such as `primitives.add_jaxvals_p.bind(x, y)`."""
     path = spelling.primitive(view.primitive)
     given = {name: spelling.value(value) for name, value in view.params.items()}
     if all(is_identifier(name) for name in given):

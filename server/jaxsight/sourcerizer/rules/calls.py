@@ -1,4 +1,4 @@
-"""Calls of other programs: jit, checkpoint, functions with rules for their derivatives."""
+"""Calls of other programs: jit, checkpoint, functions with custom derivative rules."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from jaxsight.sourcerizer.writer import (
 def closed_function(
     scope: Scope, name: str, program: Program, unnamed: str | Sequence[str] = "x"
 ) -> Function:
-    """A program that captures nothing, as a function of its inputs.
+    """Return a program that captures nothing as a function of its inputs.
 
-    It must be put at the top of the module.
+    It must be placed at the top of the module.
     """
     inner = scope.writer.scope()
     parameters = inner.parameters(program.jaxpr.invars, argument_bases(program, unnamed))
@@ -51,7 +51,7 @@ def closed_function(
 
 
 def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
-    """What `jax.jit` must be told, from the parameters of the equation."""
+    """Return the options of `jax.jit`, from the parameters of the equation."""
     options: dict[str, Expr] = {}
     for side in ("in", "out"):
         shardings = params[f"{side}_shardings"]
@@ -74,7 +74,7 @@ def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
         case enum.Enum() as other:
             options["inline"] = value(other)
         case True:
-            raise Unsourceable("jit", "it is to be inlined, which JAX does when it is traced")
+            raise Unsourceable("jit", "its inline=True makes JAX inline it while tracing")
     if params.get("compiler_options_kvs"):
         options["compiler_options"] = value(dict(params["compiler_options_kvs"]))
     return options
@@ -83,8 +83,9 @@ def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
 def decorated(
     function: Function, decorator: Any, path: str, options: dict[str, Expr]
 ) -> list[Statement]:
-    """`@decorator(options)` where this JAX takes options so, else an assignment after the
-    function.
+    """Decorate a function: with `@decorator(options)`, or by an assignment after it.
+
+    The assignment is for versions of JAX whose decorator takes no options without the function.
     """
     if (
         options
@@ -96,7 +97,7 @@ def decorated(
 
 
 def _placed(sharding: Any, layout: Any) -> Expr:
-    """Where an argument or result of a jitted function lies, and how, as far as it was told."""
+    """Return the sharding and layout of an argument or result of a jitted function, if given."""
     where = NONE if read.is_unspecified(sharding) else value(sharding)
     if layout is None:
         return where
@@ -127,7 +128,7 @@ def jit(scope: Scope, found: Any) -> Proved | None:
 
 
 def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
-    """A program's equations where the call was."""
+    """Write a program's equations in place of its call."""
     literals: dict[int, Any] = {}
     for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True):
         if is_literal(atom):
@@ -197,8 +198,9 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
 
 
 def policy_expr(policy: Any) -> Expr:
-    """A checkpoint policy: by its name in `jax.checkpoint_policies`, or what makes it there, or
-    where it is imported from.
+    """Return an expression for a checkpoint policy; raise `Unwritable` if it has none.
+
+    It is a name in `jax.checkpoint_policies`, a call there, or the path of an import.
     """
     if policy is None:
         return NONE
@@ -228,7 +230,7 @@ def _policies() -> list[str]:
 
 
 def _held(policy: Any) -> dict[str, Any]:
-    """What a policy was made with: fields of an object, or variables of a closure."""
+    """Return the arguments of a policy: fields of an object, or variables of a closure."""
     if dataclasses.is_dataclass(policy):
         return {field.name: getattr(policy, field.name) for field in dataclasses.fields(policy)}
     if getattr(policy, "__closure__", None):
@@ -273,8 +275,8 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     base = _named(program, "function")
     if params["symbolic_zeros"] and (count := read.jvp_inputs(params)) > read.MOST_PATTERNS:
         why = (
-            f"its rule asks which of {count} tangents are zero, and more than {read.MOST_PATTERNS} "
-            "have too many patterns"
+            f"its rule asks for symbolic zeros of {count} tangents, and at most "
+            f"{read.MOST_PATTERNS} are supported"
         )
         return _with_rules_passed_in(scope, equation, why)
 
@@ -326,7 +328,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
 
 
 def _with_rules_passed_in(scope: Scope, equation: Any, why: str) -> Proved:
-    """The call of a function that is written, with rules that no text can hold."""
+    """Return a call of a function that is written, with rules that the caller passes."""
     params = equation.params
     program = opened(params["call_jaxpr"])
     base = _named(program, "function")
@@ -343,7 +345,7 @@ def _with_rules_passed_in(scope: Scope, equation: Any, why: str) -> Proved:
 
 
 def _refusal(name: str, why: read.Refused) -> Statement:
-    """The rule of a function that cannot be differentiated."""
+    """Return the body of a rule for a function that cannot be differentiated."""
     said = spelling.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
     return Effect(call("raise NotImplementedError", said))
 
@@ -376,7 +378,7 @@ def _custom(
     base: str,
     build: Callable[[Scope, str], list[Statement]],
 ) -> Proved:
-    """The call of a function with its own rules, which is shared where it captures nothing."""
+    """Return a call of a function with custom rules; it is shared if it captures nothing."""
     count = len(equation.outvars)
     operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
 
@@ -385,7 +387,7 @@ def _custom(
 
     if not captured or all(map(is_literal, equation.invars[:captured])):
         identity = read.rule_identity(equation.params)
-        with contextlib.suppress(read.Outlived):  # a rule that captures something: it stays here
+        with contextlib.suppress(read.Outlived):  # a rule that captures values stays here
             name = scope.writer.custom(identity, program, base, shared)
             return Proved(call(name, *operands), nested_results(count))
     given = [_known(scope, atom) for atom in equation.invars[:captured]]
@@ -409,7 +411,7 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
     if params["symbolic_zeros"]:
-        why = "its rules ask for symbolic zeros, which are written for custom_jvp alone"
+        why = "its rules ask for symbolic zeros, which are supported for custom_jvp only"
         return _with_rules_passed_in(scope, equation, why)
     base = _named(program, "function")
     count = len(equation.outvars)
@@ -472,7 +474,7 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
 
 
 def _known(scope: Scope, atom: Any) -> str:
-    """What a captured value is called here; nothing for one that only dead code reads."""
+    """Return the expression of a captured value; empty if only dead code reads it."""
     try:
         return flat(scope.operand(atom))
     except KeyError:

@@ -14,7 +14,7 @@ from jaxsight.sourcerizer.view import PRETTY, View
 from jaxsight.sourcerizer.windows import IDIOMS, Window
 
 _BATCH, _LEFT, _RIGHT, _SUMMED = "bcdefgh", "ijlmno", "pqrstuv", "kxyzw"
-"""Letters of `einsum`, by what an axis is."""
+"""Letters of `einsum`: for batch axes, free axes of each operand, and contracted axes."""
 
 
 def _letters(numbers: Any, ranks: Sequence[int]) -> tuple[str, str, str]:
@@ -46,7 +46,7 @@ def _options(params: dict[str, Any]) -> Iterator[dict[str, Expr]]:
 
 
 def precision(given: Any) -> Expr:
-    """By its name, where both operands have the same."""
+    """Return a precision by its name, if both operands have the same."""
     match given:
         case (jax.lax.Precision() as one, other) if one is other:
             return spelling.text(one.name.lower())
@@ -94,7 +94,7 @@ def product(view: View) -> Iterator[Expr]:
 
 @PRETTY("conv_general_dilated")
 def convolution(view: View) -> Iterator[Expr]:
-    """With letters for dimensions, `"SAME"` or `"VALID"`, and without what is usual."""
+    """Yield convolutions with dimension letters, `"SAME"` or `"VALID"`, and without defaults."""
     params = view.params
     numbers = params["dimension_numbers"]
     usual = all(spec == tuple(range(len(spec))) for spec in numbers)
@@ -125,7 +125,7 @@ def convolution(view: View) -> Iterator[Expr]:
 
 
 def _lettered(spec: tuple[int, ...], names: str) -> str:
-    """`NHWC`, of positions by name."""
+    """Return positions as letters, such as `NHWC`."""
     return "".join(name for _, name in sorted(zip(spec, names, strict=True)))
 
 

@@ -31,8 +31,9 @@ from jaxsight.sourcerizer.writer import (
 
 
 def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole: str) -> str:
-    """A parameter for several values, which the function takes apart; or the one value's own
-    name.
+    """Return a parameter for several values, which the function unpacks.
+
+    Return the value's own name if there is one value.
     """
     if not variables:
         return scope.names.fresh("_")
@@ -49,7 +50,7 @@ def _optional(values: list[Expr]) -> Expr:
 
 
 def _numbers(start: int, count: int) -> Any:
-    """Positions of results that come as one value, a tuple, or None."""
+    """Return the positions of results that are one value, a tuple, or None."""
     if count == 0:
         return None
     return start if count == 1 else tuple(range(start, start + count))
@@ -97,7 +98,7 @@ def while_(scope: Scope, equation: Any) -> Proved:
     conds = params["cond_nconsts"]
     consts = conds + params["body_nconsts"]
     cond_program, body_program = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
-    batched = bool(cond_program.jaxpr.outvars[0].aval.shape)  # it runs while any is true
+    batched = bool(cond_program.jaxpr.outvars[0].aval.shape)  # it runs while any condition is true
     if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
         return bound_while(scope, equation, cond_program, body_program)
 
@@ -136,8 +137,10 @@ def _is_clamp(equation: Any, branches: int) -> bool:
 
 @ABSORBS("convert_element_type", "clamp", "platform_index")
 def choice(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
-    """Right before the branches `lax.cond` converts its predicate, `lax.switch` clamps its index,
-    `lax.platform_dependent` asks for one.
+    """Group a `cond` with the equation that computes its index.
+
+    Before the branches, `lax.cond` converts its predicate, `lax.switch` clamps its index, and
+    `lax.platform_dependent` requests a platform's index.
     """
     first = equations[position]
     if position + 1 >= len(equations):
@@ -207,9 +210,7 @@ def _branch(scope: Scope, name: str, program: Program) -> Expr:
 
 
 def bound(scope: Scope, equation: Any) -> Proved:
-    """A choice by an index that no clamp bounds, as some transformations leave it: only `bind` says
-    so.
-    """
+    """Write a choice by an unclamped index with `bind`, as some transformations leave it."""
     programs = [opened(branch) for branch in equation.params["branches"]]
     index = scope.operand(equation.invars[0])
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)

@@ -1,7 +1,8 @@
-"""Equations that derivatives leave behind: sums of cotangents, and calls that are no function of
-the user's: what a checkpoint knows before it is differentiated. From JAX 0.12 on such a call is
-what calling a traced function is; before, no public function makes it, so the text defines one for
-it.
+"""Equations that differentiation leaves behind: sums of cotangents, and closed calls.
+
+A closed call is not a call of a user's function; it holds the known part of a checkpoint before it
+is differentiated. From JAX 0.12 on, calling a traced function binds such an equation; in earlier
+versions no public function does, so the text defines one.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from jaxsight.sourcerizer.writer import (
 )
 
 _BY_JAXPR = (0, 11)
-"""From this version on such a call takes a jaxpr; from the one below on, functions by name."""
+"""From this version on a closed call takes a jaxpr; before, it takes functions."""
 _BY_NAME = (0, 9)
+"""From this version on these functions are a keyword argument."""
 
 
 @LAX("add_any")
@@ -63,7 +65,7 @@ def closed_call(scope: Scope, equation: Any) -> Proved | None:
 
 
 def _given(scope: Scope, program: Program) -> Expr | None:
-    """The function of `lax.custom_root`, where its solver calls it."""
+    """Return the function of a `lax.custom_root` if its solver calls it here, or None."""
     try:
         return scope.read(program.jaxpr)
     except KeyError:
@@ -71,7 +73,7 @@ def _given(scope: Scope, program: Program) -> Expr | None:
 
 
 def _is_traced_call(equation: Any) -> bool:
-    """Whether it is what calling a traced function binds: so from JAX 0.12 on."""
+    """Return whether calling a traced function binds the equation, as from JAX 0.12 on."""
     return _bound_by_traced_calls() is equation.primitive
 
 
@@ -86,7 +88,7 @@ def _bound_by_traced_calls() -> Any:
 
 
 def _maker(writer: Writer, traced: bool) -> str:
-    """The function of the module that makes such calls."""
+    """Return the name of the module's function that makes closed calls; write it if needed."""
     name = "closed_call"
     if any(isinstance(found, Function) and found.name == name for found in writer.functions):
         return name

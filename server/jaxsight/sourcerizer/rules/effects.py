@@ -1,7 +1,7 @@
 """Calls of the host: callbacks and prints.
 
-A callback is a function of the user's that no text can hold: the written function takes it as an
-argument.
+A callback is a function of the user's that cannot be written as source: the written function takes
+it as an argument.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def _function(scope: Scope, function: Any) -> Expr:
 
 
 def _spelled(scope: Scope, given: Any) -> Expr:
-    """An argument: operands are expressions already, in trees of their own."""
+    """Return the expression of an argument's leaf; operands are expressions already."""
     if isinstance(given, _Operand):
         return given.expr
     try:
         return value(given)
     except spelling.Unwritable:
-        return scope.writer.placeholder(given, "static", "is no array, and no text can hold it")
+        return scope.writer.placeholder(given, "static", "cannot be written as source")
 
 
 class _Operand:
@@ -76,7 +76,8 @@ def callback(scope: Scope, equation: Any) -> Proved:
             options["ordered"] = Atom("True")
     clash = kwargs.keys() & {"sharding", "vmap_method", "ordered", "callback"}
     if clash:
-        raise Unsourceable(equation.primitive.name, f"its callback takes {sorted(clash)}")
+        taken = ", ".join(sorted(clash))
+        raise Unsourceable(equation.primitive.name, f"its callback has an argument named {taken}")
     single = len(shapes) == 1
     expr = call(
         path,
@@ -94,7 +95,7 @@ def debug_callback(scope: Scope, equation: Any) -> Proved:
     params = equation.params
     called = callbacks.debug_callback(params["callback"])
     if called is None:
-        raise Unsourceable("debug_callback", "it was not made by jax.debug.callback")
+        raise Unsourceable("debug_callback", "it was not created by jax.debug.callback")
     args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
     options: dict[str, Expr] = {}
     if callbacks.is_ordered(params["effect"]):
@@ -109,7 +110,7 @@ def debug_callback(scope: Scope, equation: Any) -> Proved:
 def debug_print(scope: Scope, equation: Any) -> Proved:
     params = equation.params
     if params.get("logging_record") is not None:
-        raise Unsourceable("debug_print", "it logs, which only private options say")
+        raise Unsourceable("debug_print", "it logs, for which there is no public option")
     args, kwargs = _given(scope, *callbacks.print_arguments(params, _leaves(scope, equation)))
     options: dict[str, Expr] = {}
     for key in ("ordered", "partitioned"):

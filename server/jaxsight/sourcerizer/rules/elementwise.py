@@ -34,7 +34,7 @@ def convert(view: View) -> Iterator[Expr]:
     new = view.params["new_dtype"]
     if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(spelling.kind(new))):
         yield call("lax.convert_element_type", x, Atom(python))
-    if view.params.get("sharding") is not None:  # as transposition leaves it
+    if view.params.get("sharding") is not None:  # left by transposition
         sharding = Attribute(call("jax.typeof", x), "sharding")
         yield call(Attribute(x, "astype"), spelling.dtype(new), device=sharding)
         yield call("jnp.asarray", x, spelling.dtype(new), device=sharding)

@@ -1,8 +1,8 @@
-"""What `folding` found, as text: helper functions and their calls, and Python loops.
+"""Writes what `folding` found: helper functions and their calls, and Python loops.
 
-Written so by construction: the equations stay in their order, and each helper's text is that of its
-first run. That the runs are equal is what `folding` says of them; the whole text is compared with
-the program at the end, in whatever way it was made.
+The result is correct by construction: the equations stay in order, and each helper's text is that
+of its first run. `folding` claims that the runs are equal; the whole text is compared with the
+program at the end in any case.
 """
 
 from __future__ import annotations
@@ -59,14 +59,12 @@ from jaxsight.sourcerizer.writer import (
 )
 
 _FEWEST_PARTS = 2
-"""Parts of an argument that are passed as one."""
+"""The minimum number of parts of an argument that are passed together."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
-    """A parameter of a helper: what it stands for by input, and the steps from it to each of
-    them.
-    """
+    """A parameter of a helper: the inputs that it provides, and the steps from it to each."""
 
     base: str
     inputs: tuple[int, ...]
@@ -93,8 +91,9 @@ def helper_call(scope: Scope, step: folding.Step) -> Proved:
 
 
 def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
-    """Parts of the same argument together, all else one by one; what means the same everywhere is
-    no parameter.
+    """Return a family's parameters: one for the parts of an argument, one for each other input.
+
+    Inputs that are global in the module need no parameter.
     """
     grouped: dict[Any, list[tuple[int, tuple[Step, ...]]]] = {}
     for index, row in enumerate(family.inputs):
@@ -123,7 +122,7 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
 
 
 def _common_start(ends: Sequence[tuple[Step, ...]]) -> tuple[Step, ...]:
-    """The first steps of all, without the last one of any."""
+    """Return the first steps that all paths share, excluding the last step of each."""
     first = ends[0]
     count = 0
     while all(count + 1 < len(end) and end[count] == first[count] for end in ends):
@@ -132,7 +131,7 @@ def _common_start(ends: Sequence[tuple[Step, ...]]) -> tuple[Step, ...]:
 
 
 def _is_global(scope: Scope, row: Sequence[Any]) -> bool:
-    """Whether all runs read what has one name, or is one number, in all of the module."""
+    """Return whether all runs read the same number, or the same name of the module."""
     if any(var is not row[0] for var in row) or isinstance(row[0], Returned):
         return False
     expr = scope.read(row[0])
@@ -142,7 +141,7 @@ def _is_global(scope: Scope, row: Sequence[Any]) -> bool:
 
 
 def _named(scope: Scope, var: Any) -> str:
-    """What a parameter is called: as what is passed in the first call."""
+    """Return a base name for a parameter: that of the value in the first call."""
     if (path := scope.writer.paths.get(id(var))) is not None and path.steps:
         return _last(path)
     expr = scope.read(var)
@@ -150,7 +149,7 @@ def _named(scope: Scope, var: Any) -> str:
 
 
 def _last(path: Path) -> str:
-    """The last word of a path: `w1` of `params["mlp"]["w1"]`."""
+    """Return the last word of a path: `w1` for `params["mlp"]["w1"]`."""
     words = [text.strip("\"'") for _, text in path.steps]
     names = [word for word in words if word.isidentifier()]
     return names[-1] if names else path.root
@@ -163,7 +162,7 @@ def _passed(scope: Scope, family: Family, run: int, parameter: _Parameter) -> Ex
         return scope.operand(var)
     path = scope.path(var)
     if path is None or path.steps[len(path.steps) - len(end) :] != end:
-        raise Unsourceable(family.name, "what it reads is not read as a part here")
+        raise Unsourceable(family.name, "an operand is not a part of an argument here")
     return Path(path.root, path.steps[: len(path.steps) - len(end)]).expr
 
 
@@ -183,7 +182,7 @@ def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Param
 
 @STRUCTURES(folding.ADDED)
 def added(scope: Scope, step: folding.Step) -> Proved:
-    """A sum in a helper that may be called with `None` for what is to be added."""
+    """Write a sum in a helper that is called with `None` for an absent operand."""
     equation = step.family
     first, second = (flat(scope.operand(atom)) for atom in equation.invars)
     nothing, other = (first, second) if step.index == 0 else (second, first)
@@ -191,7 +190,7 @@ def added(scope: Scope, step: folding.Step) -> Proved:
 
 
 def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
-    """The first run of a family, with sums that others do not have as such."""
+    """Return the first run of a family, with optional sums where other runs lack the sum."""
     own = {id(var) for item in run for var in item.outvars}
     return [
         folding.optional_sum(item, 0 if id(item.invars[1]) in own else 1)
@@ -202,7 +201,7 @@ def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
 
 
 def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
-    """The statements of a helper, with those of the helpers that it returns."""
+    """Return the statements of a helper, including the helpers that it returns."""
     outputs = [run[place].outvars[result] for place, result in family.outputs]
     needed = [var for nested in family.returned for var in _reads(nested)]
     inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
@@ -279,7 +278,7 @@ def loop(scope: Scope, step: folding.Step) -> Proved:
     finals = [first[place].outvars[result] for place, result in found.finals]
     scope.equations(items, [*sent, *gathered, *finals], named=False)
     body, scope.body = scope.body, outer
-    for var, expr, own in before:  # what the first iteration reads may be read after the loop
+    for var, expr, own in before:  # operands of the first iteration may be read after the loop
         scope.write(var, expr)
         scope.paths.pop(id(var), None)
         if own is not None:
@@ -306,7 +305,7 @@ def loop(scope: Scope, step: folding.Step) -> Proved:
 
 @dataclass(eq=False, slots=True)
 class _StandIn:
-    """A variable for what is a literal in each iteration."""
+    """A variable in place of a literal that differs between iterations."""
 
     aval: Any
 
@@ -318,9 +317,7 @@ def _with_stand_ins(item: Any, stand_ins: dict[int, Any]) -> Any:
 
 
 def _start(scope: Scope, found: Loop, init: Any, step: Any) -> str:
-    """The name that a carried value has: that of what it starts from, where nothing else reads
-    that.
-    """
+    """Return the name of a carried value: that of its initial value, if nothing else reads it."""
     expr = scope.read(init)
     alone = scope.uses.get(id(init)) == 1 and not any(
         all(run[place].invars[slot] is init for run in found.runs)
@@ -339,7 +336,7 @@ def _start(scope: Scope, found: Loop, init: Any, step: Any) -> str:
 def _loop_variables(
     scope: Scope, found: Loop
 ) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
-    """What stands between `for` and `:`, and how each of the values that vary is read from it."""
+    """Return the loop's target and values, and the path that reads each varying value."""
     count = len(found.runs)
     groups: dict[Any, tuple[str, Expr]] = {}
     bindings: list[tuple[tuple[Any, ...], Path]] = []
@@ -385,8 +382,8 @@ def _range(numbers: range) -> Expr:
 
 
 _MOST_LISTED = 8
-"""Values that are listed in the head of a loop; more of them stand above it, as many on a line as
-fit.
+"""The maximum number of values listed in the head of a loop; more are assigned above it, as many
+on a line as fit.
 """
 
 
@@ -419,7 +416,7 @@ def _row_name(scope: Scope, row: Sequence[Any]) -> str:
 def _gather(
     scope: Scope, body: list[Statement], outer: list[Statement], found: Loop, values: list[Expr]
 ) -> list[str]:
-    """Appends what is read of all iterations to a list, and gives its name."""
+    """Append the values that are read of all iterations to a list; return its name."""
     if not values:
         return []
     first = found.runs[0][found.collected[0][0]].outvars[found.collected[0][1]]
@@ -438,7 +435,7 @@ def _gather(
 
 
 def _rest_of(scope: Scope, body: list[Statement], values: list[Expr]) -> Expr | None:
-    """Return `rest` for values that are the last results of a call, in order.
+    """Return `rest` for values that are the last results of a call, in order, or None.
 
     The call is `x, *rest = block(x)`.
     """
@@ -456,7 +453,7 @@ def _rest_of(scope: Scope, body: list[Statement], values: list[Expr]) -> Expr | 
 
 
 def _hand_on(body: list[Statement], carried: Sequence[str], values: Sequence[Expr]) -> None:
-    """Gives the values of an iteration the names that the next one reads them by."""
+    """Assign the values of an iteration to the names that the next one reads."""
     left = [
         (name, value)
         for name, value in zip(carried, values, strict=True)
@@ -469,7 +466,10 @@ def _hand_on(body: list[Statement], carried: Sequence[str], values: Sequence[Exp
 
 
 def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
-    """Renames the value where it is assigned, if the old one is not read afterwards."""
+    """Rename a value where it is assigned, if its new name is not read afterwards.
+
+    Return whether it was renamed.
+    """
     places = [
         place
         for place, statement in enumerate(body)

@@ -1,5 +1,6 @@
-"""Calls whose inside JAX does not look into: foreign functions, exported programs, composites,
-functions with rules of their own for transposition, batching and partitioning.
+"""Calls with opaque bodies: foreign functions, exported programs, composites, custom rules.
+
+The custom rules here are those for transposition, batching and partitioning.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _usual(layout: Any) -> bool:
 
 
 def _attribute(given: Any) -> Expr:
-    """A constant for a foreign function, whose type counts."""
+    """Return an attribute of a foreign function, whose type matters."""
     return spelling.typed(given) if isinstance(given, np.generic) else value(given)
 
 
@@ -134,7 +135,7 @@ def linear_call(scope: Scope, equation: Any) -> Proved:
 def _of_two(
     scope: Scope, name: str, program: Program, captured: Sequence[Any], residuals: int
 ) -> Expr:
-    """A function of residuals and of what it is linear in, both tuples."""
+    """Write a function of residuals and of the linear operands, each a tuple."""
     count = len(captured)
 
     def parameters(inner: Scope) -> tuple[str, ...]:
@@ -153,14 +154,15 @@ def _of_two(
 
 @STRUCTURES("custom_vmap_call")
 def custom_vmap(scope: Scope, equation: Any) -> Proved:
-    """A function whose rule for batching is Python: for any size, so that no text can be made of
-    it.
+    """Write a function with a custom batching rule, which the caller passes.
+
+    The rule is Python code for any batch size, so it cannot be written as source.
     """
     params = equation.params
     program = opened(params["call"])
     consts, args = jax.tree.unflatten(params["in_tree"], range(len(equation.invars)))
     if consts or list(args) != list(range(len(equation.invars))):
-        raise Unsourceable("custom_vmap_call", "its rule takes trees or captured values")
+        raise Unsourceable("custom_vmap_call", "its rule takes pytrees or captured values")
     single = jax.tree.unflatten(params["out_tree"], range(len(equation.outvars))) == 0
     rule = params["rule"].rule
     inner = scope.inner()
@@ -173,7 +175,7 @@ def custom_vmap(scope: Scope, equation: Any) -> Proved:
     if str(getattr(rule, "__qualname__", "")).startswith("sequential_vmap."):
         path = "jax.custom_batching.sequential_vmap"
     else:
-        given = scope.writer.placeholder(rule, "vmap_rule", "says how a function is batched")
+        given = scope.writer.placeholder(rule, "vmap_rule", "is the batching rule of a function")
         scope.body.append(Effect(call(f"{name}.def_vmap", given)))
     spelling.modules[path] = "jax.custom_batching"
     function.decorators.append(Atom(path))
@@ -186,12 +188,12 @@ def custom_vmap(scope: Scope, equation: Any) -> Proved:
 
 @STRUCTURES("custom_partitioning")
 def custom_partitioning(scope: Scope, equation: Any) -> Proved:
-    """A function that is told how to be partitioned by functions of the host's."""
+    """Write a function with custom partitioning by host functions, which the caller passes."""
     params = equation.params
     program = opened(params["call"])
     count = len(equation.invars)
     if jax.tree.unflatten(params["in_tree"], range(count)) != tuple(range(count)):
-        raise Unsourceable("custom_partitioning", "its functions take trees")
+        raise Unsourceable("custom_partitioning", "its functions take pytrees")
     if params["static_args"]:
         raise Unsourceable("custom_partitioning", "it has static arguments")
     single = jax.tree.unflatten(params["out_tree"], range(len(equation.outvars))) == 0
@@ -203,7 +205,7 @@ def custom_partitioning(scope: Scope, equation: Any) -> Proved:
         "sharding_rule",
     ):
         if params.get(key) is not None:
-            options[key] = scope.writer.placeholder(params[key], key, "says how to partition")
+            options[key] = scope.writer.placeholder(params[key], key, "partitions a function")
     if not params.get("decode_shardings", True):
         options["decode_shardings"] = Atom("False")
     body = scope.function(

@@ -27,7 +27,7 @@ from jaxsight.sourcerizer.writer import (
 
 
 def _reducer(scope: Scope, program: Program, count: int) -> Expr:
-    """A function of two groups of `count` values."""
+    """Write a function of two groups of `count` values."""
     variables = program.jaxpr.invars
 
     def parameters(inner: Scope) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def reduce_window(scope: Scope, equation: Any) -> Proved:
 
 @ABSORBS("broadcast_in_dim")
 def applied(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
-    """`lax.scatter_apply` makes updates that nothing reads, right before the equation."""
+    """Group a scatter with the unread updates that `lax.scatter_apply` creates before it."""
     first = equations[position]
     if position + 1 >= len(equations) or not is_literal(first.invars[0]):
         return 1
@@ -138,8 +138,10 @@ _PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
 
 @STRUCTURES("custom_linear_solve")
 def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
-    """The public function derives `vecmat` from `matvec`; where it would derive another (under
-    vmap), only `bind` will do.
+    """Write a linear solve.
+
+    The public function derives `vecmat` from `matvec`; if that is another function than the
+    equation's (under vmap), the solve is written with `bind`.
     """
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
     captured: dict[str, Sequence[Any]] = {}
@@ -176,7 +178,7 @@ def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
 
 
 def _derived(programs: Any, lengths: Any, b: Sequence[Any]) -> bool:
-    """Whether `vecmat` is what `jax.linear_transpose` makes of `matvec`."""
+    """Return whether `vecmat` is the result of `jax.linear_transpose` for `matvec`."""
     matvec, vecmat = opened(programs.matvec), opened(programs.vecmat)
     consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
     vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
@@ -192,7 +194,7 @@ def _derived(programs: Any, lengths: Any, b: Sequence[Any]) -> bool:
 
 
 _EXAMPLE = "jax.make_jaxpr(lambda b: lax.custom_linear_solve(abs, b, lambda _, x: x))(0.0)"
-"""Some linear solve: the types of its parameters are not public, but can be had from it."""
+"""A linear solve from which to read the types of its parameters, which are not public."""
 
 
 def _bound_solve(scope: Scope, equation: Any) -> Proved:
@@ -238,7 +240,7 @@ def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Any
     outputs = len(variables)
 
     def parameters(inner: Scope) -> tuple[str, ...]:
-        unused = () if name == "matvec" else (inner.names.fresh("_"),)  # solvers are given `matvec`
+        unused = () if name == "matvec" else (inner.names.fresh("_"),)  # solvers take `matvec`
         names = inner.parameters(variables, argument_bases(program)[len(captured) :])
         if len(names) == 1:
             return *unused, names[0]

@@ -1,8 +1,7 @@
-"""Primitives that are objects, `call_hi_primitive`: functions of NumPy's and `lax.custom_root`,
-which JAX keeps whole until it lowers them, from JAX 0.12 on.
+"""High-level primitives (`call_hi_primitive`): functions of `jnp`, and `lax.custom_root`.
 
-Those that `jnp` jits are reached below its `jit` by `__wrapped__`, as any decorated function's
-inside is.
+From JAX 0.12 on, JAX keeps them whole until it lowers them. For those that `jnp` jits,
+`__wrapped__` is the function inside, as for any decorated function.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from jaxsight.sourcerizer.writer import (
 
 @LAX("call_hi_primitive")
 def high(view: View) -> Iterator[Expr]:
-    """By the public function that makes it; mapped where `vmap` made it so."""
+    """Yield the public function that creates the primitive, under `vmap` if it was."""
     name, given = read.high(view.params)
     match name:
         case "Nonzero":
@@ -50,7 +49,7 @@ def high(view: View) -> Iterator[Expr]:
 
 
 def _nonzero(view: View, given: dict[str, Any]) -> Iterator[Expr]:
-    """Over the last axes of an array; those before are mapped."""
+    """Yield `jnp.nonzero` over the last axes of an array, under `vmap` for the others."""
     array, *filled = view.operands
     rank, axes = view.inputs[0].ndim, tuple(given["axes"])
     options: dict[str, Expr] = {"size": value(given["size"])}
@@ -69,7 +68,7 @@ def _nonzero(view: View, given: dict[str, Any]) -> Iterator[Expr]:
 
 
 def _search_sorted(view: View, given: dict[str, Any]) -> Iterator[Expr]:
-    """`jnp.searchsorted`, mapped over what both arrays share."""
+    """Yield `jnp.searchsorted`, under `vmap` for the axes that both arrays share."""
     if given["dimension"] != given["batch_dims"]:
         return
     options: dict[str, Expr] = {}
@@ -92,8 +91,9 @@ def _mapped(
     made: Callable[[Sequence[Expr]], Expr],
     bare: Expr | None = None,
 ) -> Expr:
-    """A call under as many `vmap`s over first axes; `bare` is the function where it is told nothing
-    besides.
+    """Return a call under nested `vmap`s over first axes.
+
+    `bare` is the function itself, if it is called without options.
     """
     if not times:
         return made(operands)
@@ -105,16 +105,16 @@ def _mapped(
 
 
 _ROOTS = ("CustomRoot", "_RootLinearMap")
-_NOT_WRITTEN = "its roots or what it returns are not arrays or tuples of these, or `vmap` made it"
-_HIDDEN = "its `tangent_solve` applies the linear map within a function that is written apart"
-_DERIVATIVE = "JAX differentiates the function of `lax.custom_root` by it, and has no public name"
+_NOT_WRITTEN = "its roots or other results are not arrays or tuples of arrays, or `vmap` created it"
+_HIDDEN = "its `tangent_solve` applies the linear map inside a separate function"
+_DERIVATIVE = "it is the derivative of a `lax.custom_root` function, which has no public name"
 _OPEN = frozenset({"scan", "while", "custom_linear_solve"})
-"""Primitives whose functions are written as closures, which see names around."""
+"""Primitives whose functions are written as closures, which can read enclosing names."""
 
 
 @STRUCTURES("call_hi_primitive")
 def root_finding(scope: Scope, equation: Any) -> Proved | None:
-    """`lax.custom_root`, and the linear map that it gives to `tangent_solve`."""
+    """Write `lax.custom_root`, and the linear map that it passes to `tangent_solve`."""
     if read.high(equation.params)[0] not in _ROOTS:
         return None
     if (linear := read.root_map(equation)) is not None:
@@ -129,7 +129,7 @@ def root_finding(scope: Scope, equation: Any) -> Proved | None:
 
 
 def _is_hidden(jaxpr: Any, closed: bool = False) -> bool:
-    """Whether the linear map is applied where its name cannot be read."""
+    """Return whether the linear map is applied where its name cannot be read."""
     for equation in jaxpr.eqns:
         if closed and _linear_in(equation) is not None:
             return True
@@ -162,8 +162,9 @@ def _of_roots(
     given: str = "",
     root: read.Root | None = None,
 ) -> Expr:
-    """A function of `count` values, after a function that it may call where there is one
-    `given`.
+    """Write a function of `count` values, preceded by a function parameter if `root` is set.
+
+    `given` is the name of that parameter.
     """
     variables = program.jaxpr.invars[-count:]
     bases = argument_bases(program)[-count:]
@@ -195,7 +196,7 @@ def _nested(results: Any, found: Sequence[Expr]) -> Expr:
 
 
 def _without_roots(program: Program, captured: int, count: int) -> Program:
-    """The program of `tangent_solve`, which sees the root in its linear map alone."""
+    """Return the program of `tangent_solve`, which reads the root in its linear map only."""
 
     def read_by(equation: Any) -> Sequence[Any]:
         linear = _linear_in(equation)
@@ -211,7 +212,7 @@ def _without_roots(program: Program, captured: int, count: int) -> Program:
 
 
 def _linear_in(equation: Any) -> Sequence[Any] | None:
-    """What the linear map of a root is applied to; None for other equations."""
+    """Return the operands of a root's linear map, or None for other equations."""
     if equation.primitive.name != "call_hi_primitive":
         return None
     linear = read.root_map(equation)
@@ -221,7 +222,7 @@ def _linear_in(equation: Any) -> Sequence[Any] | None:
 def _root_map(scope: Scope, equation: Any, linear: read.RootMap) -> Proved | None:
     try:
         function = scope.read(linear.function.jaxpr)
-    except KeyError:  # that of a derivative, which no public function makes
+    except KeyError:  # the map of a derivative, which no public function creates
         return None
     atoms = equation.invars[-linear.count :]
     roots = linear.function.jaxpr.invars[-linear.count :]
@@ -234,7 +235,7 @@ def _root_map(scope: Scope, equation: Any, linear: read.RootMap) -> Proved | Non
 
 
 def _transposed(scope: Scope, function: Expr, avals: Sequence[Any]) -> Expr:
-    """The transpose of a linear function, as a function in front."""
+    """Write the transpose of a linear function as a function before the call."""
     example = sequence([spelling.struct(aval) for aval in avals])
     transposed = call(call("jax.linear_transpose", function, example), Atom("x"))
     name = scope.names.fresh("transposed")

@@ -10,8 +10,8 @@ from jaxsight.sourcerizer.spelling import value
 from jaxsight.sourcerizer.view import LAX, View
 
 _UNSIGNED = {"allow_negative_indices": Atom("False")}
-"""Indices that `dynamic_slice` must take as they are; by itself it counts negative ones from the
-end, which takes equations.
+"""Makes `dynamic_slice` use indices unchanged; by default it counts negative ones from the end,
+which adds equations.
 """
 
 
@@ -34,7 +34,7 @@ _FLAGS = ("indices_are_sorted", "unique_indices")
 
 
 def flags(view: View) -> dict[str, Expr]:
-    """What a gather or scatter is promised of its indices, as keyword arguments."""
+    """Return the promises about a gather's or scatter's indices, as keyword arguments."""
     return {name: Atom("True") for name in _FLAGS if view.params.get(name)}
 
 

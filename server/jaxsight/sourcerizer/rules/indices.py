@@ -1,6 +1,4 @@
-"""Pretty style: indexing, whose bounds are brought into range before equations that gather, scatter
-or slice.
-"""
+"""Pretty style: indexing, which normalizes indices before it gathers, scatters or slices."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from jaxsight.sourcerizer.view import PRETTY, View
 from jaxsight.sourcerizer.windows import IDIOMS, Window
 
 _NORMALISED = "lt|add|select_n|convert_element_type|broadcast_in_dim|reshape|squeeze|concatenate*"
-"""What turns indices as they are written into those that a primitive takes."""
+"""The equations that convert the user's indices to those of a primitive."""
 
 _SHAPED = ("broadcast_in_dim", "reshape", "squeeze", "concatenate")
 
@@ -25,7 +23,7 @@ _MODES = {"CLIP": "clip", "FILL_OR_DROP": "fill", "PROMISE_IN_BOUNDS": "promise_
 
 
 def _written(window: Window, atom: Any, converted: bool) -> Any:
-    """The index that the user wrote: negative ones are counted from the end by a choice of two."""
+    """Return the user's index; a `select_n` counts negative ones from the end."""
     while (made := window.maker(atom)) is not None:
         name = made.primitive.name
         if name == "select_n" and len(made.invars) == 3:
@@ -40,7 +38,7 @@ def _written(window: Window, atom: Any, converted: bool) -> Any:
 
 
 def _parts(window: Window, atom: Any, converted: bool) -> list[Any]:
-    """The indices that were joined to one array."""
+    """Return the indices that were concatenated to one array."""
     atom = window.origin(atom, "reshape", "convert_element_type") if converted else atom
     made = window.maker(atom)
     joined = made.invars if made is not None and made.primitive.name == "concatenate" else [atom]
@@ -86,7 +84,7 @@ _UPDATES = {
 
 @IDIOMS("broadcast_in_dim broadcast_in_dim scatter-add|scatter-max|scatter-min|scatter-mul")
 def segments(window: Window) -> Iterator[Expr]:
-    """`jax.ops.segment_sum` and the like."""
+    """Yield `jax.ops.segment_sum` and similar functions."""
     last = window.equations[-1]
     word = {"add": "sum", "mul": "prod"}.get(last.primitive.name[8:], last.primitive.name[8:])
     target, ids, data = last.invars
@@ -127,7 +125,7 @@ def updated(window: Window) -> Iterator[Expr]:
 
 @PRETTY("gather")
 def gathered_alone(view: View) -> Iterator[Expr]:
-    """A gather whose indices are computed elsewhere, on as few lines as it takes."""
+    """Yield a gather whose indices are computed elsewhere, in compact form."""
     mode = _MODES.get(getattr(view.params["mode"], "name", ""))
     if mode is None:
         return
@@ -141,7 +139,7 @@ def gathered_alone(view: View) -> Iterator[Expr]:
 
 @PRETTY(*_UPDATES)
 def updated_alone(view: View) -> Iterator[Expr]:
-    """A scatter whose indices are computed elsewhere, on as few lines as it takes."""
+    """Yield a scatter whose indices are computed elsewhere, in compact form."""
     mode = _MODES.get(getattr(view.params["mode"], "name", ""))
     if mode is not None:
         path = f"lax.{view.name.replace('-', '_')}"
@@ -149,8 +147,9 @@ def updated_alone(view: View) -> Iterator[Expr]:
 
 
 def _numbers(view: View) -> Expr:
-    """`lax.GatherDimensionNumbers((2,), (0,), (0,))`, without batching dimensions if there are
-    none; written at the top of the module.
+    """Return dimension numbers, such as `lax.GatherDimensionNumbers((2,), (0,), (0,))`.
+
+    They are written once, at the top of the module, without batching dimensions if there are none.
     """
     numbers = view.params["dimension_numbers"]
     given = list(numbers)
@@ -161,7 +160,7 @@ def _numbers(view: View) -> Expr:
 
 
 _REQUIRED = 3
-"""Fields of dimension numbers that have no defaults, the first ones."""
+"""The number of fields of dimension numbers without defaults, which come first."""
 
 
 def _places(window: Window, equation: Any, where: Any) -> Iterator[tuple[Expr, ...]]:
@@ -187,7 +186,7 @@ def _places(window: Window, equation: Any, where: Any) -> Iterator[tuple[Expr, .
 
 @PRETTY("dynamic_slice")
 def slice_at(view: View) -> Iterator[Expr]:
-    """A slice along one axis."""
+    """Yield a slice along one axis."""
     x, *starts = view.operands
     sizes, shape = view.params["slice_sizes"], view.inputs[0].shape
     moving = [axis for axis, size in enumerate(sizes) if size != shape[axis]]
@@ -202,7 +201,7 @@ def slice_at(view: View) -> Iterator[Expr]:
 
 @PRETTY("dynamic_update_slice")
 def update_at(view: View) -> Iterator[Expr]:
-    """An update along one axis."""
+    """Yield an update along one axis."""
     x, update, *starts = view.operands
     moving = [axis for axis, start in enumerate(starts) if start != Atom("0")]
     if len(moving) == 1:
@@ -214,7 +213,9 @@ def update_at(view: View) -> Iterator[Expr]:
 
 
 _AS_IT_IS = {"allow_negative_indices": Atom("False")}
-"""Negative indices are counted from the end otherwise, which takes equations."""
+"""Makes JAX use indices unchanged; by default it counts negative ones from the end, which adds
+equations.
+"""
 
 
 @IDIOMS("lt|add|select_n|convert_element_type* dynamic_slice squeeze|reshape?")

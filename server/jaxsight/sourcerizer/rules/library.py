@@ -1,9 +1,8 @@
-"""Pretty style: calls of JAX's own jitted functions, and of those with rules of their own, by their
-public names.
+"""Pretty style: calls of JAX's own jitted functions, and those with custom rules, by public name.
 
-Such an equation carries the function's name and the names of its arguments. What it was told
-besides (`axis`, `shape` …) is guessed from what is inside and from the result; the prover takes the
-first guess that gives the same equation, its inner program included.
+Such an equation has the function's name and the names of its arguments. Other arguments (`axis`,
+`shape` …) are guessed from the inner equations and from the result; the prover takes the first
+guess that results in the same equation, including its inner program.
 """
 
 from __future__ import annotations
@@ -38,27 +37,27 @@ _OTHER_NAMES = {
 }  # fmt: skip
 
 MOST = 40
-"""Guesses for one equation."""
+"""The maximum number of guesses for one equation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call as it is found in a program."""
+    """A call in a program."""
 
     name: str
     operands: Sequence[Expr]
     names: Sequence[str | None]
-    """What the function calls its arguments, where that is known."""
+    """The function's names for its arguments, where known."""
     inputs: Sequence[Any]
     literals: Sequence[Any]
     outputs: Sequence[Any]
     equations: Sequence[Any]
-    """Those inside, and inside of what is inside."""
+    """The inner equations, including nested ones."""
 
 
 @functools.cache
 def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
-    """Public functions of that name, with where they are found."""
+    """Return the paths and signatures of the public functions of that name."""
     found = []
     bare = _OTHER_NAMES.get(name, name.strip("_"))
     for path, module in _HOMES.items():
@@ -80,7 +79,7 @@ def _all_equations(program: Any, depth: int = 3) -> Iterator[Any]:
 
 
 def candidates(found: Called) -> Iterator[Expr]:
-    """Public calls that may be this one, the shortest first."""
+    """Yield public calls that may be this one, the shortest first."""
     for path, signature in _signatures(found.name):
         yield from itertools.islice(_calls(path, signature, found), MOST)
 
@@ -110,7 +109,7 @@ def _calls(path: str, signature: inspect.Signature, found: Called) -> Iterator[E
 def _arguments(
     found: Called, parameters: Mapping[str, inspect.Parameter]
 ) -> Iterator[dict[str, Expr]]:
-    """Operands by parameter: by their names if these are the function's, else in order."""
+    """Yield operands by parameter: by their names if the function has these, and in order."""
     named = dict(zip(found.names, found.operands, strict=False))
     if len(found.names) == len(found.operands) == len(named) and set(named) <= set(parameters):
         by_name = {str(name): expr for name, expr in named.items()}
@@ -140,9 +139,7 @@ def _is_default(literal: Any, default: Any, name: str) -> bool:
 
 
 def _placed(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Expr]) -> list[Item]:
-    """Arguments in the function's order: by position as far as that goes for what has no default,
-    then by name.
-    """
+    """Return arguments in the function's order: required ones by position, then by name."""
     items: list[Item] = []
     positional = True
     for name, parameter in parameters.items():
@@ -163,11 +160,11 @@ def _placed(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Exp
 _UNNAMED = frozenset(
     {"x", "y", "p", "shape", "a_min", "min", "a_max", "max", "shift", "num_classes"}
 )
-"""Optional arguments that people give by position."""
+"""Optional arguments that people pass by position."""
 
 
 def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator[Expr | None]:
-    """Values for a parameter; None leaves it to its default."""
+    """Yield values for a parameter; None leaves it at its default."""
     required = parameter.default is inspect.Parameter.empty
     if not required:
         yield None
@@ -225,7 +222,7 @@ _TYPED = frozenset({
     "_one_hot", "_randint", "_linspace", "_uniform", "_normal", "_bernoulli", "_gumbel", "_laplace",
     "_exponential", "_truncated_normal", "_beta", "_gamma", "_cauchy", "arange",
 })  # fmt: skip
-"""Functions whose result has the type that they are told."""
+"""Functions whose result has the dtype that they are given."""
 
 
 def _axes(found: Called) -> Iterator[Expr]:
@@ -249,7 +246,7 @@ def _axes(found: Called) -> Iterator[Expr]:
 
 
 def _shifts(found: Called) -> Iterator[Expr]:
-    """By how much `roll` moves: it joins two slices."""
+    """Yield the shifts that `roll` may have: it concatenates two slices."""
     for equation in found.equations:
         if equation.primitive.name == "slice":
             starts, stops = equation.params["start_indices"], equation.params["limit_indices"]
@@ -271,9 +268,7 @@ _AS_OPERATORS = {"remainder": "%", "floor_divide": "//", "true_divide": "/", "ma
 
 
 def _padded(view: View) -> Iterator[Expr]:
-    """`jnp.pad`, which takes what to pad with by keyword, and has it called `mode` what else it can
-    do.
-    """
+    """Yield calls of `jnp.pad`, whose padding value is a keyword and whose modes differ."""
     found = list(_all_equations(view.params["jaxpr"]))
     array, *rest = view.operands
     widths = list(_widths(view.inputs[0].shape, view.outputs[0].shape, found))
@@ -290,7 +285,7 @@ def _padded(view: View) -> Iterator[Expr]:
 
 
 def _widths(before: Any, after: Any, equations: Sequence[Any]) -> Iterator[Expr]:
-    """By how much an array may have been padded on each side."""
+    """Yield the padding that an array may have on each side."""
     for equation in equations:
         if equation.primitive.name == "pad":
             yield from _sides([(low, high) for low, high, _ in equation.params["padding_config"]])
@@ -356,8 +351,9 @@ def with_rules(view: View) -> Iterator[Expr]:
     "broadcast_in_dim* jit|pjit",
 )
 def prepared(window: Window) -> Iterator[Expr]:
-    """A library function that converts what it is given, raw keys to typed ones say, before it
-    calls its jitted part.
+    """Yield a library function that converts its arguments before it calls its jitted part.
+
+    It may convert raw PRNG keys to typed ones.
     """
     equation = window.find("jit", "pjit")
     program = equation.params["jaxpr"]

@@ -1,4 +1,4 @@
-"""Factorisations whose public functions do more than the primitive, unless told not to."""
+"""Factorisations whose public functions do more than the primitive, unless options prevent it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cholesky(view: View) -> Iterator[Expr]:
 
 
 _TRIANGLE = "iota add? iota ge broadcast_in_dim select_n"
-"""The lower triangle, which public functions take of what the primitive gives."""
+"""The equations that extract the lower triangle, which public functions add to the primitive."""
 
 
 @IDIOMS(

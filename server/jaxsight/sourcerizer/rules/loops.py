@@ -1,7 +1,7 @@
-"""Pretty style: `lax.map` and `lax.fori_loop`, which leave scans and whiles behind.
+"""Pretty style: `lax.map` and `lax.fori_loop`, which trace to scans and whiles.
 
-Each is taken for one only where its body is exactly as that function makes it, the counter's
-equation first.
+A loop is written as one of them only if its body is exactly the one that this function creates,
+with the counter's equation first.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _fori(
     start: int,
     bases: Sequence[str] | None = None,
 ) -> Proved:
-    """The loop; its values are the equation's inputs from `start` on."""
+    """Write the loop; its values are the equation's inputs from `start` on."""
     binders = body.jaxpr.invars
     names = list(bases or argument_bases(body))
 
@@ -136,7 +136,7 @@ def _fori(
 
 
 def _counter(atom: Any) -> int | None:
-    """The number that a loop starts from, if it is a literal."""
+    """Return the initial value of a loop's counter, if it is a literal, or None."""
     if not is_literal(atom) or atom.aval.shape != () or atom.aval.dtype != np.int32:
         return None
     return int(atom.val)
@@ -148,8 +148,9 @@ def _bound(atom: Any, value: Any) -> Expr:
 
 
 def _without_counter(body: Program, consts: int) -> Program | None:
-    """A body without the equation that counts, which comes first, and without its result; None if
-    it does not count.
+    """Return a body without its first equation, which counts, and without the counter's result.
+
+    Return None if it does not count.
     """
     jaxpr = body.jaxpr
     if len(jaxpr.invars) < consts + 2 or not jaxpr.eqns:

@@ -44,7 +44,7 @@ def operator(view: View) -> Iterator[Expr]:
 
 @IDIOMS("ne")
 def is_nan(window: Window) -> Iterator[Expr]:
-    """What differs from itself."""
+    """Yield `jnp.isnan` for a value that is compared with itself."""
     if len(window.inputs) == 1 and window.equations[0].invars[0] is window.equations[0].invars[1]:
         yield call("jnp.isnan", window.expr(window.inputs[0]))
 
@@ -107,7 +107,7 @@ REDUCTIONS = {
 
 
 def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
-    """`axis=1`, `axis=(0, 2)`, or nothing where all are meant."""
+    """Return `axis=1`, `axis=(0, 2)`, or nothing for all axes."""
     if len(axes) == rank:
         return {}
     return {"axis": value(axes[0] if len(axes) == 1 else tuple(axes))}

@@ -51,7 +51,7 @@ def shard_map(scope: Scope, equation: Any) -> Proved:
 
 
 def _axes(view: View) -> Iterator[Expr]:
-    """The axes of a collective: the name of one, or a tuple."""
+    """Yield the axes of a collective: the name of one, or a tuple."""
     given = view.params.get("axes", view.params.get("axis_name"))
     if isinstance(given, tuple):
         if len(given) == 1:
@@ -186,14 +186,16 @@ def reshard(view: View) -> Iterator[Expr]:
 
 
 def _over(given: Any, spec: Any, mesh: Any = None, abstract: bool = False) -> Expr:
-    """A sharding over a mesh of devices, or over what is `abstract` of it; for an abstract mesh,
-    over the machine's first ones.
+    """Return a sharding over a concrete mesh, or over its `abstract` mesh.
+
+    An abstract mesh becomes one of the machine's first devices; raise `Unwritable` if there are too
+    few.
     """
     found = given.mesh if mesh is None else mesh
     if isinstance(found, jax.sharding.AbstractMesh):
         devices = jax.devices()[: found.size]
         if len(devices) < found.size:
-            raise spelling.Unwritable(found, "there are fewer devices here")
+            raise spelling.Unwritable(found, "fewer devices are present")
         import numpy as np
 
         array = np.array(devices).reshape(found.axis_sizes)

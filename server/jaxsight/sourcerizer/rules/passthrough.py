@@ -1,7 +1,7 @@
-"""Loops and choices that hand values on as they are.
+"""Loops and branches that pass values through unchanged.
 
-Derivatives leave such behind; JAX's public functions would take these values out of them, which is
-another program, so only `bind` says them.
+Derivatives leave such loops behind; JAX's public functions would remove these values, which is
+another program, so they are written with `bind`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SCAN = "scan_as_is"
 
 
 def forwarded(program: Program) -> list[int | None]:
-    """For each result of a program, the position of the input that it is; none for others."""
+    """Return, for each result of a program, the position of the input that it is, or None."""
     positions = {id(var): index for index, var in enumerate(program.jaxpr.invars)}
     return [None if is_literal(atom) else positions.get(id(atom)) for atom in program.jaxpr.outvars]
 
 
 def scan_hands_on(found: read.Scan) -> bool:
-    """Whether a scan carries what its body does not change, or gives slices that it was given."""
+    """Return whether a scan carries an unchanged value, or returns slices of its inputs."""
     given = forwarded(found.body)
     unchanged = [index == found.consts + i for i, index in enumerate(given[: found.carry])]
     slices = found.consts + found.carry
@@ -37,7 +37,7 @@ def scan_hands_on(found: read.Scan) -> bool:
 
 
 def while_hands_on(cond: Program, conds: int, body: Program, consts: int) -> bool:
-    """Whether a loop carries what its body does not change and its condition does not read."""
+    """Return whether a loop carries an unchanged value that its condition does not read."""
     inside = cond.jaxpr
     used = {
         id(atom)
@@ -52,7 +52,7 @@ def while_hands_on(cond: Program, conds: int, body: Program, consts: int) -> boo
 
 
 def branches_hand_on(branches: Sequence[Program]) -> bool:
-    """Whether all branches give the same operand as the same result."""
+    """Return whether all branches return the same operand as the same result."""
     return any(
         results[0] is not None and len(set(results)) == 1
         for results in zip(*map(forwarded, branches), strict=True)
@@ -60,7 +60,7 @@ def branches_hand_on(branches: Sequence[Program]) -> bool:
 
 
 def flat_function(scope: Scope, name: str, program: Program) -> Expr:
-    """A program as a function of all its inputs in a row, with a list of results."""
+    """Write a program as a function of all its inputs, which returns a list."""
 
     def parameters(inner: Scope) -> tuple[str, ...]:
         return tuple(inner.parameters(program.jaxpr.invars, argument_bases(program)))
@@ -70,7 +70,7 @@ def flat_function(scope: Scope, name: str, program: Program) -> Expr:
 
 def bound_scan(scope: Scope, equation: Any, found: read.Scan) -> Proved:
     carried = found.consts + found.carry
-    # What is scanned over is no input of the body's: those are slices of it.
+    # The body's inputs are slices of the arrays that the loop scans over.
     binders = [*found.body.jaxpr.invars[:carried], *equation.invars[carried:]]
     operands = scope.operands(equation.invars, binders)
     body = flat_function(scope, "body", found.body)
@@ -117,8 +117,9 @@ def bound_while(scope: Scope, equation: Any, cond: Program, body: Program) -> Pr
 
 
 def _helper(writer: Writer) -> str:
-    """The function of the module that makes such scans: it takes the parameters of a scan that
-    hands nothing on.
+    """Return the name of the module's function for such scans; write it if needed.
+
+    It takes the parameters from a scan that passes nothing through.
     """
     if any(isinstance(found, Function) and found.name == _SCAN for found in writer.functions):
         return _SCAN
@@ -152,6 +153,6 @@ def _helper(writer: Writer) -> str:
         ),
     ]
     function = Function(_SCAN, ("body", "consts", "init", "xs", "**options"), body)
-    function.docstring = "`lax.scan` that carries what `body` does not change all the same."
+    function.docstring = "`lax.scan` that also carries values which `body` does not change."
     writer.functions.append(function)
     return _SCAN

@@ -1,6 +1,4 @@
-"""Primitives that few programs have, whose public functions take their operands in another way than
-the primitive.
-"""
+"""Rare primitives whose public functions take operands in another form than the primitive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References: arrays that change."""
+"""References: mutable arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def new_ref(scope: Scope, equation: Any) -> Proved:
         key: value(params[key]) for key in ("memory_space", "kind") if params.get(key) is not None
     }
     if params.get("pin"):
-        raise Unsourceable("new_ref", "it is pinned, which only private options say")
+        raise Unsourceable("new_ref", "it is pinned, for which there is no public option")
     return Proved(call("jax.new_ref", scope.operand(equation.invars[0]), **options), 0)
 
 
@@ -39,7 +39,7 @@ def get(scope: Scope, equation: Any) -> Proved:
 
 @STRUCTURES("swap")
 def swap(scope: Scope, equation: Any) -> Proved:
-    """`ref[i] = value`, or what also gives the old value where that is used."""
+    """Write `jax.ref.set`, or `jax.ref.swap` if the old value is used."""
     ref, stored, *leaves = equation.invars
     items = _items(scope, equation, leaves)
     given = [scope.read(ref), _one(items), scope.operand(stored)]
@@ -58,7 +58,7 @@ def addupdate(scope: Scope, equation: Any) -> Proved:
 def run_state(scope: Scope, equation: Any) -> Proved:
     params = equation.params
     if not all(params["is_initialized"]):
-        raise Unsourceable("run_state", "a reference starts without a value")
+        raise Unsourceable("run_state", "a reference has no initial value")
     program = opened(params["jaxpr"])
     inner = scope.inner()
     names = inner.parameters(program.jaxpr.invars, argument_bases(program, "ref"))
@@ -80,12 +80,12 @@ def _one(items: tuple[Expr, ...]) -> Expr:
 
 
 def _items(scope: Scope, equation: Any, leaves: Sequence[Any]) -> tuple[Expr, ...]:
-    """What stands in the brackets; `...` for the whole."""
+    """Return the items in the brackets; `...` for the whole array."""
     spelled = [_Spelled(_index(scope, atom)) for atom in leaves]
     found = refs.indices(equation.params["tree"], spelled)
     if found is None:
         raise Unsourceable(
-            equation.primitive.name, "a reference is transformed by more than an index"
+            equation.primitive.name, "a reference has a transformation other than one index"
         )
     if all(isinstance(part, refs.Range) and part.whole for part in found):
         return (Atom("..."),)
@@ -115,7 +115,7 @@ def _item(part: Any) -> Expr:
         step = [] if part.stride == 1 else [value(part.stride)]
         return call("slice", value(part.start), value(stop), *step)
     if part.stride != 1:
-        raise Unsourceable("get", "a slice has a traced start and a stride")
+        raise Unsourceable("get", "a slice has a traced start and a stride other than 1")
     path = "jax.experimental.pallas.ds"
     spelling.modules[path] = "jax.experimental.pallas"
     return call(path, *(Atom(flat(_item(given))) for given in (part.start, part.size)))

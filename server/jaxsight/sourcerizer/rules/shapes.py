@@ -70,7 +70,7 @@ def broadcast_in_dim(view: View) -> Iterator[Expr]:
 
 
 def filled(x: Expr, shape: Sequence[int], dtype: object) -> Iterator[Expr]:
-    """An array of one number."""
+    """Yield an array of one number."""
     sizes = value(shape[0] if len(shape) == 1 else tuple(shape))
     kind = spelling.dtype(dtype)
     default = kind == Atom("jnp.float32")
@@ -90,7 +90,10 @@ def filled(x: Expr, shape: Sequence[int], dtype: object) -> Iterator[Expr]:
 
 
 def _expanding(rank: int, kept: Sequence[int]) -> Iterator[Expr]:
-    """`:, None` for the axes of the result, colons at the end left out; an ellipsis for many."""
+    """Yield `:` and `None` for the axes of the result, without colons at the end.
+
+    Several colons at the start become an ellipsis.
+    """
     last_new = max((axis for axis in range(rank) if axis not in kept), default=-1)
     leading = 0
     while leading in kept:
@@ -104,7 +107,7 @@ def _expanding(rank: int, kept: Sequence[int]) -> Iterator[Expr]:
 
 
 def bounds(start: int, stop: int, step: int, size: int) -> str:
-    """A slice of an axis of a size, as short as can be."""
+    """Return the shortest slice of an axis of length `size`."""
     first = "" if start == 0 else str(start)
     last = (
         ""
@@ -123,7 +126,7 @@ def indices(
     sizes: Sequence[int],
     dropped: Sequence[int] = (),
 ) -> tuple[Expr, ...]:
-    """What selects these ranges; the axes `dropped` by a single index."""
+    """Return indices that select these ranges, with a single index for the axes in `dropped`."""
     texts = []
     for axis, (start, stop, step, size) in enumerate(zip(starts, stops, steps, sizes, strict=True)):
         if axis in dropped:
@@ -134,8 +137,9 @@ def indices(
 
 
 def whole(texts: list[str]) -> tuple[Expr, ...]:
-    """Indices without the colons that say nothing: left out at the end, an ellipsis for several at
-    the start.
+    """Return indices without redundant colons.
+
+    Those at the end are omitted; several at the start become an ellipsis.
     """
     return whole_of([Atom(text) for text in texts])
 
@@ -188,7 +192,7 @@ def stack(view: View) -> Iterator[Expr]:
 
 @IDIOMS("jit|pjit* concatenate")
 def joined(window: Window) -> Iterator[Expr]:
-    """`jnp.hstack` and `jnp.vstack`, which make sure of the rank of each first."""
+    """Yield `jnp.hstack` and `jnp.vstack`, which first adjust the rank of each array."""
     parts = [
         window.expr(window.origin(atom, "jit", "pjit")) for atom in window.equations[-1].invars
     ]
@@ -198,7 +202,7 @@ def joined(window: Window) -> Iterator[Expr]:
 
 @IDIOMS("broadcast_in_dim reshape")
 def repeated(window: Window) -> Iterator[Expr]:
-    """`jnp.repeat`."""
+    """Yield `jnp.repeat`."""
     before, after = window.equations[0].invars[0].aval, window.output.aval
     if before.ndim != after.ndim:
         return
@@ -243,7 +247,7 @@ def stacked(window: Window) -> Iterator[Expr]:
     "iota iota add eq convert_element_type?",
 )
 def triangular(window: Window) -> Iterator[Expr]:
-    """`jnp.eye` and `jnp.tri`."""
+    """Yield `jnp.eye` and `jnp.tri`."""
     aval = window.output.aval
     rows, columns = aval.shape
     sides = [value(rows)] if rows == columns else [value(rows), value(columns)]

@@ -1,4 +1,4 @@
-"""Primitives that make arrays or change their shape."""
+"""Primitives that create arrays or change their shape."""
 
 from __future__ import annotations
 

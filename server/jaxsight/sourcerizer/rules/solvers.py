@@ -1,5 +1,7 @@
-"""Linear solves of lineax, whose primitive keeps operator and solver as objects: by the call that
-made them. lineax jits its function, so that the call is one equation, which is proved like others.
+"""Linear solves of lineax, written as the call that created them.
+
+The primitive of lineax keeps operator and solver as objects. lineax jits its function, so the call
+is one equation, which is proved like others.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from jaxsight.sourcerizer.writer import ABSORBS, Proved, Scope, sequence
 
 _NAME = "linear_solve"
 _STAND_IN = "_matvec"
-"""What the function of an operator is called in a proof, where it evaluates its program."""
+"""The name of an operator's function in a proof, where it evaluates its program."""
 
 
 @ABSORBS("custom_jvp_call")
 def converted(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
-    """Operators convert what they are constructed of, right before they are solved."""
+    """Group a solve with the conversions of its operator's arguments before it."""
     end = position
     while end < len(equations) and _gives_back(equations[end]):
         end += 1
@@ -43,7 +45,7 @@ def converted(equations: Sequence[Any], position: int, uses: Callable[[Any], int
 def linear_solve(scope: Scope, group: Sequence[Any]) -> Proved | None:
     """Write `lineax.linear_solve(operator, vector, solver)` for a call of that function.
 
-    None where it is another function's, and where operator or solver cannot be constructed again.
+    Return None if the call is another function's, or if operator or solver cannot be constructed.
     """
     *before, equation = group
     if _solve_in(equation) is None:
@@ -76,14 +78,14 @@ def _leaves(solution: Expr) -> Expr:
 
 
 def _gives_back(equation: Any) -> bool:
-    """Whether it is a function with a rule of its own that only returns its argument."""
+    """Return whether it is a function with a custom rule that only returns its argument."""
     if equation.primitive.name != "custom_jvp_call" or len(equation.invars) != 1:
         return False
     return not opened(equation.params["call_jaxpr"]).jaxpr.eqns
 
 
 def _solve_in(equation: Any) -> Any:
-    """The solve that a call of lineax's function makes; None for calls of others."""
+    """Return the solve in a call of lineax's function, or None for other calls."""
     if equation.params.get("name") != _NAME:
         return None
     return next((each for each in _program(equation).eqns if _is_solve(each)), None)
@@ -108,14 +110,14 @@ class _Call:
     solver: Any
     throw: bool
     places: Mapping[int, int]
-    """Which operand of the call each variable stands for."""
+    """The position of the call's operand for each variable, by its id."""
     given: Sequence[Expr]
 
     @classmethod
     def of(cls, equation: Any, given: Sequence[Expr]) -> _Call:
         solve = _solve_in(equation)
         dynamic = iter(solve.invars)
-        # Where an operand stands, the static arguments have a mark that is a plain object.
+        # The static arguments have a plain object as a sentinel for each operand.
         leaves = [next(dynamic) if type(s) is object else s for s in solve.params["static"]]
         arguments = jax.tree.unflatten(solve.params["treedef"], leaves)
         operator, _, vector, options, solver, throw = arguments
@@ -124,18 +126,16 @@ class _Call:
 
     @property
     def function(self) -> Any:
-        """What an operator that is made of a function applies, as a program with captured
-        values.
-        """
+        """The function that the operator applies, as a program with captured values, or None."""
         function = getattr(self.operator, "fn", None)
         return function if hasattr(function, "jaxpr") and hasattr(function, "consts") else None
 
     def spelled(self, function: Expr | None) -> Iterator[Expr]:
-        """Calls that may be this one, with an expression for the operator's function.
+        """Yield calls that may be this one, with an expression for the operator's function.
 
         Raises:
-            KeyError: for an array that is no operand.
-            Unwritable: for what no text can hold.
+            KeyError: for an array that is not an operand.
+            Unwritable: for a value without an expression.
         """
         if self.options:
             raise spelling.Unwritable(self.options)
@@ -159,7 +159,7 @@ class _Call:
         return call(path, function, spelling.struct(struct), **told)
 
     def _part(self, given: Any) -> Expr:
-        """An argument: an operand, or an object that is constructed of its fields."""
+        """Return an argument: an operand, or an object constructed from its fields."""
         if hasattr(given, "aval"):
             return self.operand(given)
         if isinstance(given, frozenset) or type(given) is tuple:
@@ -173,9 +173,9 @@ class _Call:
 
 
 def _places(jaxpr: Any) -> Mapping[int, int]:
-    """Which input each variable stands for.
+    """Return the position of the input that each variable stands for, by the variable's id.
 
-    A function with a rule of its own that gives back what it takes is passed through.
+    Functions with custom rules that only return their argument are looked through.
     """
     found = {id(var): place for place, var in enumerate(jaxpr.invars)}
     for equation in jaxpr.eqns:
@@ -187,7 +187,10 @@ def _places(jaxpr: Any) -> Mapping[int, int]:
 
 
 def _proved(scope: Scope, found: _Call, shown: Callable[[Expr], Expr], claim: Claim) -> int | None:
-    """Which of the spellings of a call is proved; its operator's function evaluates the program."""
+    """Return the position of the proved spelling of a call, or None.
+
+    In the proof, its operator's function evaluates the program.
+    """
     prover, function = scope.writer.prover, found.function
     stand_in: Expr | None = None
     if function is not None:
@@ -223,7 +226,7 @@ def _evaluating(jaxpr: Any) -> Callable[..., Any]:
 
 
 def _written(scope: Scope, found: _Call, atoms: Sequence[Any]) -> Expr | None:
-    """The operator's function, which captures values; None for operators without one."""
+    """Write the operator's function, which captures values; return None if it has none."""
     if found.function is None:
         return None
     jaxpr = found.function.jaxpr
@@ -244,7 +247,7 @@ def _written(scope: Scope, found: _Call, atoms: Sequence[Any]) -> Expr | None:
 
 
 def _arguments(given: Any, spell: Callable[[Any], Expr]) -> Iterator[Item]:
-    """The fields that a constructor takes and that are not its defaults."""
+    """Yield the arguments of a constructor, except defaults."""
     for parameter in inspect.signature(type(given)).parameters.values():
         part = getattr(given, parameter.name)
         if parameter.default is inspect.Parameter.empty:
@@ -263,7 +266,7 @@ def _is_default(part: Any, default: Any) -> bool:
 
 
 def _plain(given: Any) -> Expr:
-    """A number, a string, or what a package exports: a function, a tag."""
+    """Return a number, a string, or an object that a package exports, such as a function."""
     if callable(given) or type(given).__module__.partition(".")[0] not in ("builtins", "numpy"):
         path = spelling.public_path(given) if callable(given) else spelling.elsewhere(given)
         if path is None:

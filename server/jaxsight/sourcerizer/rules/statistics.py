@@ -1,4 +1,4 @@
-"""Pretty style: reductions with what NumPy does around them, and functions of them."""
+"""Pretty style: reductions with NumPy's conversions around them, and functions of reductions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _axes(equation: Any) -> dict[str, Expr]:
 
 
 def _kept(window: Window, reduced: Any) -> list[dict[str, Expr]]:
-    """Whether dimensions are kept; both, the likelier first."""
+    """Return the `keepdims` options to try, the likelier first."""
     kept = window.output.aval.ndim == reduced.invars[0].aval.ndim
     return [_KEPT, {}] if kept else [{}]
 
@@ -55,9 +55,7 @@ _SOFTMAX = "reduce_max max? broadcast_in_dim? stop_gradient? broadcast_in_dim? s
 
 
 def _along(window: Window) -> tuple[Expr, list[dict[str, Expr]]]:
-    """The array, and the axes as they may be given: the last axis is the default of some
-    functions.
-    """
+    """Return the array, and the axes as arguments: some functions default to the last axis."""
     reduced = window.find("reduce_max")
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim
@@ -109,7 +107,7 @@ def norm(window: Window) -> Iterator[Expr]:
 
 @IDIOMS(f"convert_element_type|broadcast_in_dim|reshape* {'|'.join(OPERATORS)}")
 def broadcasting(window: Window) -> Iterator[Expr]:
-    """Operands of other ranks or types, which the operator brings together itself."""
+    """Yield operators that convert and broadcast their operands themselves."""
     last = window.equations[-1]
     symbol = OPERATORS[last.primitive.name]
     x, y = (window.expr(window.origin(atom, *_CHANGES)) for atom in last.invars)

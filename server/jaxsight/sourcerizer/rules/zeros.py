@@ -1,5 +1,6 @@
-"""Rules of derivatives that are told which tangents are symbolic zeros: one function for each
-pattern of them, chosen when called.
+"""Derivative rules that distinguish symbolic zeros: a function for each pattern of zeros.
+
+The written rule chooses among them when it is called.
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ from jaxsight.sourcerizer.writer import Scope, Writer, sequence
 _ZERO = "jax.custom_derivatives.SymbolicZero"
 
 _LONGEST = 20
-"""Characters of a rule's name that says all of its tangents."""
+"""The maximum length of a function name that lists all of its tangents."""
 
 
 def with_symbolic_zeros(
     home: Scope, name: str, params: dict[str, Any], bases: Sequence[str], called: str
 ) -> list[Statement]:
-    """The rule of a `custom_jvp` called `name`, and its registration.
+    """Write the rule of a `custom_jvp` function `name`, and its registration.
 
-    Patterns that the user's rule refuses are refused.
-
-    For at most `parameters.MOST_PATTERNS` tangents. `called` is what messages call it.
+    There may be at most `parameters.MOST_PATTERNS` tangents. Patterns that the user's rule rejects
+    raise an error. `called` is the function's name in messages.
 
     Raises:
-        Refused: when the user's rule refuses every pattern.
+        Refused: if the user's rule rejects every pattern.
     """
     jvp = home.inner()
     primals, tangents, zero = (jvp.names.fresh(name) for name in ("primals", "tangents", "zero"))
@@ -89,7 +89,7 @@ def with_symbolic_zeros(
 
 
 def _chooser(writer: Writer) -> str:
-    """The function of the module that calls the rule for the tangents that are zero."""
+    """Return the name of the module's function that selects a rule; write it if needed."""
     name = "by_zeros"
     if any(isinstance(found, Function) and found.name == name for found in writer.functions):
         return name
@@ -110,8 +110,9 @@ def _chooser(writer: Writer) -> str:
 def _by(
     scope: Scope, rule: read.Rule, absent: Sequence[bool], named: Sequence[str], zero: str
 ) -> tuple[list[str], list[Statement]]:
-    """The rule for one pattern of zeros, given names of the primals: names of the other tangents,
-    and what it does.
+    """Write the rule for one pattern of zeros, given the names of the primals.
+
+    Return the names of the nonzero tangents, and the statements.
     """
     inputs = rule.program.jaxpr.invars
     for var, found in zip(inputs, named, strict=False):

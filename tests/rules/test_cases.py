@@ -1,0 +1,135 @@
+"""Rules find what the cases in their folders say, with these words, and nothing in near misses."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import jax
+import pytest
+import pytest_asyncio
+
+from jaxsight.engine.fixes.asked import applied
+from jaxsight.engine.session import Session
+from jaxsight.rules import RULES
+from jaxsight.rules.rule import Rule
+from tests.engine.rendering import with_marks, without_marks
+from tests.fixes.test_fixes import without_seconds
+from tests.quiet import QUIET
+from tests.rules.cases import (
+    FIXED,
+    FOUND,
+    NOT_FOUND,
+    PARTS,
+    Block,
+    Cases,
+    cases_of,
+    difference,
+    file_of,
+    replaced,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NEWEST = (0, 12)
+"""The JAX that rules of kernels are tested on: what XLA fuses depends on its version."""
+ELSEWHERE = {
+    "JX306": "cli/test_calls.py",  # needs a program that runs
+    "JX413": "miscompiled/test_miscompiled.py",  # of some versions of jaxlib alone
+    "JX900": "settings/test_settings.py",
+    "JX909": "examples/test_problems.py",
+    "JX912": "engine/test_verification.py",  # needs an import in the background
+    "JX913": "engine/test_verification.py",
+    "JX914": "engine/test_large_texts.py",
+}
+"""Rules that one module of Python does not show: the tests that hold their cases."""
+
+_SECONDS = re.compile(r"\b\d+\.\d s\b|(?<=took )[\d.]+ m?s\b")
+"""Times that this machine took."""
+WHY_NOT = ("JX400", "JX401", "JX402", "JX9")
+"""Rules that report why a function is not analyzed: a near miss must not be silent for that."""
+
+WITH_CASES = [rule for rule in RULES.values() if file_of(rule).is_file()]
+EXPECTED = [rule for rule in RULES.values() if rule.code not in ELSEWHERE]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[Session]:
+    session = Session()
+    yield session
+    await session.aclose()
+
+
+@pytest.mark.parametrize("rule", EXPECTED, ids=lambda rule: rule.code)
+async def test_a_rule_has_cases_with_its_words_and_near_misses(rule: Rule) -> None:
+    cases = cases_of(rule)
+    assert cases.text.startswith(f"# Cases of {rule.name} ({rule.code})\n")
+    assert cases.parts() == [part for part in PARTS if part in cases.parts()]
+    found = cases.blocks(FOUND)
+    assert found
+    assert all(f" {rule.code} " in block.text for block in found)
+    assert cases.blocks(NOT_FOUND)
+    assert all(block.text == without_marks(block.text) for block in cases.blocks(NOT_FOUND))
+
+
+@pytest.mark.parametrize("code", ELSEWHERE)
+async def test_rules_without_cases_of_their_own_are_tested_elsewhere(code: str) -> None:
+    tests = Path(__file__).parents[1]
+    assert not file_of(RULES[code]).exists()
+    assert code in (tests / ELSEWHERE[code]).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", WITH_CASES, ids=lambda rule: rule.code)
+async def test_cases(rule: Rule, session: Session, tmp_path: Path, update_fixtures: bool) -> None:
+    cases = cases_of(rule)
+    release = NEWEST if rule.in_kernels else cases.release
+    if release is not None and jax.__version_info__[:2] != release:
+        pytest.skip(f"the findings are those of JAX {release[0]}.{release[1]}")
+    if rule.in_kernels and sys.platform != "linux":
+        pytest.skip("the compilers are for Linux alone")
+    settings = {"python": sys.executable, "target": cases.target, "select": [rule.code, *WHY_NOT]}
+    session.configure([str(tmp_path)], {**QUIET, **settings})
+    actual = [
+        *[(block, await marked(rule, block, session, tmp_path)) for block in cases.blocks(FOUND)],
+        *[
+            (block, await marked(rule, block, session, tmp_path))
+            for block in cases.blocks(NOT_FOUND)
+        ],
+        *await fixed(cases, session, tmp_path),
+    ]
+    text = replaced(cases.text, actual)
+    if update_fixtures:
+        cases.file.write_text(text, encoding="utf-8")
+    assert text == cases.text
+
+
+async def marked(rule: Rule, block: Block, session: Session, folder: Path) -> str:
+    """Return the program of a block with its findings under their lines."""
+    source = without_marks(block.text)
+    path = str(folder / "case.py")
+    session.open(path, source)
+    program = rule.in_text or rule.in_program or rule.explain
+    compiled = rule.in_kernels is not None or program is None
+    findings = await session.findings(path, kernels=compiled)
+    session.close(path)
+    return _SECONDS.sub("… s", with_marks(source, findings))
+
+
+async def fixed(cases: Cases, session: Session, folder: Path) -> list[tuple[Block, str]]:
+    """Return each difference with what the first fix of the program before it makes of it."""
+    made = []
+    blocks = cases.blocks(FIXED)
+    for program, change in zip(blocks[::2], blocks[1::2], strict=True):
+        assert (program.language, change.language) == ("python", "diff")
+        path = str(folder / "case.py")
+        session.open(path, program.text)
+        await session.findings(path, kernels=True)
+        fixes = await session.fixes(path)
+        session.close(path)
+        title = without_seconds(fixes[0].title) if fixes else "nothing is offered"
+        after = applied(program.text, fixes[0].edits) if fixes else program.text
+        made.append((change, difference(title, program.text, after)))
+    return made
