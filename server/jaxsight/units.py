@@ -37,6 +37,6 @@ def time(seconds: float) -> str:
 
 
 def _digits(amount: float, decimals: int) -> str:
-    """Return a number with at most three digits, and at most `decimals` of them decimals."""
+    """Return a number with at most `decimals` decimals, and none past its third digit."""
     before = len(f"{amount:.0f}")
     return f"{amount:.{max(0, min(decimals, 3 - before))}f}"
