@@ -38,9 +38,8 @@ _LARGEST = 4_096
 class Outcome:
     """Results of the last call besides arrays.
 
-    `structure` is that of its return value, `kept` has leaves that are not arrays, by index;
-    `count` is
-    the number of returned arrays, which start at output `start`.
+    `structure` is that of its return value, `kept` has the texts of leaves that are not arrays, by
+    index; `count` is the number of returned arrays, which start at output `start`.
     `updates` are the names of values that it updated in place, `left_out` of those that are not
     outputs.
     """
@@ -136,7 +135,7 @@ class Stateful:
     def pure(self) -> Callable[..., Any]:
         """The user's function, returning its result and the state that it updates.
 
-        It takes all arguments, and the keyword `state` if there are `lifts`.
+        It takes all arguments, and the keyword for state if the call replaces state.
         """
 
         @functools.wraps(self.found.call, updated=())
@@ -301,7 +300,7 @@ def _in_order(lifts: Sequence[Lift], state: dict[str, Any]) -> Iterator[list[Any
 
 
 def _opaque(by_name: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return the leaves of arguments that a library passes on unchanged, unlike containers."""
+    """Return the leaves of arguments other than arrays, which a library passes on unchanged."""
     return {
         name: [leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array(leaf)]
         for name, value in by_name.items()

@@ -409,7 +409,7 @@ class World:
                 record.caveat = f"raised {one_line(error)}"
 
     def _follows_from_another(self, error: BaseException) -> bool:
-        """Return whether a chunk failed only because an earlier one failed that binds its name."""
+        """Return whether a chunk failed because of a name that an earlier, failed chunk binds."""
         return isinstance(error, NameError) and any(
             error.name in record.chunk.binds for record in self.slice if record.caveat
         )

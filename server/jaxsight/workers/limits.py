@@ -16,7 +16,7 @@ class Limits:
     """
 
     start: float = 60.0
-    """From the spawn of a tracer to its handshake, in which it imports JAX."""
+    """From the spawn of a tracer to its handshake: Python starts and imports JAX."""
     execute: float = 30.0
     inputs: float = 10.0
     trace: float = 30.0

@@ -2,8 +2,8 @@
 
 This applies to JAX 0.8 to 0.12.
 
-Private API used: `jax._src.tree_util._registry`, the dictionary besides the registry in C++ to
-which each registration adds the class; it is looked up by name at each use, so it can be replaced.
+Private API used: `jax._src.tree_util._registry`, a dictionary that duplicates the registry in C++;
+each registration adds the class to it, and looks it up by name, so it can be replaced.
 `_lowerings` and `_platform_specific_lowerings` of `jax._src.interpreters.mlir`, and
 `fancy_primitive_batchers` of `batching`, the tables to which `register_lowering` and
 `primitive_batchers[…] = …` add a rule: no public API reads them.
