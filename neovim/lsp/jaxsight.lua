@@ -1,7 +1,7 @@
--- How Neovim starts the server and talks to it; `vim.lsp.config('jaxsight', { … })` changes any of it.
+-- Configuration of the server; change it with `vim.lsp.config('jaxsight', { … })`.
 
 local capabilities = vim.lsp.protocol.make_client_capabilities()
--- Documents that the server makes are opened by the plugin, beside the source.
+-- The plugin opens generated documents beside the source.
 capabilities.window.showDocument = { support = false }
 capabilities.experimental = { jaxsight = true }
 
@@ -9,14 +9,14 @@ return {
   cmd = { 'jaxsight', 'server' },
   filetypes = { 'python' },
   root_dir = function(buffer, found)
-    -- An installed library is read with the example inputs of the project that you are in.
+    -- An installed library belongs to the current project, with its example inputs.
     local library = vim.api.nvim_buf_get_name(buffer):find('/site-packages/', 1, true)
     local markers = { 'pyproject.toml', 'setup.py', '.git' }
     found(not library and vim.fs.root(buffer, markers) or vim.fn.getcwd())
   end,
   capabilities = capabilities,
   commands = {
-    -- What lenses and code actions run.
+    -- Commands of lenses and code actions.
     ['jaxsight.show'] = function(command, context)
       require('jaxsight.documents').show(vim.lsp.get_client_by_id(context.client_id), command.arguments)
     end,

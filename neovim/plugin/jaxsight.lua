@@ -1,11 +1,11 @@
--- Starts the server for Python files and adds `:Jaxsight`. `vim.g.jaxsight_enable = false` leaves the first to you.
+-- Starts the server for Python files, unless `vim.g.jaxsight_enable` is false, and adds `:Jaxsight`.
 
 if vim.g.loaded_jaxsight then return end
 vim.g.loaded_jaxsight = true
 
 if vim.fn.has('nvim-0.11') == 0 then
   vim.api.nvim_create_user_command('Jaxsight', function()
-    vim.notify('jaxsight needs Neovim 0.11 or newer; this is an older one.', vim.log.levels.WARN)
+    vim.notify('jaxsight requires Neovim 0.11 or newer.', vim.log.levels.WARN)
   end, { nargs = '*' })
   return
 end
@@ -14,7 +14,7 @@ vim.api.nvim_create_user_command('Jaxsight', function(call)
   require('jaxsight').run(call.fargs)
 end, {
   nargs = '+',
-  desc = 'Show what JAX and XLA make of the function at the cursor',
+  desc = 'Show the jaxpr, kernels or source of the function at the cursor',
   complete = function(...)
     return require('jaxsight').complete(...)
   end,

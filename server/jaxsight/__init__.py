@@ -1,7 +1,7 @@
-"""A language server for JAX, and the tools behind it as functions.
+"""A language server for JAX, and its tools as functions.
 
-The tracer imports this package inside the user's interpreter, so this file must stay free of
-imports: what it offers brings JAX when it is first asked for.
+The tracer imports this package in the user's Python, so this file must not import anything: its
+functions import JAX on first use.
 """
 
 __version__ = "0.1.0"

@@ -1,6 +1,6 @@
 """The command `jaxsight`.
 
-What an editor starts (`server`) and `--version` must not wait for the terminal's libraries.
+`server`, which editors start, and `--version` must not wait for the terminal libraries.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""Keep files of our own: caches and state, for the user alone.
+"""Store our own files, caches and state, for the user alone.
 
-Folders are made 0700 and files 0600. What is found is believed only if nobody else could have
-written it: the file and every folder above it belong to the user or to root, and no one else may
-write there (a folder with the sticky bit, as the common temporary one, may be above). A file begins
-with a digest of what it is, how it is called and what it holds. Whatever is wrong is logged in a
-line, and as good as not there; nothing here raises because of what is on disk, or of a disk that is
-full or not ours.
+Folders are created with mode 0700 and files with 0600.
+A file is used only if nobody else could have written it: the file and every folder above it belong
+to the user or to root, and nobody else may write there (a folder with the sticky bit, such as the
+system's temporary one, may be above).
+A file begins with a digest of its kind, its name and its content.
+Anything invalid is logged in one line and treated as missing; no function here raises because of
+the content of the disk, or of a disk that is full or read-only.
 
-On Windows a user's profile is closed to others by its access list, and permissions are not looked
-at.
+On Windows, a user's profile is closed to others by its access control list, and permissions are not
+checked.
 
-The standard library alone, but for `platformdirs`, which is asked late: tracers and compilers
-import this too.
+This module uses only the standard library and `platformdirs`, which is imported late: tracers and
+compilers import this module too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from jaxsight import reading
 log = logging.getLogger(__name__)
 
 UNFINISHED = ".unfinished-"
-"""What the names of files begin with that are being written."""
+"""Prefix of the names of files that are being written."""
 
 _OWNERS = hasattr(os, "geteuid")
 _MARK = b"jaxsight "
@@ -39,16 +40,16 @@ _DIGEST = hashlib.sha256().digest_size * 2
 
 
 class _UnsafeError(OSError):
-    """A folder or a file that others may have written."""
+    """Others may have written a folder or a file."""
 
 
 def cache_folder(*parts: str) -> Path | None:
-    """Return a place in the user's cache folder; nothing where there is none. It is not made."""
+    """Return a path in the user's cache folder, or `None` if there is none; it is not created."""
     return _folder("user_cache_dir", parts)
 
 
 def state_folder(*parts: str) -> Path | None:
-    """Return a place in the user's folder of state; nothing where there is none. It is not made."""
+    """Return a path in the user's state folder, or `None` if there is none; it is not created."""
     return _folder("user_state_dir", parts)
 
 
@@ -56,12 +57,12 @@ def _folder(kind: str, parts: tuple[str, ...]) -> Path | None:
     import platformdirs
 
     folder = Path(getattr(platformdirs, kind)("jaxsight"))
-    # Of a user without a home folder it is `~/.cache/jaxsight`, below the working folder.
+    # Without a home folder, this is the relative path `~/.cache/jaxsight`.
     return folder.joinpath(*parts) if folder.is_absolute() else None
 
 
 def belongs_to_us(path: str | os.PathLike[str]) -> bool:
-    """Return whether nobody but the user and root could have made or changed what is at a path."""
+    """Return whether only the user and root can have created or changed the file at a path."""
     try:
         _check(Path(path))
     except (OSError, ValueError):
@@ -70,11 +71,12 @@ def belongs_to_us(path: str | os.PathLike[str]) -> bool:
 
 
 def load(path: Path, kind: str, limit: int) -> bytes | None:
-    """Return what `store` kept under a path, if nobody else can have changed it.
+    """Return the content that `store` wrote to a path, if nobody else can have changed it.
 
     Args:
-        kind: what the file is, with the version of its format; a file of another kind is not read.
-        limit: bytes of the largest content.
+        kind: the kind of the file and the version of its format; a file of another kind is not
+            read.
+        limit: limit of the content in bytes.
     """
     head = _head(kind)
     try:
@@ -89,33 +91,33 @@ def load(path: Path, kind: str, limit: int) -> bytes | None:
         return None
     body = content[len(head) + _DIGEST + 1 :]
     if not content.startswith(head):
-        log.warning("%s is ignored: it is no file of the kind %r", path, kind)
+        log.warning("%s is ignored: not a file of the kind %r", path, kind)
         return None
     if content[len(head) : len(head) + _DIGEST + 1] != _digest(path, kind, body) + b"\n":
-        log.warning("%s is ignored: its digest is wrong", path)
+        log.warning("%s is ignored: wrong digest", path)
         return None
     return body
 
 
 def store(path: Path, kind: str, payload: bytes, mode: int = 0o600) -> bool:
-    """Keep something under a path, whole or not at all; whether it is kept.
+    """Write content to a path atomically, and return whether this succeeded.
 
-    What was there is replaced, whoever made it; a link is replaced, not followed.
+    Any existing file is replaced; a link is replaced, not followed.
     """
     try:
         _secure(path.parent)
         _replace(path, _head(kind) + _digest(path, kind, payload) + b"\n" + payload, mode)
     except OSError as error:
-        log.warning("%s cannot be kept: %s", path, _reason(error))
+        log.warning("cannot store %s: %s", path, _reason(error))
         return False
     return True
 
 
 def write(path: Path, content: bytes, *, executable: bool = False) -> None:
-    """Put a file without a digest into a folder of ours, whole or not at all.
+    """Write a file without a digest to one of our folders, atomically.
 
     Raises:
-        OSError: the folder is not ours alone, or the file cannot be written.
+        OSError: others may write in the folder, or the file cannot be written.
     """
     _secure(path.parent)
     _replace(path, content, 0o700 if executable else 0o600)
@@ -123,11 +125,12 @@ def write(path: Path, content: bytes, *, executable: bool = False) -> None:
 
 @contextlib.contextmanager
 def lock_file(path: Path) -> Iterator[int]:
-    """Open a file to lock, in a folder of ours, and give its descriptor; it is made where it is
-    missing.
+    """Open a file for locking in one of our folders, and yield its descriptor.
+
+    A missing file is created.
 
     Raises:
-        OSError: the folder is not ours alone, or there is something else under the name.
+        OSError: others may write in the folder, or the path is not a regular file.
     """
     _secure(path.parent)
     flags = os.O_RDWR | os.O_CREAT
@@ -136,18 +139,17 @@ def lock_file(path: Path) -> Iterator[int]:
     descriptor = os.open(path, flags, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise reading.UnreadableError(path, "it is no file")
+            raise reading.UnreadableError(path, "it is not a file")
         yield descriptor
     finally:
         os.close(descriptor)
 
 
 def _check(path: Path) -> None:
-    """Check that nobody but the user and root can write a path, or any folder above it that leads
-    there.
+    """Check that only the user and root can write a path and the folders above it.
 
     Raises:
-        OSError: somebody can, or it is not there.
+        OSError: others can write, or the path does not exist.
     """
     real = Path(os.path.realpath(path, strict=True))
     if not _OWNERS:
@@ -174,9 +176,9 @@ def _owned(path: Path, status: os.stat_result, *, sticky: bool) -> None:
 
 @cache
 def _of_user_alone(group: int) -> bool:
-    """Return whether a group is the user's own, as many systems make one for each user.
+    """Return whether a group is the user's own, as many systems create one per user.
 
-    Their umask lets the group write, so folders such as `~/.cache` are open to it.
+    Their umask lets the group write, so folders such as `~/.cache` are writable for it.
     """
     import grp
     import pwd
@@ -189,18 +191,17 @@ def _of_user_alone(group: int) -> bool:
 
 
 def _secure(folder: Path) -> None:
-    """Make a folder where it is missing, each that is made for the user alone; close ours to
-    others.
+    """Create missing folders for the user alone, and remove the permissions of others.
 
     Raises:
-        OSError: it cannot be made, or others may have written in it.
+        OSError: a folder cannot be created, or others may have written in it.
     """
     for each in reversed((folder, *folder.parents)):
         if not reading.is_folder(each):
             with contextlib.suppress(FileExistsError):  # another process was faster
                 each.mkdir(mode=0o700)
     if not reading.is_folder(folder):
-        raise NotADirectoryError(errno.ENOTDIR, "it is no folder")
+        raise NotADirectoryError(errno.ENOTDIR, "it is not a folder")
     if not _OWNERS:
         return
     _check(folder)
@@ -223,7 +224,7 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
             file.write(content)
         beside.chmod(mode)
         if path.is_dir() and not path.is_symlink():
-            path.rmdir()  # an empty one that is in the way; a full one stays, and is an error
+            path.rmdir()  # removes an empty folder; a non-empty one is an error
         beside.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -236,7 +237,7 @@ def _head(kind: str) -> bytes:
 
 
 def _digest(path: Path, kind: str, payload: bytes) -> bytes:
-    """A digest of all, the name included: two files cannot be exchanged."""
+    """Return a digest of kind, name and content, so that files cannot be swapped."""
     sum = hashlib.sha256(f"{kind}\0{path.name}\0".encode(errors="surrogatepass"))
     sum.update(payload)
     return sum.hexdigest().encode()
@@ -244,14 +245,14 @@ def _digest(path: Path, kind: str, payload: bytes) -> bytes:
 
 def _ignored(path: Path, error: OSError) -> None:
     if isinstance(error, _UnsafeError):
-        _told_once(f"what is kept at {path.parent} is ignored: {error}")
+        _told_once(f"files in {path.parent} are ignored: {error}")
     else:
         log.warning("%s is ignored: %s", path, _reason(error))
 
 
 @lru_cache(maxsize=64)
 def _told_once(message: str) -> None:
-    """Log a warning; of a folder that is not used for every file in it, once."""
+    """Log a warning once, as an unsafe folder concerns every file in it."""
     log.warning("%s", message)
 
 

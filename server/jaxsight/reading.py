@@ -1,11 +1,10 @@
-"""Read files that somebody else made: a workspace may hold anything under any name.
+"""Read files of unknown origin: a workspace may have anything under any name.
 
-Only regular files are read, never more than a limit, and nothing here waits: a named pipe, a
-device, a socket, a loop of links or a file of 3 GB under the name `pyproject.toml` gives an error
-in words. `tests/project/test_reading.py` holds that nothing else in the package opens a file by its
-path.
+Only regular files up to a limit are read, and nothing here waits: a named pipe, a device, a socket,
+a loop of links or a file of 3 GB named `pyproject.toml` is an error with a message.
+`tests/project/test_reading.py` ensures that no other code in the package opens a file by its path.
 
-The standard library alone: tracers and compilers import this too.
+This module uses only the standard library: tracers and compilers import it too.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from pathlib import Path
 from jaxsight import units
 
 SMALL = 64 * 1024
-"""Bytes of the largest `.python-version`, marker or record of ours."""
+"""Limit of a `.python-version`, a marker or one of our own records, in bytes."""
 SETTINGS = 256 * 1024
-"""Bytes of the largest `pyproject.toml`."""
+"""Limit of a `pyproject.toml`, in bytes."""
 SOURCE = 64 * 1024 * 1024
-"""Bytes of the largest Python file, baseline or report."""
+"""Limit of a Python file, a baseline or a report, in bytes."""
 
-# Nothing waits for a writer or a lock, no terminal becomes ours, no child inherits the descriptor.
+# Do not wait for a writer or a lock, acquire no terminal, and let no child inherit the descriptor.
 _FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
@@ -37,7 +36,7 @@ _FLAGS = (
 )
 _AT_ONCE = 1 << 20
 
-# Taken now: in a tracer user code may put something else in their place.
+# Bound now: in a tracer, user code may replace these functions.
 _open, _fstat, _some, _close = os.open, os.fstat, os.read, os.close
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -58,18 +57,19 @@ class UnreadableError(OSError):
 
 
 class MissingError(UnreadableError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 def data(path: str | os.PathLike[str], limit: int = SOURCE) -> bytes:
     """Return the content of a regular file of at most `limit` bytes.
 
     Raises:
-        UnreadableError: it is no regular file, too large, or the system refuses.
-        MissingError: there is none.
+        UnreadableError: the path is not a regular file, the file is too large, or the system
+            refuses access.
+        MissingError: the file does not exist.
     """
     try:
-        # Looked at first: opening alone has effects on some devices and on who writes to a pipe.
+        # Check first: merely opening affects some devices and the writer of a pipe.
         _regular(path, os.stat(path), limit)  # noqa: PTH116 - not of a `Path`
         descriptor = _open(path, _FLAGS)
         try:
@@ -105,10 +105,10 @@ def text(path: str | os.PathLike[str], limit: int = SOURCE, *, strict: bool = Tr
 
 
 def source(path: str | os.PathLike[str]) -> str:
-    """Return the text of a Python file, decoded as Python would, line ends as they are.
+    """Return the text of a Python file, decoded like Python does, line ends unchanged.
 
     Raises:
-        UnreadableError: as `data`, or its encoding is unknown or not kept.
+        UnreadableError: as `data`, or its encoding is unknown or its bytes are invalid.
     """
     content = data(path)
     try:
@@ -118,34 +118,34 @@ def source(path: str | os.PathLike[str]) -> str:
 
 
 def encoding(content: bytes) -> str:
-    """Return the encoding of Python source: of its mark or its cookie, else UTF-8.
+    """Return the encoding of Python source: from its byte order mark or its comment, else UTF-8.
 
     Raises:
-        SyntaxError: the encoding is unknown, or contradicts the mark.
+        SyntaxError: the encoding is unknown, or contradicts the byte order mark.
     """
     name, _ = tokenize.detect_encoding(BytesIO(content).readline)
     if not getattr(codecs.lookup(name), "_is_text_encoding", True):
-        raise SyntaxError(f"{name} is no encoding of text")
+        raise SyntaxError(f"{name} is not a text encoding")
     return name
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Return whether there is anything under a name; false where one may not look."""
-    return os.path.exists(path)  # noqa: PTH110 - `Path.exists` raises where one may not look
+    """Return whether a path exists; false without permission."""
+    return os.path.exists(path)  # noqa: PTH110 - `Path.exists` raises without permission
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path leads to a regular file; false where one may not look."""
+    """Return whether a path leads to a regular file; false without permission."""
     return os.path.isfile(path)  # noqa: PTH113 - as above
 
 
 def is_folder(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path leads to a folder; false where one may not look."""
+    """Return whether a path leads to a folder; false without permission."""
     return os.path.isdir(path)  # noqa: PTH112 - as above
 
 
 def below(folder: str | os.PathLike[str], pattern: str) -> list[Path]:
-    """Return what matches a pattern below a folder, sorted; nothing where one may not look."""
+    """Return the paths below a folder that match a pattern, sorted; empty without permission."""
     try:
         return sorted(Path(folder).glob(pattern))
     except (OSError, ValueError, NotImplementedError):
@@ -163,7 +163,7 @@ def _regular(path: str | os.PathLike[str], status: os.stat_result, limit: int) -
 def _read(path: str | os.PathLike[str], descriptor: int, limit: int) -> bytes:
     """Read to the end.
 
-    The size that the system told may be wrong: the file grows, or `/proc` made it.
+    The size that the system reports may be wrong: the file may grow, or be generated in `/proc`.
     """
     parts: list[bytes] = []
     length = 0

@@ -1,6 +1,6 @@
-"""Amounts of memory and time as people read them: the same way everywhere.
+"""Format amounts of memory and time, in the same way everywhere.
 
-Standard library only: every process of jaxsight shows figures.
+This module uses only the standard library, as every process of jaxsight formats figures.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
 SHORTEST = 5e-8
-"""Seconds from which a time has a figure of its own."""
+"""The shortest time in seconds that is shown as a figure."""
 
 
 def size(count: float) -> str:
-    """Return an amount of memory: `513 B`, `512 KiB`, `1.5 MiB`; `?` for a negative one, which
-    nobody knows.
+    """Return an amount of memory, such as `513 B`, `512 KiB` or `1.5 MiB`.
+
+    A negative amount is unknown and becomes `?`.
     """
     if count < 0:
         return "?"
@@ -27,7 +28,7 @@ def size(count: float) -> str:
 
 
 def time(seconds: float) -> str:
-    """Return a time with three digits at most: `3.6 µs`, `1.25 ms`, `334 ms`, `2.00 s`."""
+    """Return a time with at most three digits, such as `3.6 µs`, `334 ms` or `2.00 s`."""
     if seconds < SHORTEST:
         return "< 0.1 µs"
     if seconds < 1e-3:
@@ -36,6 +37,6 @@ def time(seconds: float) -> str:
 
 
 def _digits(amount: float, decimals: int) -> str:
-    """Return a number with so many decimals, fewer where it has digits before the point."""
+    """Return a number with at most `decimals` decimals, and none past its third digit."""
     before = len(f"{amount:.0f}")
     return f"{amount:.{max(0, min(decimals, 3 - before))}f}"

@@ -333,6 +333,15 @@ def test_an_interpreter_that_does_not_exist_is_named(project: Path) -> None:
     done = jaxsight("check", "--python", "no/such/python", cwd=project)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no/such/python" in done.stderr
+    assert "option `--python`" in done.stderr
+    assert "jaxsight.python" not in done.stderr
+
+
+def test_the_note_names_the_option_that_chose_the_interpreter(project: Path) -> None:
+    done = jaxsight("show", "model.py:double", "--python", sys.executable, cwd=project)
+    assert f"note: Python: {sys.executable} (`--python`)\n" in done.stderr
+    told = jaxsight("show", "model.py:double", "--json", "--python", sys.executable, cwd=project)
+    assert json.loads(told.stdout)["python"] == {"path": sys.executable, "reason": "`--python`"}
 
 
 def test_check_reports_and_counts_findings(project: Path) -> None:

@@ -69,7 +69,7 @@ async def test_a_program_that_is_none_is_refused(compilers: Compilers) -> None:
     assert isinstance(found, Trouble)
     assert found.kind == "program"
     assert (
-        f"jaxlib {jaxlib.__version__} does not read the program (it reads StableHLO"
+        f"jaxlib {jaxlib.__version__} cannot read the program (it supports StableHLO"
         in found.message
     )
 

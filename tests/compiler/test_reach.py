@@ -287,7 +287,7 @@ def test_a_mosaic_kernel_for_an_older_gpu_is_refused_with_what_helps(
     assert isinstance(trouble, Trouble)
     assert trouble.message == (
         "Pallas's Mosaic kernels need compute capability 9.0 or newer: NVIDIA L4 has 8.9; "
-        "`compiler_params` of `jax.experimental.pallas.triton` choose Triton"
+        "`compiler_params` of `jax.experimental.pallas.triton` select Triton"
     )
 
 

@@ -169,7 +169,7 @@ def test_outside_of_functions_a_message_says_what_to_do(editor: Neovim) -> None:
     editor.lua("T.told = nil; vim.notify = function(words) T.told = words end")
     editor.place("import jax|.numpy")
     editor.lua("vim.cmd('Jaxsight jaxpr')")
-    assert "Put the cursor into a function" in editor.until("return T.told")
+    assert "Place the cursor in a function" in editor.until("return T.told")
 
 
 def test_words_are_completed(editor: Neovim) -> None:

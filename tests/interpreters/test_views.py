@@ -81,8 +81,8 @@ def test_terminal_tells_of_an_interpreter_that_fails_or_is_not_there(folder: Pat
     assert "my_views.py, line 8" in failed.stderr
     missing = show(folder, "shape")
     assert missing.returncode == 2
-    assert "no interpreter is called shape" in missing.stderr
-    assert "broken, equations, itself; did you mean shapes?" in missing.stderr
+    assert "unknown jaxpr interpreter shape" in missing.stderr
+    assert "(available: broken, equations, itself); did you mean shapes?" in missing.stderr
 
 
 @pytest_asyncio.fixture

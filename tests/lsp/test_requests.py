@@ -63,7 +63,7 @@ async def test_clicked_lens_asks_a_person_for_the_set(client: Client, session: F
     assert session.chosen == {(PATH, "f"): "decode"}
     ((_, question),) = [r for r in client.requests if r[0] == "window/showMessageRequest"]
     assert [action["title"] for action in question["actions"]] == [
-        "the first one",
+        "(unnamed)",
         "decode",
         "long",
     ]

@@ -263,9 +263,7 @@ def test_a_statement_that_takes_too_long_is_left_out_and_named(tracer: Driver) -
     tracer.send(request)
     answer = tracer.answer()
     assert isinstance(answer, Traced)
-    assert [caveat.reason for caveat in answer.caveats] == [
-        "was stopped after 0.2 s and is left out"
-    ]
+    assert [caveat.reason for caveat in answer.caveats] == ["was stopped after 0.2 s and skipped"]
     assert "1.0" in answer.jaxpr
 
 

@@ -131,7 +131,7 @@ def test_python_numbers_stay_what_they_are() -> None:
     [
         ("def f(x):\n    return x if x.sum() > 0 else -x\n", "", "trace", "Tracer"),
         ("def f(x):\n    return x\n", "grad", "trace", "scalar-output"),
-        ("def g(x):\n    return x\n", "", "find", "did not define f"),
+        ("def g(x):\n    return x\n", "", "find", "f is not defined"),
     ],
 )
 def test_failure_tells_its_stage(source: str, transform: str, stage: str, words: str) -> None:

@@ -149,9 +149,9 @@ def test_methods_properties_and_wrappers_are_found() -> None:
         ("async def f(x): yield x", "f", "f is a generator"),
         ("class f: pass", "f", "f is a class"),
         ("f = 3", "f", "f is not a function but of type int"),
-        ("", "f", "did not define f"),
-        ("class A: pass", "A.g", "did not define A.g"),
-        ("def f(): pass", "f.<locals>.g", "inside another function"),
+        ("", "f", "f is not defined"),
+        ("class A: pass", "A.g", "A.g is not defined"),
+        ("def f(): pass", "f.<locals>.g", "is a nested function"),
     ],
 )
 def test_what_cannot_be_traced_is_refused(source: str, name: str, message: str) -> None:

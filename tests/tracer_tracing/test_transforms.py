@@ -61,7 +61,7 @@ def test_gradient_by_nothing_is_refused() -> None:
     with pytest.raises(UserError) as error:
         call("grad", loss, STEP, {"w": array(3, dtype=jnp.int32)}, 2)
     assert error.value.failure.stage == "sourcerize"
-    assert "nothing to differentiate by" in error.value.failure.message
+    assert "cannot differentiate" in error.value.failure.message
 
 
 def test_vmap_maps_every_array_and_leaves_the_rest() -> None:

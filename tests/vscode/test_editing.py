@@ -76,9 +76,9 @@ def test_example_inputs_are_added_by_a_code_action(editor: Window) -> None:
 
 
 def test_a_lens_chooses_another_example_set(editor: Window) -> None:
-    editor.lens("example inputs (1 of 2)", asks="Trace attention", answer="decode")
+    editor.lens("example inputs (1 of 2)", asks="Select the example inputs", answer="decode")
     editor.sees("scores: f32[4,8,1,128] = ")
-    editor.lens("(2 of 2)", asks="Trace attention", answer="the first one")
+    editor.lens("(2 of 2)", asks="Select the example inputs", answer="(unnamed)")
     editor.sees("scores: f32[4,8,128,128] = ")
 
 

@@ -127,7 +127,7 @@ def test_nothing_leaves_a_trusted_folder_before_that_is_allowed(
         editor.sees("waits for approval")
         assert not (ssh / "it_ran").exists()
 
-        editor.command("jaxsight: Decide What May Run")
+        editor.command("jaxsight: Review Pending Trust")
         editor.toast("far.example").get_by_role("button", name="Allow").click()
         editor.until((ssh / "it_ran").exists, "the host is not asked")
 

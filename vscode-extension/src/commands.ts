@@ -39,7 +39,7 @@ async function showFunction(what: readonly string[]): Promise<void> {
   }
   const name = functionAt(editor.document, editor.selection.active.line);
   if (name === undefined) {
-    void vscode.window.showInformationMessage("Put the cursor into a function that has example inputs.");
+    void vscode.window.showInformationMessage("Place the cursor in a function with example inputs.");
     return;
   }
   await vscode.commands.executeCommand("jaxsight.show", editor.document.uri.toString(), name, ...what);

@@ -8,7 +8,7 @@ export class Logs implements vscode.Disposable {
   /** The server's log, the protocol's trace and our own words. */
   readonly client = vscode.window.createOutputChannel("jaxsight", { log: true });
   /** What user code prints, by file. */
-  readonly prints = vscode.window.createOutputChannel("jaxsight: prints of your code");
+  readonly prints = vscode.window.createOutputChannel("jaxsight: output of your code");
   private lastPrinted = "";
 
   /** Adds what the code of a file printed; a heading tells when the file changes. */

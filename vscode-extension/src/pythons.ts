@@ -70,7 +70,7 @@ export class Pythons implements vscode.Disposable {
       if (await isNewEnough(setting)) {
         return setting;
       }
-      throw new Error(`jaxsight.serverPython is ${setting}, which is not a Python 3.11 or newer.`);
+      throw new Error(`invalid setting jaxsight.serverPython: ${setting} is not Python 3.11 or newer`);
     }
     const own = vscode.workspace.isTrusted ? Object.values(await this.byFolder()) : [];
     for (const candidate of [...own, ...COMMANDS]) {
@@ -79,7 +79,7 @@ export class Pythons implements vscode.Disposable {
       }
     }
     throw new Error(
-      "No Python 3.11 or newer was found to run jaxsight's server: choose an interpreter, or set jaxsight.serverPython.",
+      "No Python 3.11 or newer found to run the language server: choose an interpreter, or set jaxsight.serverPython.",
     );
   }
 
@@ -95,7 +95,7 @@ export class Pythons implements vscode.Disposable {
       this.api = await PythonExtension.api();
       await this.api.ready;
     } catch (error) {
-      this.logs.client.warn(`The Python extension does not answer: ${String(error)}`);
+      this.logs.client.warn(`The Python extension did not respond: ${String(error)}`);
       this.api = undefined;
       return;
     }

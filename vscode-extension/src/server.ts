@@ -122,10 +122,10 @@ export class Server {
     this.deaths.push(now);
     const recent = this.deaths.filter((time) => now - time < RESTART_WINDOW).length;
     if (recent < RESTARTS) {
-      this.logs.client.warn("The server ended; starting it again.");
+      this.logs.client.warn("The server exited; restarting it.");
       return undefined;
     }
-    const message = `The server ended ${recent} times in three minutes. The log tells more; “jaxsight: Restart” tries again.`;
+    const message = `The server exited ${recent} times in three minutes. See the log for details; run “jaxsight: Restart” to try again.`;
     this.status.fail(message);
     return message;
   }

@@ -1,4 +1,4 @@
--- Documents that the server makes, in a split beside the source. The cursor in one lights up what belongs to it in the other.
+-- Generated documents in a split beside the source. The cursor in one highlights the corresponding lines of the other.
 
 local M = {}
 
@@ -21,7 +21,7 @@ local function put(buffer, text)
   vim.bo[buffer].modified = false
 end
 
--- The text and the links of a document, as they are now.
+-- Loads the current text and links of a document.
 local function load(buffer)
   local document = made[buffer]
   document.client:request('jaxsight/textDocumentContent', { uri = document.uri }, function(problem, content)
@@ -32,7 +32,7 @@ local function load(buffer)
   end)
 end
 
--- The split that shows made documents, in this tab page.
+-- Returns the split for generated documents in this tab page.
 local function split()
   for _, window in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
     if made[vim.api.nvim_win_get_buf(window)] then return window end
@@ -43,12 +43,12 @@ local function split()
   return window
 end
 
--- Show `{ file, function, kind, transformation }` beside the source; the cursor stays where it is.
+-- Shows `{ file, function, kind, transformation }` beside the source; the cursor does not move.
 function M.show(client, arguments)
   local command = { command = 'jaxsight.show', arguments = arguments }
   client:request('workspace/executeCommand', command, function(problem, shown)
     if problem then return vim.notify(problem.message, vim.log.levels.WARN) end
-    if not shown or shown == vim.NIL then return end -- The server has said why.
+    if not shown or shown == vim.NIL then return end -- The server has shown the reason.
     local kind = arguments[3] or 'jaxpr'
     local buffer = buffer_of(shown.uri)
     if not buffer then
@@ -70,7 +70,7 @@ function M.show(client, arguments)
   end)
 end
 
--- The server has another text for a document.
+-- The text of a document has changed.
 function M.refresh(uri)
   local buffer = buffer_of(uri)
   if buffer then load(buffer) end
@@ -81,7 +81,7 @@ local function byte(buffer, line, character, encoding)
   return vim.str_byteindex(text, encoding, character, false)
 end
 
--- Rows and byte columns (from 0) of a link's place in a buffer.
+-- Returns rows and byte columns (from 0) of a link's range in a buffer.
 local function range_of(buffer, link, encoding)
   local from, to = link.range.start, link.range['end']
   return from.line,
@@ -105,7 +105,7 @@ local function holds(row, column, range)
   return not (row < first or row > last or (row == first and column < from) or (row == last and column > to))
 end
 
--- Of nested expressions the one that the cursor is in, not all that are around it.
+-- Returns the innermost of nested expressions around the cursor.
 local function innermost(found)
   local least = math.huge
   for _, each in ipairs(found) do
@@ -145,7 +145,7 @@ local function light_source(source, document, row)
   end
 end
 
--- Light up, in the other windows of this tab page, what belongs to the cursor's place.
+-- Highlights the lines that correspond to the cursor, in the other windows of this tab page.
 function M.light()
   local current = vim.api.nvim_get_current_buf()
   local row, column = unpack(vim.api.nvim_win_get_cursor(0))
@@ -163,7 +163,7 @@ function M.light()
   end
 end
 
--- Show the same of another function, where a document of this file is to be seen.
+-- Shows the same kind of document for another function, if a document of this file is visible.
 function M.follow(buffer, name)
   local uri = vim.uri_from_bufnr(buffer)
   for _, window in ipairs(vim.api.nvim_tabpage_list_wins(0)) do

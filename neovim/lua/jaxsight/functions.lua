@@ -1,8 +1,8 @@
--- Which function the cursor is in, from the text alone.
+-- Finds the function at the cursor from the text.
 
 local M = {}
 
--- The qualified name (`Model.loss`) of the outermost function around a line (from 1), in the classes that hold it.
+-- Returns the qualified name (`Model.loss`) of the outermost function around a line (from 1).
 function M.at(buffer, line)
   local heads = {}
   local indent = math.huge

@@ -8,7 +8,7 @@ function M.check()
   if vim.fn.has('nvim-0.11') == 1 then
     health.ok('Neovim ' .. tostring(vim.version()))
   else
-    health.error('Neovim 0.11 or newer is needed')
+    health.error('Neovim 0.11 or newer is required')
     return
   end
   local config = vim.lsp.config.jaxsight
@@ -18,12 +18,12 @@ function M.check()
     health.ok(('`%s` is %s: %s'):format(command, vim.fn.exepath(command), vim.trim(said.stdout or '')))
   else
     health.error(('`%s` is not executable'):format(command), {
-      'Install jaxsight in an environment of its own: `pipx install .` in a clone of it.',
-      "Or name the command: vim.lsp.config('jaxsight', { cmd = { '/path/to/jaxsight', 'server' } })",
+      'Install jaxsight in its own environment: run `pipx install .` in a clone.',
+      "Or set the command: vim.lsp.config('jaxsight', { cmd = { '/path/to/jaxsight', 'server' } })",
     })
   end
   local clients = vim.lsp.get_clients({ name = 'jaxsight' })
-  if #clients == 0 then health.info('No server runs; one starts with the first Python file.') end
+  if #clients == 0 then health.info('No server is running; it starts with the first Python file.') end
   for _, status in ipairs(require('jaxsight').statuses()) do
     local words = ('%s: %s, %s (%s) %s'):format(
       vim.uri_to_fname(status.root),
@@ -35,7 +35,7 @@ function M.check()
     if status.state == 'failed' then
       health.error(words)
     elseif status.state == 'untrusted' then
-      health.warn(words, { '`:Jaxsight trust` lets you decide.', 'So does `jaxsight trust FOLDER` in a terminal.' })
+      health.warn(words, { 'Run `:Jaxsight trust` to decide.', 'Or run `jaxsight trust FOLDER` in a terminal.' })
     elseif status.jax ~= '' then
       health.ok(words .. ' JAX ' .. status.jax)
     else

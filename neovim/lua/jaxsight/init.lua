@@ -1,4 +1,4 @@
--- `:Jaxsight` and what the server tells unasked.
+-- `:Jaxsight`, and notifications of the server.
 
 local documents = require('jaxsight.documents')
 local functions = require('jaxsight.functions')
@@ -7,25 +7,25 @@ local trust = require('jaxsight.trust')
 local M = {}
 
 local TRANSFORMATIONS = { 'grad', 'value_and_grad', 'vmap', 'jvp', 'jit', 'inverse' }
--- Milliseconds that the cursor rests before a split follows it to another function.
+-- Milliseconds without cursor movement after which a split follows it to another function.
 local REST = 150
 
--- The last status of each root, and what user code has printed.
+-- The last status of each root, and the output of user code.
 local statuses = {}
 local prints = {}
 
 local function client()
   local found = vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' })[1]
-  if not found then vim.notify('No jaxsight serves this buffer; :checkhealth jaxsight tells more.', vim.log.levels.WARN) end
+  if not found then vim.notify('No jaxsight server is attached to this buffer; see :checkhealth jaxsight', vim.log.levels.WARN) end
   return found
 end
 
--- The server, this buffer's URI and the function at the cursor; nothing where one of them is missing.
+-- Returns the server, this buffer's URI and the function at the cursor; nothing if one of them is missing.
 local function here()
   local server = client()
   local name = functions.at(0, vim.api.nvim_win_get_cursor(0)[1])
   if server and not name then
-    vim.notify('Put the cursor into a function that has example inputs.', vim.log.levels.INFO)
+    vim.notify('Place the cursor in a function with example inputs.', vim.log.levels.INFO)
   end
   if server and name then return server, vim.uri_from_bufnr(0), name end
 end
@@ -40,7 +40,7 @@ local function execute(command, ...)
   if server then server:exec_cmd({ title = command, command = command, arguments = { ... } }) end
 end
 
--- What may be said after `:Jaxsight`: each with its function and its words.
+-- Subcommands of `:Jaxsight`, each with its function and the words to complete.
 local commands = {
   jaxpr = {
     run = function()
@@ -116,7 +116,7 @@ local commands = {
 
 function M.run(words)
   local command = commands[words[1]]
-  if not command then return vim.notify(':Jaxsight knows no ' .. words[1], vim.log.levels.ERROR) end
+  if not command then return vim.notify('Unknown subcommand of :Jaxsight: ' .. words[1], vim.log.levels.ERROR) end
   command.run(unpack(words, 2))
 end
 
@@ -130,7 +130,7 @@ function M.complete(lead, line)
   end, known)
 end
 
--- The names of the functions that the server knows example inputs of, as lenses tell them.
+-- Calls `found` with the names of functions with example inputs, from code lenses.
 local function with_examples(server, buffer, found)
   local params = { textDocument = { uri = vim.uri_from_bufnr(buffer) } }
   server:request('textDocument/codeLens', params, function(_, lenses)
@@ -143,7 +143,7 @@ local function with_examples(server, buffer, found)
   end, buffer)
 end
 
--- A server has begun to serve a buffer.
+-- A server was attached to a buffer.
 function M.attached(server, buffer)
   if vim.g.jaxsight_hints ~= false then vim.lsp.inlay_hint.enable(true, { bufnr = buffer }) end
   local group = vim.api.nvim_create_augroup('jaxsight.' .. buffer, {})
@@ -189,7 +189,7 @@ function M.printed(output)
   table.insert(prints, ('--- %s\n%s'):format(vim.uri_to_fname(output.uri), output.text))
 end
 
--- For a status line: which JAX traces the buffer's root, or what is the matter.
+-- Returns text for a status line: the JAX that traces the buffer's root, or its state.
 function M.status()
   local name = vim.uri_from_bufnr(0)
   local best
@@ -200,7 +200,7 @@ function M.status()
   return best.jax ~= '' and 'JAX ' .. best.jax or 'jaxsight: ' .. best.state
 end
 
--- All that is known of roots, for `:checkhealth`.
+-- Returns the statuses of all roots, for `:checkhealth`.
 function M.statuses()
   return vim.tbl_values(statuses)
 end

@@ -1,18 +1,18 @@
--- Decisions about folders that the server asks for: whether their code may run, and what may leave this machine.
+-- The server's questions about folders: whether their code may run, and what may leave this machine.
 --
--- Neovim's own handler opens a list at once, where `1` and Enter of someone who is typing are an answer. Here a question
--- waits, and is put only to someone who has just run `:Jaxsight trust`.
+-- Neovim's own handler opens a list at once, so that `1` and Enter typed for the buffer would be an answer. Here a
+-- question waits until the user runs `:Jaxsight trust`.
 
 local M = {}
 
--- Milliseconds after `:Jaxsight trust` in which a question that the server asks for it is put at once.
+-- Milliseconds after `:Jaxsight trust` in which a new question is shown at once.
 local SOON = 5000
 
--- Those without an answer, the oldest first: { client_id, message, actions, resume }.
+-- Questions without an answer, the oldest first: { client_id, message, actions, resume }.
 local questions = {}
 local expected = -math.huge
 
--- Put a question; it goes on waiting where it is dismissed.
+-- Shows a question, which stays pending if it is dismissed.
 local function put(question)
   vim.ui.select(question.actions, {
     prompt = question.message,
@@ -32,7 +32,7 @@ local function put(question)
   end)
 end
 
--- The questions of servers that still run.
+-- Returns the questions of running servers.
 function M.waiting()
   questions = vim.tbl_filter(function(question)
     local client = vim.lsp.get_client_by_id(question.client_id)
@@ -41,14 +41,14 @@ function M.waiting()
   return questions
 end
 
--- Put the oldest question; whether there is one.
+-- Shows the oldest question, and returns whether there is one.
 function M.answer()
   local question = M.waiting()[1]
   if question then put(question) end
   return question ~= nil
 end
 
--- A question of the server's is on its way, because the user wants it.
+-- The user has requested a question, which the server will send.
 function M.expect()
   expected = vim.uv.now() + SOON
 end
@@ -75,7 +75,7 @@ function M.asked(problem, params, context)
       put(question)
     end)
   else
-    vim.notify('jaxsight needs a decision before it runs your code: :Jaxsight trust', vim.log.levels.WARN)
+    vim.notify('jaxsight needs your decision before it runs code: run :Jaxsight trust', vim.log.levels.WARN)
   end
   return coroutine.yield()
 end

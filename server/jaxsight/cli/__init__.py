@@ -1,4 +1,4 @@
-"""The terminal: the same engine as the editor's, its answers printed.
+"""The command line: the same engine as in the editor, with printed answers.
 
-Knows no LSP, and decides nothing about code.
+It does not depend on LSP, and makes no decisions about code.
 """

@@ -32,17 +32,18 @@ _COMPLAINT: Any = typer.BadParameter.__mro__[2]
 
 
 class _Group(TyperGroup):
-    """Commands whose errors about arguments are inert: file names can be arguments, by a shell's
-    `*`.
+    """Commands that print hidden characters of arguments as escapes, also in error messages.
+
+    Arguments can be file names, by a shell's `*`.
     """
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
-        """Read the arguments of all commands."""
+        """Parse the arguments of all commands."""
         with _visible_complaints():
             return super().make_context(*arguments, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        """Read the arguments of one command, and run it."""
+        """Parse the arguments of one command, and run it."""
         with _visible_complaints():
             return super().invoke(ctx)
 
@@ -108,6 +109,8 @@ def main(
             Example inputs:
                 x: f32[8, 128]
             \"\"\"
+
+    Run [bold]jaxsight COMMAND --help[/bold] for the options of a command.
     """
 
 
@@ -139,6 +142,8 @@ def show_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the jaxpr and the shapes of a function.
+
+    The function is traced with the example inputs in its docstring.
 
     [bold]Examples[/bold]
 
@@ -239,8 +244,8 @@ def sourcerize_command(
 ) -> None:
     """Write a function as equivalent source in pure JAX, without classes and libraries.
 
-    The source is traced and compared with the function before it is printed. Exits with 1 if no
-    equivalent source can be written.
+    The source is traced and compared with the function before it is printed.
+    Exits with 1 if no equivalent source can be written.
 
     [bold]Examples[/bold]
 
@@ -325,6 +330,8 @@ def kernels_command(
 ) -> None:
     """Show the kernels XLA generates for a function; the target device need not be present.
 
+    The function is traced with its example inputs and compiled, but not run.
+
     [bold]Examples[/bold]
 
         jaxsight kernels model.py:loss --target cuda:h100
@@ -364,7 +371,13 @@ def _against(text: str | None) -> Address | str | None:
     return parse_address(text) if ":" in text or reading.is_file(text) else text
 
 
-targets_app = typer.Typer(help="List target devices, and install or remove their compilers.")
+targets_app = typer.Typer(
+    help="""List target devices, and install or remove their compilers.
+
+    Without a command, list the target devices: ready, installable (with the
+    download size), or unavailable.
+    """
+)
 app.add_typer(targets_app, name="targets", invoke_without_command=True)
 
 
@@ -374,7 +387,7 @@ def targets_command(
     python: Python = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the target devices: ready, installable (with the download size), or unavailable."""
+    """List target devices, unless a command is given."""
     if context.invoked_subcommand is None:
         _run(_done(lambda: targets.listed(python, as_json=as_json)))
 
@@ -404,9 +417,7 @@ async def _done(work: Callable[[], int]) -> int:
 def check_command(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[PATH]...", help="Files or directories to check.", show_default="."
-        ),
+        typer.Argument(metavar="PATH", help="Files or folders to check.", show_default="."),
     ] = None,
     output: Annotated[
         Format, typer.Option("--output-format", help="Output format for findings.")
@@ -471,8 +482,8 @@ def check_command(
 ) -> None:
     """Check all functions with example inputs and report errors and performance problems.
 
-    Exits with 0 if there are no findings, 1 if there are errors or warnings, and 2 if the check
-    fails.
+    Exits with 0 if there are no findings, with 1 if there are errors or
+    warnings, and with 2 if the check fails.
 
     [bold]Examples[/bold]
 
@@ -507,7 +518,7 @@ def explain_command(
     code: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RULE]",
+            metavar="RULE",
             help="Rule to explain, by code (JX102) or name.",
             show_default="list all",
         ),
@@ -521,7 +532,7 @@ def explain_command(
 @app.command("trust")
 def trust_command(
     path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="Folder.", show_default=".")
+        Path | None, typer.Argument(metavar="PATH", help="Folder to trust.", show_default=".")
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List all decisions.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Revoke the decision.")] = False,

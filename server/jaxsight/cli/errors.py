@@ -9,6 +9,7 @@ FOUND = 1
 """The exit status when there are findings."""
 UNUSABLE = 2
 """The exit status when the command itself failed."""
+PYTHON_OPTION = "`--python`"
 
 
 class CommandError(Exception):
@@ -21,3 +22,11 @@ def or_nearest(name: str, known: Iterable[str]) -> str:
     found = get_close_matches(name, names, n=2, cutoff=0.5)
     found += [other for other in names if other.endswith(f".{name}") and other not in found]
     return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def of_python_option(error: str) -> str:
+    """Return an error about the setting `jaxsight.python` as one about `--python`.
+
+    The engine gets the option as the setting with the highest precedence.
+    """
+    return error.replace("setting `jaxsight.python`", f"option {PYTHON_OPTION}")

@@ -15,12 +15,18 @@ _NAMED = 3
 
 
 def note(path: str, caveat: Caveat, suffix: str = "") -> str:
-    """``note: model.py:120: `train()` was not run and may change `CFG` ``"""
+    """Return a caveat in one line.
+
+    For example ``note: model.py:120: `train()` was not run and may change `CFG` ``.
+    """
     return said(path, caveats.line(caveat), f"{caveats.reason(caveat)}{suffix}")
 
 
 def said(path: str, line: int, message: str) -> str:
-    """``note: model.py:12: `f` is not compiled for h100: it spans 8 devices``"""
+    """Return a note about a line.
+
+    For example ``note: model.py:12: `f` is not compiled for h100: it spans 8 devices``.
+    """
     return f"note: {shown_path(path)}:{line}: {message}"
 
 

@@ -1,13 +1,13 @@
-"""All that the commands write, and the only module that writes it.
+"""All output of the commands; no other module prints.
 
-Three kinds of text are told apart:
+There are three kinds of text:
 
-* Words for people (findings, tables, notes, errors). Hidden characters of the workspace's text
-  are shown as escapes, on a terminal and in a pipe alike; a pipe may end in the log of a CI
-  runner, so nothing there is a command of the runner either.
-* Documents (`document`): source, a jaxpr, HLO, DOT, SVG. They are what the user asked for and go
-  into files: in a pipe they are exact, on a terminal hidden characters are escapes as everywhere.
-* JSON (`as_json`) has the values exactly, written with escapes.
+* Messages (findings, tables, notes, errors). Hidden characters from the workspace are printed as
+  escapes, both on a terminal and in a pipe; a pipe may end in the log of a CI runner, so text that
+  the runner would execute as a command is escaped too.
+* Documents (`document`): source, a jaxpr, HLO, DOT, SVG. They are the requested result and are
+  written to files: in a pipe they are exact, on a terminal hidden characters are escapes.
+* JSON (`as_json`) has the exact values, written with escapes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Spinner", "Table", "Text"]
 
 _RUNNERS_LINE = re.compile(r"^([ \t]*):(?=:)", re.MULTILINE)
 _RUNNERS_MARK = re.compile(r"#(?=#(?:vso|teamcity)?\[)")
-"""What GitHub's, Azure's and TeamCity's runners obey: `::` at the beginning of a line, and `##[`,
+"""Commands of GitHub's, Azure's and TeamCity's runners: `::` at the beginning of a line, and `##[`,
 `##vso[` or `##teamcity[` anywhere
 (https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs)."""
 _UNSAFE_JSON = re.compile(r"[^\n -~]|(?<=#)#")
@@ -43,7 +43,7 @@ Part = str | tuple[str, str]
 
 
 class Printer(Console):
-    """Words for people, on stdout or stderr. Lines are as long as they are, but for `wrap`."""
+    """Prints messages on stdout or stderr; lines are wrapped only with `wrap`."""
 
     def __init__(self, *, stderr: bool = False, wrap: bool = False) -> None:
         super().__init__(
@@ -51,7 +51,7 @@ class Printer(Console):
         )
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; what is not for a terminal may be for a runner's log."""
+        """Print objects, escaped for a CI runner's log unless the stream is a terminal."""
         plain = [visible(each) if isinstance(each, str) else each for each in objects]
         if self.file.isatty():
             super().print(*plain, **options)
@@ -67,19 +67,19 @@ class Printer(Console):
         return self.width if self.is_terminal else None
 
     def labelled(self, label: str, style: str, text: str) -> None:
-        """Print `error: …` or the like; further lines begin with a bar."""
+        """Print `error: …` or similar; further lines begin with a bar."""
         self.print(styled((f"{label}: ", style), block(text)))
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """What is printed, by segments: the last place where a hidden character may be left."""
+        """Yield segments with hidden characters escaped, after all of Rich's own processing."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 def complaint(text: str) -> str:
-    """What Typer prints about arguments, in a box of its own on stderr."""
+    """Return an error message about arguments, which Typer prints in a box on stderr."""
     shown = visible(text)
     return shown if sys.stderr.isatty() else _no_commands(shown)
 
@@ -89,30 +89,30 @@ def _no_commands(text: str) -> str:
 
 
 def tolerate() -> None:
-    """Write what the streams' encoding lacks as escapes, instead of failing."""
+    """Print characters that the streams' encoding lacks as escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def styled(*parts: Part) -> Text:
-    """Texts one after the other, each with its own style or none."""
+    """Return concatenated texts, with a style for each."""
     return Text.assemble(
         *(visible(each) if isinstance(each, str) else (visible(each[0]), each[1]) for each in parts)
     )
 
 
 def cells(*parts: Part) -> Iterator[Text]:
-    """Cells of a table, each on one line."""
+    """Yield cells of a table, each on one line."""
     for part in parts:
         text, style = (part, "") if isinstance(part, str) else part
         yield Text(one_line(text), style)
 
 
 def document(text: str, language: str = "") -> None:
-    """Print a document: exact in a pipe, in colours and inert on a terminal.
+    """Print a document: exact in a pipe; on a terminal with colours and without hidden characters.
 
     Args:
-        language: of the colours; none when empty.
+        language: of the syntax highlighting; empty for none.
     """
     printer = Printer()
     if not printer.file.isatty():
@@ -125,7 +125,7 @@ def document(text: str, language: str = "") -> None:
 
 
 def code(text: str, language: str = "python") -> Syntax:
-    """Code in colours."""
+    """Return code with syntax highlighting."""
     return Syntax(visible(text), language, theme="ansi_dark", background_color="default")
 
 
@@ -135,7 +135,7 @@ def page(text: str) -> None:
 
 
 def print_markdown(printer: Printer, text: str) -> None:
-    """Print the engine's Markdown: code as it is, prose without its marks."""
+    """Print the engine's Markdown: code unchanged, prose without markup."""
     for number, (language, part) in enumerate(markdown.sections(text)):
         if number:
             printer.print()
@@ -148,12 +148,12 @@ def print_markdown(printer: Printer, text: str) -> None:
 
 
 def prose(text: str) -> str:
-    """Prose without emphasis and links' marks; code spans keep theirs."""
+    """Return prose without the markup of emphasis and links; code spans keep their backticks."""
     return markdown.words(text, "`{}`", "{}, {}")
 
 
 def as_json(value: object) -> str:
-    """JSON with hidden characters as escapes; reading it gives back exactly what was written."""
+    """Return JSON with hidden characters as escapes; decoding it yields the exact values."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return _UNSAFE_JSON.sub(_json_escape, text)
 

@@ -1,7 +1,8 @@
 """Run a session for one command: its events become a spinner, lines on stderr, or an error.
 
-Only the command's result goes to stdout. The output of user code goes to stderr, after the file's
-name, as do notes: which Python runs the code, and what is ignored because it is not trusted.
+Only the command's result goes to stdout.
+The output of user code goes to stderr, after the file's name, and so do notes: the Python that runs
+the code, and untrusted settings and environments that are ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import PYTHON_OPTION, CommandError, of_python_option
 from jaxsight.cli.given import given
 from jaxsight.cli.notes import print_note
 from jaxsight.cli.printing import Printer, Spinner, Text, styled
@@ -29,10 +30,19 @@ T = TypeVar("T")
 class Running:
     """A session whose tracer may fail to start: then every wait ends with that error."""
 
-    def __init__(self, session: Session, errors: Printer, spinner: Spinner | None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        errors: Printer,
+        spinner: Spinner | None,
+        *,
+        is_python_option: bool = False,
+    ) -> None:
+        """Use a session; `is_python_option`: `--python` has chosen the interpreter."""
         self.session = session
         self._errors = errors
         self._spinner = spinner
+        self._is_python_option = is_python_option
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._told: list[str] = []
         self._pythons: set[str] = set()
@@ -69,7 +79,9 @@ class Running:
     def python(self, path: Path) -> dict[str, str] | None:
         """Return the interpreter that traces a file's functions, for JSON."""
         found = self.session.python(str(path))
-        return asdict(found) if found is not None else None
+        if found is None:
+            return None
+        return {**asdict(found), "reason": self._reason(found.reason)}
 
     def say(self, text: str) -> None:
         """Show the current step next to the spinner."""
@@ -82,7 +94,7 @@ class Running:
             self._take(await self.session.events.get())
 
     def tell_errors(self) -> None:
-        """Print the error messages that came, but for the one that the command ends with anyway."""
+        """Print error messages, except the one that the command ends with."""
         failure = self._failed.result() if self._failed.done() else None
         for text in self._told:
             if text != failure:
@@ -92,7 +104,7 @@ class Running:
         match event:
             case Status(state="failed" | "untrusted", detail=detail):
                 if not self._failed.done():
-                    self._failed.set_result(detail)
+                    self._failed.set_result(self._of_option(detail))
             case Status(state="starting", python=python, reason=reason):
                 self._name_python(python, reason)
                 self.say(f"starting JAX in {python}" if python else "starting JAX")
@@ -102,7 +114,7 @@ class Running:
                 for line in printed(text).splitlines():
                     self._errors.print(styled((f"{one_line(path)}: ", "dim"), line))
             case Message(level="error", text=text):
-                self._told.append(text)
+                self._told.append(self._of_option(text))
             case Message(level="warning", text=text):
                 self._errors.labelled("warning", "bold yellow", text)
             case Consent(folder=folder, what=what) if what:
@@ -118,7 +130,16 @@ class Running:
     def _name_python(self, python: str, reason: str) -> None:
         if python and python not in self._pythons:
             self._pythons.add(python)
-            self.note(f"Python: {shown_path(python)} ({reason})")
+            self.note(f"Python: {shown_path(python)} ({self._reason(reason)})")
+
+    def _reason(self, reason: str) -> str:
+        """Return why an interpreter was chosen; the engine knows `--python` as a setting."""
+        return PYTHON_OPTION if self._is_python_option else reason
+
+    def _of_option(self, error: str) -> str:
+        """Return an error about the choice of an interpreter as one about `--python`."""
+        is_choice = self._is_python_option and not self._pythons
+        return of_python_option(error) if is_choice else error
 
 
 @asynccontextmanager
@@ -139,7 +160,7 @@ async def running(
         waiting = errors.status("starting JAX")
     with waiting as spinner:
         session = Session(Projects(named.trust))
-        run = Running(session, errors, spinner)
+        run = Running(session, errors, spinner, is_python_option="python" in editor)
         for line in named.notes:
             print_note(errors, line)
         following = asyncio.create_task(run.follow())

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import CommandError, of_python_option
 from jaxsight.cli.given import given
 from jaxsight.cli.printing import Printer, Table, Text, cells, print_json, styled
 from jaxsight.compiler import environments
@@ -135,7 +135,8 @@ def _interpreter(python: str | None) -> str:
     )
     project = projects.of(str(Path.cwd() / SETTINGS_FILE))
     if project.interpreter is None or project.held_back:
-        raise CommandError(project.problem or project.held_back)
+        problem = of_python_option(project.problem) if python else project.problem
+        raise CommandError(problem or project.held_back)
     return project.interpreter.path
 
 

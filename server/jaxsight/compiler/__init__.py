@@ -1,13 +1,14 @@
-"""The third process: StableHLO and a target go in, optimized HLO and its kernels come out. It never
-sees user code.
+"""The third process: compiles StableHLO for a target and reads kernels from the optimized HLO.
 
-* `protocol` is what the server and a compiler say to each other; `graph` is the kernel graph, plain
-  data for everyone.
-* `hlo/` reads optimized HLO text into a graph. It uses the standard library alone and imports no
-  JAX.
-* `targets` names what can be compiled for, and why not where it cannot; `chips/` has the figures of
-  each chip.
-* `boot`, `serve` and `backends/` run in the compiler's own interpreter, which has jaxlib and may
-  have plugins; private API is in `compat/`.
-* `environments` makes such interpreters; `cache` keeps what was compiled, by content, on disk.
+It never sees user code.
+
+* `protocol` has the messages between the server and a compiler; `graph` is the kernel graph, plain
+  data for all packages.
+* `hlo/` converts optimized HLO text to a graph. It uses the standard library alone and does not
+  import JAX.
+* `targets` has the names of targets, and the reasons why others are not available; `chips/` has the
+  figures of each chip.
+* `boot`, `serve`, `attempts` and `devices` run in the compiler's own Python environment, which has
+  jaxlib and may have plugins; private API is in `compat/`.
+* `environments` creates such environments; `cache` stores compiled programs on disk by content.
 """

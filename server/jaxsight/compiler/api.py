@@ -1,7 +1,7 @@
 """`jaxsight.kernels` and `jaxsight.expect`: the kernels of a function, in Python and in notebooks.
 
-Runs where JAX is imported already. The machine's own devices are compiled for in this process, all
-others in a compiler's.
+This module runs where JAX is imported already.
+It compiles for the machine's own devices in this process, and for all others in a compiler process.
 """
 
 from __future__ import annotations
@@ -33,67 +33,66 @@ _UNITS = {
 
 
 class CannotCompile(Exception):
-    """The function cannot be lowered or compiled for the target; the message says why, and what
-    helps.
+    """The function cannot be lowered or compiled for the target.
+
+    The message has the reason, with a remedy if there is one.
     """
 
 
 class ContractBroken(AssertionError):
-    """`expect` found more than was expected; the message has the figures and the table of
-    kernels.
-    """
+    """A figure exceeds its limit in `expect`; the message has the figures and the kernels."""
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """What a function is on a target.
+    """The kernels of a function on a target.
 
-    Prints as a table; shows as one, with a picture, in notebooks.
+    Printed as a table; in notebooks, shown as a table with a drawing.
     """
 
     function: str
     target: str
     how: str
-    """`device`, or `ahead of time` for a specification."""
+    """`device`, or `ahead of time` if the device is not present."""
     graph: Graph
     memory: Memory
     hlo: str = field(repr=False)
     """The optimized HLO."""
     notes: tuple[str, ...] = ()
     donations: tuple[Donation, ...] = ()
-    """The donated inputs, each with the result that takes its buffer."""
+    """The donated inputs, each with the result that reuses its buffer."""
     sources: dict[str, str] = field(default_factory=dict, repr=False)
-    """Where equations were written (`model.py:12`), by their paths."""
+    """Source lines of equations (`model.py:12`), by their paths."""
     is_unfolded: bool = False
-    """Whether constant folding was left out, as it would take long; the last note says so."""
+    """Whether constant folding was disabled, as it would take long; the last note says so."""
 
     @property
     def kernel_count(self) -> int:
-        """How many kernels there are."""
+        """The number of kernels."""
         return self.graph.kernel_count
 
     @property
     def launch_count(self) -> int:
-        """Kernels times the trips of their loops, of a conditional the arm with the most."""
+        """Launches of one run, with all iterations of loops and the largest arm of conditionals."""
         return self.graph.launch_count
 
     @property
     def temp_bytes(self) -> int:
-        """Temporary device memory, as the compiler allocates it; -1 when it does not tell."""
+        """Temporary device memory in bytes, as the compiler allocates it; -1 if unknown."""
         return self.memory.temporaries
 
     @property
     def folded_bytes(self) -> int:
-        """Constants that the compiler computed and put into the executable."""
+        """Bytes of constants that the compiler folded and embedded in the executable."""
         return sum(each.value.bytes for each in self.graph.constants if each.folded)
 
     def lines(self, kernel: Kernel) -> list[str]:
-        """The places (`model.py:12`) that a kernel computes something of, or else feeds."""
+        """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
         paths = kernel.equations or kernel.feeds
         return list(dict.fromkeys(filter(None, map(self._source, paths))))
 
     def _source(self, path: str) -> str:
-        """Where an equation was written; of one that has no place, where the one around it was."""
+        """Return the line of an equation; without one, the line of the equation around it."""
         while path and path not in self.sources:
             path = path.rpartition("/")[0].rpartition("/")[0]
         return self.sources.get(path, "")
@@ -127,14 +126,14 @@ class Kernels:
         )
 
     def _repr_svg_(self) -> str | None:
-        """A drawing by Graphviz, where its command is installed."""
+        """Return a drawing by Graphviz, or `None` if it is not installed."""
         try:
             return drawn_by_graphviz(self.dot())
         except NoGraphviz:
             return None
 
     def dot(self) -> str:
-        """The graph in Graphviz's language."""
+        """Return the graph in Graphviz DOT format."""
         return dot(self.graph, lambda path: self.sources.get(path, path))
 
     def _headline(self) -> str:
@@ -163,30 +162,30 @@ class Kernels:
             )
 
     def estimate_seconds(self) -> float | None:
-        """A roofline estimate from the chip's figures, not a measurement.
+        """Return a roofline estimate from the chip's figures, which is not a measurement.
 
-        `None` where it is not known: chips without figures, kernels without a model (eigh,
-        callbacks), loops of unknown length, branches.
+        Returns `None` if unknown: for chips without figures, kernels without a model (eigh,
+        callbacks), loops of unknown length, and branches.
         """
         found = total(self.graph, parse(self.target))
         return None if found is None or found.is_lower_bound else found.seconds
 
 
 def kernels(fn: Callable[..., Any], *, target: str | None = None) -> Callable[..., Kernels]:
-    """The kernels of `fn` on a target, which need not be here.
+    """Return a function that compiles `fn` for a target, which need not be present.
 
     Args:
         fn: a function, jitted or not.
-        target: as `jaxsight targets` lists them; an H100 where its compiler is installed, else
-            `cpu`.
+        target: a name listed by `jaxsight targets`; by default an H100 if its compiler is
+            installed, else `cpu`.
 
     Returns:
-        A function that takes what `fn` takes (arrays or `jax.ShapeDtypeStruct`s) and gives a
-        `Kernels`.
+        A function that takes the arguments of `fn` (arrays or `jax.ShapeDtypeStruct`s) and returns
+        its `Kernels`.
 
     Raises:
         UnknownTarget: there is no such target.
-        CannotCompile: (when called) the target's compiler is not installed, or refuses the
+        CannotCompile: (when called) the target's compiler is not installed, or rejects the
             function.
     """
     chosen = parse(target or _default())
@@ -207,21 +206,24 @@ def expect(
     temp: int | str | None = None,
     folded: int | str | None = None,
 ) -> Callable[..., Kernels]:
-    """For tests: `jaxsight.expect(loss, target="cuda:h100", kernels=3, temp="4 MiB")(params, x)`
-    raises where it takes more.
+    """Return a function that compiles `fn` and checks limits, for tests.
+
+    `jaxsight.expect(loss, target="cuda:h100", kernels=3, temp="4 MiB")(params, x)` raises an error
+    if `loss` exceeds a limit.
 
     Args:
         target: as for `kernels`.
-        kernels: the most kernels; `launches` the most launches.
-        temp: the most temporary memory, in bytes or as `"4 MiB"`; `folded` the most of folded
-            constants.
+        kernels: limit of the number of kernels.
+        launches: limit of the number of launches.
+        temp: limit of temporary memory, in bytes or as `"4 MiB"`.
+        folded: limit of folded constants, in bytes or as `"4 MiB"`.
 
     Returns:
-        A function that takes what `fn` takes and gives its `Kernels`.
+        A function that takes the arguments of `fn` and returns its `Kernels`.
 
     Raises:
-        ContractBroken: (when called) something is more than expected.
-        CannotCompile: (when called) it cannot be compiled as it is.
+        ContractBroken: (when called) a figure exceeds its limit.
+        CannotCompile: (when called) the function cannot be compiled as it is.
     """
     limits = {
         "kernels": kernels,
@@ -263,7 +265,9 @@ def _bytes(amount: int | str | None) -> int | None:
         return amount
     found = _AMOUNT.fullmatch(amount)
     if found is None or found[2].upper() not in _UNITS:
-        raise ValueError(f"{amount!r} is no amount of memory: write 4 MiB, or a number of bytes")
+        raise ValueError(
+            f"invalid amount of memory {amount!r}: expected a number of bytes, or e.g. '4 MiB'"
+        )
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
@@ -367,14 +371,13 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
                     return message
                 if isinstance(message, Ready) and message.problem:
                     raise CannotCompile(message.problem)
-    raise CannotCompile(
-        f"the compiler for {target.name} ended with exit status {process.returncode}"
-    )
+    raise CannotCompile(f"the compiler for {target.name} exited with status {process.returncode}")
 
 
 def _environment(target: Target) -> Any:
-    """The environment of a target; none where platformdirs is not installed, which knows the
-    folder.
+    """Return the environment of a target.
+
+    Returns `None` without platformdirs, which determines the folder of environments.
     """
     import jax
 

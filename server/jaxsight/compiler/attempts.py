@@ -1,6 +1,4 @@
-"""Compiling with what XLA cannot do for a device that is not here switched off, and its errors in
-words for users.
-"""
+"""Compile without the features of XLA that need the device, and explain XLA's errors to users."""
 
 from __future__ import annotations
 
@@ -11,10 +9,10 @@ from jaxsight.compiler.compat import xla
 from jaxsight.compiler.devices import Prepared
 from jaxsight.compiler.targets import Target
 
-UNLINKED = "Mosaic kernels are not linked without the device: sizes but for temporaries are unknown"
+UNLINKED = "Mosaic kernels are not linked without the device: only temporaries have a known size"
 
 _WITHOUT = (
-    # What of an error tells the emitter that failed, the options that switch it off, and its name.
+    # A pattern of an emitter's errors, the options that disable the emitter, and its name.
     # jaxlib 0.10.2 finds no tiles for some matmuls on an H100 (`jax.image.resize`, f32[8,224,224,3]
     # to 112): on the device autotuning drops such a candidate, ahead of time nothing does.
     (
@@ -37,13 +35,13 @@ _CUDNN = re.compile(r"cudnn|\bdnn\b", re.IGNORECASE)
 def compile(
     program: bytes, device: Prepared, options: Mapping[str, str], target: Target
 ) -> tuple[xla.Compilation, tuple[str, ...]]:
-    """Compile a portable artifact, once more without an emitter that fails inside XLA.
+    """Compile a portable artifact; if an emitter fails inside XLA, retry without it.
 
     Returns:
-        What XLA gives, and notes on how it differs from a compile on the device.
+        XLA's result, and notes on differences from a compile on the device.
 
     Raises:
-        Refused: as `xla.compile` does, in words that name the target.
+        Refused: as for `xla.compile`, with a message that names the target.
     """
     wanted = {**device.options, **options}
     try:
@@ -54,7 +52,7 @@ def compile(
             words = (
                 f"Pallas's Mosaic kernels need compute capability 9.0 or newer: {target.title} has "
                 f"{target.capability}; `compiler_params` of `jax.experimental.pallas.triton` "
-                "choose Triton"
+                "select Triton"
             )
         raise xla.Refused(error.kind, words) from error
     return compiled, (*notes, *([] if compiled.linked else [UNLINKED]))
@@ -80,16 +78,16 @@ def _tried(
 
 
 def _reason(error: xla.Refused) -> str:
-    """XLA's reason for a note: its first clause."""
+    """Return XLA's reason for a note: its first clause."""
     words = str(error).partition("INTERNAL: ")[2] or str(error)
     return "XLA fails with " + repr(words.splitlines()[0].partition(" that satisfy hlo")[0])
 
 
 def explained(message: str, target: Target) -> str:
-    """An error of XLA's for users: what the device lacks, and what to do, where that is known.
+    """Return an error of XLA's for users: the missing feature of the device and a remedy, if known.
 
     Args:
-        message: as XLA words it, which may quote HLO over many lines.
+        message: XLA's own message, which may quote many lines of HLO.
     """
     has = f"{target.title} has {target.capability}" if target.capability else target.title
     if (pallas := _PALLAS.search(message)) is not None:
@@ -99,5 +97,5 @@ def explained(message: str, target: Target) -> str:
         what = f"no {dtype} matmul" if dtype else "no such matmul"
         return f"{target.title} has {what} ({algorithm[1]}): use another dtype"
     if target.chip is not None and _CUDNN.search(message):
-        return f"cuDNN compiles this on the device itself ({target.title}), which is not here"
+        return f"cuDNN can compile this only on the device itself ({target.title})"
     return message

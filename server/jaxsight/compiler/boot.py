@@ -1,10 +1,10 @@
-"""Start a compiler, by path in an interpreter that has jaxlib.
+"""Start a compiler by path, with a Python executable that has jaxlib.
 
 The command is `python …/jaxsight/compiler/boot.py`.
 
-The same beginning as a tracer's (see `jaxsight.tracer.boot`): the protocol moves to private
-descriptors, whatever XLA prints goes to standard error, and the package is importable from where it
-lies, alone.
+The start is the same as a tracer's (see `jaxsight.tracer.boot`): the protocol moves to private
+descriptors, XLA's output goes to standard error, and only this package becomes importable from its
+folder.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""What was compiled, on disk, by content: a second session answers without compiling.
+"""Cache compiled programs on disk by content, so that another session need not compile them.
 
-An entry's name is the digest of all that its content depends on, so entries are never wrong, only
-old. Several processes may read and write at once: an entry is written beside and moved into place.
-What is broken, or could have been written by somebody else, is as good as not there
-(`jaxsight.private`). The least recently used go when there is too much.
+An entry's name is a digest of everything that its content depends on, so entries are never wrong,
+only outdated.
+Several processes may read and write at once: an entry is written to a temporary file and renamed.
+An entry that is corrupt, or that another user could have written, is treated as missing
+(`jaxsight.private`).
+The least recently used entries are deleted when the cache exceeds its limit.
 """
 
 from __future__ import annotations
@@ -26,39 +28,38 @@ log = logging.getLogger(__name__)
 _ENDING = ".compiled"
 _KIND = f"compiled program {COMPILER_VERSION}"
 _SWEEP = 64
-"""Writes after which the size is looked at."""
+"""Number of writes between checks of the size."""
 _UNFINISHED = 3600.0
-"""Seconds after which nobody is still writing an entry."""
+"""Age in seconds past which no process is still writing an entry."""
 
 _Kept = TypeVar("_Kept", Compiled, Folding)
 
 
 def digest(*parts: str) -> str:
-    """A name for what depends on these."""
+    """Return the name of an entry that depends on these parts."""
     return hashlib.sha256("\0".join((str(COMPILER_VERSION), *parts)).encode()).hexdigest()
 
 
 class Cache:
     """A folder of entries.
 
-    Its methods read and write files, so callers with an event loop use a thread.
+    Its methods read and write files, so callers with an event loop must use a thread.
     """
 
     def __init__(self, folder: Path | None = None, limit: int = 512 * 1024 * 1024) -> None:
-        """Args: `limit` in bytes; 0 keeps nothing."""
+        """Use a folder, or the user's cache folder, up to `limit` bytes; 0 stores nothing."""
         top = folder or private.cache_folder("compiled")
         self.folder = None if top is None else top / f"v{COMPILER_VERSION}"
-        """Where the entries of this version are; nothing where the user has no folder for caches.
-        """
+        """The folder of this version's entries; `None` if the user has no cache folder."""
         self.limit = limit
         self._written = 0
 
     def get(self, name: str) -> Compiled | None:
-        """The entry of a name; `None` when there is none that can be believed."""
+        """Return the entry of a name, or `None` if there is no trustworthy one."""
         return self._get(name, Compiled)
 
     def folding(self, name: str) -> Folding | None:
-        """What was measured by that name; `None` when there is nothing that can be believed."""
+        """Return the measurement of a name, or `None` if there is no trustworthy one."""
         return self._get(name, Folding)
 
     def _get(self, name: str, kind: type[_Kept]) -> _Kept | None:
@@ -80,14 +81,14 @@ class Cache:
         return found
 
     def put(self, name: str, entry: Compiled | Folding) -> None:
-        """Keep an entry. A disk that is full or not ours is logged, and nothing is kept."""
+        """Store an entry; errors such as a full disk are logged."""
         path = self._path(name)
         if path is None or self.limit <= 0:
             return
         try:
             body = wire.encode(entry)[wire.HEADER.size :]
         except wire.WireError as error:
-            log.warning("%s cannot be kept: %s", path, error)
+            log.warning("cannot store %s: %s", path, error)
             return
         if not private.store(path, _KIND, zlib.compress(body, 1)):
             return
@@ -96,9 +97,7 @@ class Cache:
             self.sweep()
 
     def sweep(self) -> None:
-        """Delete the least recently used entries beyond the limit, and what processes that were
-        killed left.
-        """
+        """Delete the least recently used entries past the limit, and files of killed processes."""
         for path in self._found(f"{private.UNFINISHED}*"):
             with contextlib.suppress(OSError):
                 if time.time() - path.lstat().st_mtime > _UNFINISHED:
@@ -130,10 +129,10 @@ class Cache:
 
 
 def _expanded(data: bytes) -> bytes:
-    """Decompress what is no larger than a message.
+    """Decompress data that is at most as large as a message.
 
     Raises:
-        zlib.error: it is larger, or broken.
+        zlib.error: the data is larger, or corrupt.
     """
     machine = zlib.decompressobj()
     body = machine.decompress(data, wire.FRAME_LIMIT)

@@ -1,6 +1,4 @@
-"""The device of a target, in the process that compiles: the one that is here, or a description of
-one that is not.
-"""
+"""The device of a target for the compiling process: a present one or a description."""
 
 from __future__ import annotations
 
@@ -14,21 +12,18 @@ from jaxsight.compiler.compat import xla
 from jaxsight.compiler.targets import UnknownTarget, parse
 
 GUESSED = (
-    "autotuned choices (which matmul kernel, which tiles) are XLA's guesses: they are measured on "
-    "a device only"
+    "matmul kernels and tile sizes are XLA's guesses: without the device, it cannot autotune them"
 )
-SORTS = "large sorts are kernels of XLA's own; on a device they may be NVIDIA's CUB's"
+SORTS = "large sorts use XLA's own kernels; on the device, XLA may use NVIDIA's CUB instead"
 
 
 class NotHere(Exception):
-    """This process cannot compile for the target; the text says why."""
+    """This process cannot compile for the target; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A device, XLA's options that go with it, and what differs from a compile on the device
-    itself.
-    """
+    """A device with its options for XLA, and notes on differences from a present device."""
 
     device: xla.Device
     options: Mapping[str, str] = field(default_factory=dict)
@@ -37,10 +32,10 @@ class Prepared:
 
 @cache
 def device(name: str) -> Prepared:
-    """The device of a target.
+    """Return the device of a target.
 
     Raises:
-        NotHere: there is none, or its plugin is not installed.
+        NotHere: there is no such device, or its plugin is not installed.
     """
     try:
         target = parse(name)

@@ -1,4 +1,4 @@
-"""Which results take the buffers of which inputs: `jit(donate_argnums=…)`, as XLA keeps it."""
+"""Which results reuse the buffers of which inputs: `jit(donate_argnums=…)`, as XLA applies it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ _ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Result `result` of a program lies in the buffer of its parameter `parameter`; both count from
-    0.
-    """
+    """Result `result` of a program uses the buffer of its parameter `parameter` (from 0)."""
 
     result: int
     parameter: int
@@ -22,7 +20,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Donation:
-    """An input whose buffer is donated, and the result that takes it; empty where none does."""
+    """An input whose buffer is donated, and the result that reuses it; empty if there is none."""
 
     name: str
     result: str = ""
@@ -34,9 +32,7 @@ class Donation:
 
 
 def aliases(hlo: str) -> tuple[Alias, ...]:
-    """Return what the header of an HLO module says of buffers that results share with
-    parameters.
-    """
+    """Return the buffers that results share with parameters, from the header of an HLO module."""
     header = _ALIASES.search(hlo.partition("\n")[0])
     if header is None:
         return ()
@@ -52,15 +48,15 @@ def donations(
     results: Sequence[str],
     donated: Sequence[str],
 ) -> tuple[Donation, ...]:
-    """Return the donated inputs in order, each with the result that takes its buffer.
+    """Return the donated inputs in order, each with the result that reuses its buffer.
 
     Args:
-        kept: of the compiled program.
-        count: how many parameters the compiled program has.
-        parameters: the names of those that the program had; nothing is returned where XLA has
-            others.
-        results: the names of the results.
-        donated: the names of the donated inputs, those among them that the program does not use.
+        kept: aliases of the compiled program.
+        count: number of parameters of the compiled program.
+        parameters: names of the parameters of the lowered program; if XLA changed their number,
+            nothing is returned.
+        results: names of the results.
+        donated: names of the donated inputs, including those that the program does not use.
     """
     if count != len(parameters):
         return ()

@@ -1,11 +1,12 @@
-"""Interpreters that compile: managed virtual environments of our own, in the user's cache folder.
+"""Python environments for compilers: virtual environments of our own in the user's cache folder.
 
-Nothing is ever installed into an environment of the user's. For the machine's own CPU the user's
-interpreter compiles, as it is: its jaxlib is the truth. For everything else there is an environment
-here, made by `install`, of the user's version of JAX where that can compile without a device.
-
-An environment without its marker is half made: it is never used, and made anew. One that somebody
-else could have made or changed is not used either. This module starts no compiler.
+Nothing is ever installed into the user's environments.
+For the machine's own CPU, the user's environment compiles: its jaxlib is authoritative.
+For all other targets, `install` creates an environment here, with the user's version of JAX if that
+can compile without the device.
+An environment without its marker is incomplete: it is not used, and created again.
+An environment that another user could have created or changed is not used either.
+This module starts no compiler.
 """
 
 from __future__ import annotations
@@ -31,58 +32,58 @@ from jaxsight.compiler import stand_ins
 from jaxsight.compiler.targets import CPU, Target, names
 
 OLDEST = (0, 9, 0)
-"""The oldest JAX that compiles for a GPU which is not here and shows what it made."""
+"""The oldest JAX that can compile for a GPU that is not present and returns the optimized HLO."""
 
 LIBTPU = "0.0.50.1"
-"""Seen to work with every JAX from 0.6.2 to 0.12."""
+"""Tested with JAX 0.6.2 to 0.12."""
 
 MEGABYTES = {"cuda": 290, "tpu": 360}
-"""About what is downloaded: jaxlib and what it needs, and the plugin."""
+"""Approximate size of the download: jaxlib with its dependencies, and the plugin."""
 
 log = logging.getLogger(__name__)
 
 _MARKER = "jaxsight.json"
 _PYTHON = "Scripts/python.exe" if os.name == "nt" else "bin/python"
 _UMASK = 0o077 if os.name == "posix" else -1
-"""Of what is installed: for the user alone."""
+"""The umask of an installation: only the user has access."""
 _LOOK = 0.5
-"""Seconds between two looks at how far an installation is, or at whether another process's is done.
-"""
+"""Seconds between checks of the progress of an installation, or of another process's."""
 
 Progress = Callable[[str, int], None]
-"""Told what is being done, and the megabytes that are on disk so far; 0 when a step begins."""
+"""Called with the current step, and the megabytes on disk so far; 0 when a step begins."""
 
 
 class InstallError(Exception):
-    """An environment could not be made; the text says why, and what helps."""
+    """An environment could not be created; the message has the reason, and a remedy if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An interpreter that compiles for a platform."""
+    """A Python environment that compiles for a platform."""
 
     platform: str
     python: str
     jax: str
     folder: str = ""
-    """Where it lies; empty for an interpreter that is not ours."""
+    """Its folder; empty for an environment that is not ours."""
     plugin: str = ""
-    """What compiles in it beside jaxlib, with its version: `libtpu 0.0.50.1`."""
+    """Its compiler plugin with its version: `libtpu 0.0.50.1`."""
 
     @property
     def managed(self) -> bool:
-        """Whether it is ours, so that nothing of the user's environment may reach it."""
+        """Whether it is ours, so that no variables of the user's environment may reach it."""
         return bool(self.folder)
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What its compilers find in `os.environ`."""
+        """The environment variables of its compilers."""
         return variables(self.platform)
 
 
 def variables(platform: str) -> Mapping[str, str]:
-    """What the compilers of a platform (`here-cuda`: of this machine's GPU) find in
-    `os.environ`.
+    """Return the environment variables of the compilers of a platform.
+
+    `here-cuda` is the platform of this machine's GPU.
     """
     shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
     match platform:
@@ -109,7 +110,7 @@ def variables(platform: str) -> Mapping[str, str]:
 
 
 def compiler_variables(environment: Environment) -> Mapping[str, str]:
-    """What the compilers of an environment find in `os.environ` on this machine."""
+    """Return the environment variables of an environment's compilers on this machine."""
     found = dict(environment.variables)
     if environment.platform == "cuda" and (folder := _stand_ins()) is not None:
         found[stand_ins.VARIABLE] = str(folder)
@@ -117,7 +118,7 @@ def compiler_variables(environment: Environment) -> Mapping[str, str]:
 
 
 def _stand_ins() -> Path | None:
-    """The folder of the stand-ins, as this version has them; nothing where none can be kept."""
+    """Return the folder of this version's stand-ins, or `None` if it cannot be written."""
     folder = private.cache_folder("stand-ins")
     if folder is None:
         return None
@@ -127,7 +128,7 @@ def _stand_ins() -> Path | None:
             if not (private.belongs_to_us(file) and _holds(file, content)):
                 private.write(file, content, executable=True)
     except OSError as error:
-        log.warning("%s is not used: %s", folder, error)
+        log.warning("cannot use %s: %s", folder, error)
         return None
     return folder
 
@@ -140,15 +141,16 @@ def _holds(file: Path, content: bytes) -> bool:
 
 
 def home() -> Path | None:
-    """The folder of all environments, which `JAXSIGHT_COMPILERS` names; nothing where the user has
-    none.
+    """Return the folder of all environments, or `None` if the user has none.
+
+    The variable `JAXSIGHT_COMPILERS` overrides it.
     """
     chosen = os.environ.get("JAXSIGHT_COMPILERS")
     return Path(chosen).absolute() if chosen else private.cache_folder("compilers")
 
 
 def installed(platform: str) -> list[Environment]:
-    """The environments of a platform that are whole and ours, the newest JAX first."""
+    """Return the complete and trustworthy environments of a platform, the newest JAX first."""
     folder = home()
     if folder is None:
         return []
@@ -162,7 +164,7 @@ def installed(platform: str) -> list[Environment]:
 
 
 def ready() -> list[str]:
-    """The targets that can be compiled for here, this machine's CPU first."""
+    """Return the targets that can be compiled for on this machine, its own CPU first."""
     there = {each.platform for platform in MEGABYTES for each in installed(platform)}
     return [
         name for name in names() if name == CPU or (":" in name and name.partition(":")[0] in there)
@@ -170,8 +172,9 @@ def ready() -> list[str]:
 
 
 def suiting(platform: str, jax: str) -> Environment | None:
-    """The environment that compiles what this version of JAX lowered: the same version, else the
-    nearest later one.
+    """Return the environment for programs lowered by a version of JAX, or `None`.
+
+    This is the one with the same version, else the one with the next newer version.
     """
     there = installed(platform)
     for each in there:
@@ -182,51 +185,52 @@ def suiting(platform: str, jax: str) -> Environment | None:
 
 
 def install(platform: str, jax: str, python: str, progress: Progress) -> Environment:
-    """Make the environment of a platform for a version of JAX.
+    """Create the environment of a platform for a version of JAX.
 
     Args:
         platform: `cuda` or `tpu`.
-        jax: the user's version; versions before `OLDEST` get the newest that their Python can have.
-        python: an interpreter to make it with, usually the user's.
-        progress: told what is being done.
+        jax: the user's version; for versions before `OLDEST`, the newest one that supports their
+            Python is installed.
+        python: the Python executable that creates the environment, usually the user's.
+        progress: called with each step.
 
     Raises:
-        InstallError: there is no such version for this Python, no network, no room…
+        InstallError: there is no such version for this Python, or a network or disk error occurred.
     """
     if platform not in MEGABYTES:
         raise InstallError(
-            f"there is nothing to install for {platform}: cuda and tpu are what there is"
+            f"unknown platform {platform}: compilers can be installed for cuda and tpu"
         )
     pinned = numbers(jax) >= OLDEST
     wanted = f"=={jax}" if pinned else ""
     top = home()
     if top is None:
-        raise InstallError("there is no home folder to install into: set JAXSIGHT_COMPILERS")
+        raise InstallError("no home folder to install into: set JAXSIGHT_COMPILERS to a folder")
     folder = top / f"{platform}-{jax if pinned else 'newest'}-{_version(python)}"
     with _locked(folder, progress):
         if (there := _kept(folder)) is not None:
             return there
         shutil.rmtree(folder, ignore_errors=True)
-        progress(f"making an environment in {folder}", 0)
-        _run([python, "-m", "venv", str(folder)], "the environment cannot be made")
+        progress(f"creating an environment in {folder}", 0)
+        _run([python, "-m", "venv", str(folder)], "failed to create the environment")
         own = str(folder / _PYTHON)
-        step = f"installing jax{wanted} (about {MEGABYTES[platform]} MB are downloaded in all)"
+        step = f"installing jax{wanted} (downloads about {MEGABYTES[platform]} MB in total)"
         _pip(own, [f"jax{wanted}"], folder, step, progress)
         have = _run(
             [own, "-c", "import importlib.metadata as m; print(m.version('jax'))"],
-            "jax is not there",
+            "jax is not installed",
         ).strip()
         plugin = _plugin(platform, own, have, folder, progress)
         environment = Environment(platform, own, have, str(folder), plugin)
         try:
             private.write(folder / _MARKER, json.dumps(asdict(environment)).encode())
         except OSError as error:
-            raise InstallError(f"the environment in {folder} cannot be used: {error}") from error
+            raise InstallError(f"cannot use the environment in {folder}: {error}") from error
         return environment
 
 
 def remove(environment: Environment) -> None:
-    """Delete an environment of ours."""
+    """Delete one of our environments."""
     if environment.folder:
         with contextlib.suppress(OSError):
             Path(environment.folder, _MARKER).unlink()
@@ -234,7 +238,7 @@ def remove(environment: Environment) -> None:
 
 
 def identity(environment: Environment, target: Target) -> tuple[str, ...]:
-    """All that decides, beside the program, what a target's compiler makes of it."""
+    """Return everything besides the program that determines the output of a target's compiler."""
     if target.host:
         device = target.host
     elif target.chip is not None:
@@ -251,8 +255,9 @@ def identity(environment: Environment, target: Target) -> tuple[str, ...]:
 
 @cache
 def _this_machine(platform: str) -> str:
-    """What its processor, or its GPUs and their driver, are called: machines may share the folder
-    that the cache is in.
+    """Return the names of the processor, or of the GPUs and their driver.
+
+    Machines may share the folder of the cache.
     """
     told = [machine.machine(), machine.processor()]
     if platform == "cpu":
@@ -274,18 +279,21 @@ def _this_machine(platform: str) -> str:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """`0.12.0.1` as numbers that compare."""
+    """Return a version such as `0.12.0.1` as a tuple of numbers, for comparisons."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:4])
 
 
 def _plugin(platform: str, python: str, jax: str, folder: Path, progress: Progress) -> str:
-    """Install what compiles, alone: NVIDIA's libraries are for running. Its name and version."""
+    """Install the compiler plugin without dependencies, and return its name and version.
+
+    NVIDIA's libraries are only needed to run programs.
+    """
     step = f"installing the {platform} compiler"
     if platform == "tpu":
         _pip(python, ["--no-deps", f"libtpu=={LIBTPU}"], folder, step, progress)
         return f"libtpu {LIBTPU}"
     problem: InstallError | None = None
-    for cuda in ("cuda13", "cuda12"):  # versions before 13 was out have 12 alone
+    for cuda in ("cuda13", "cuda12"):  # older versions support only CUDA 12
         wanted = [f"jax-{cuda}-pjrt=={jax}", f"jax-{cuda}-plugin=={jax}"]
         try:
             _pip(python, ["--no-deps", *wanted], folder, step, progress)
@@ -298,13 +306,10 @@ def _plugin(platform: str, python: str, jax: str, folder: Path, progress: Progre
 
 
 def _pip(python: str, wanted: list[str], folder: Path, step: str, progress: Progress) -> None:
-    """Install packages.
-
-    Which index they are from, and through which proxy, is what pip is configured to.
-    """
+    """Install packages with the index and the proxy that pip is configured with."""
     progress(step, 0)
     command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
-    what = f"{' '.join(each for each in wanted if not each.startswith('-'))} cannot be installed"
+    what = f"failed to install {' '.join(each for each in wanted if not each.startswith('-'))}"
     with tempfile.TemporaryFile() as said:
         with subprocess.Popen(
             [*command, "install", *wanted],
@@ -331,7 +336,7 @@ _OFFLINE = re.compile(
 
 def _why(what: str, said: str) -> str:
     if _OFFLINE.search(said):
-        return f"{what}: pip cannot reach its package index; is there a network?"
+        return f"{what}: pip cannot reach its package index; check the network connection"
     lines = [line for line in said.strip().splitlines() if not line.startswith("WARNING")]
     return f"{what}: {' '.join(lines[-3:])}"
 
@@ -346,14 +351,14 @@ def _megabytes(folder: Path) -> int:
 
 
 def _clean() -> dict[str, str]:
-    """Without the variables that would make another interpreter of one."""
+    """Return the environment variables without those that change which packages Python imports."""
     return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
 
 
 def _version(python: str) -> str:
     told = _run(
         [python, "-I", "-c", "import sys; print('py%d.%d' % sys.version_info[:2])"],
-        f"{python} does not run",
+        f"cannot run {python}",
     )
     return told.strip()
 
@@ -378,20 +383,18 @@ def _run(command: list[str], what: str) -> str:
 
 
 def _kept(folder: Path) -> Environment | None:
-    """The environment in a folder of ours; nothing where none is whole, or where it may be another
-    user's.
-    """
+    """Return the environment in a folder, or `None` if incomplete or possibly another user's."""
     if not reading.exists(folder / _MARKER) or not reading.is_file(folder / _PYTHON):
         return None
     marker, programs = folder / _MARKER, (folder / _PYTHON).parent
     if not private.belongs_to_us(marker) or not private.belongs_to_us(programs):
-        log.warning("the compilers in %s are ignored: other users can write there", folder)
+        log.warning("ignoring the compilers in %s: other users can write there", folder)
         return None
     try:
         told = json.loads(reading.text(folder / _MARKER, reading.SMALL))
         found = Environment(**{**told, "python": str(folder / _PYTHON), "folder": str(folder)})
     except (reading.UnreadableError, ValueError, TypeError, RecursionError):
-        return None  # written by another version of jaxsight, or broken: as good as not there
+        return None  # written by another version of jaxsight, or corrupt
     if not all(isinstance(value, str) for value in asdict(found).values()):
         return None
     return found
@@ -399,21 +402,22 @@ def _kept(folder: Path) -> Environment | None:
 
 @contextlib.contextmanager
 def _locked(folder: Path, progress: Progress) -> Iterator[None]:
-    """One installation of a folder at a time, over processes; the system frees the lock of one that
-    dies.
+    """Lock a folder, so that one process at a time installs into it.
+
+    The system releases the lock of a process that dies.
 
     Raises:
-        InstallError: there is no room for it, or others can write there.
+        InstallError: the lock cannot be created, or other users can write there.
     """
     with contextlib.ExitStack() as stack:
         try:
             lock = stack.enter_context(private.lock_file(folder.with_name(folder.name + ".lock")))
         except OSError as error:
-            raise InstallError(f"nothing can be installed in {folder.parent}: {error}") from error
+            raise InstallError(f"cannot install in {folder.parent}: {error}") from error
         waited = False
         while not _take(lock):
             if not waited:
-                progress("another process is installing it: waiting", 0)
+                progress("waiting for another process that is installing it", 0)
             waited = True
             time.sleep(_LOOK)
         yield

@@ -1,8 +1,7 @@
-"""Compiling without constant folding: what a program is compiled with that would fold for minutes,
-and what folding is measured against.
+"""Compile without constant folding, for programs that would fold for minutes and as a baseline.
 
-The option is XLA's own (`xla_disable_hlo_passes`), documented by JAX since jax#39786. With it a
-sort of a constant was seen to stay in optimized HLO on CPUs (JAX 0.8.0, 0.10.2, 0.12.0.1), and
+The option is XLA's own (`xla_disable_hlo_passes`), documented by JAX since jax#39786.
+With it, a sort of a constant stayed in the optimized HLO on CPUs (JAX 0.8.0, 0.10.2, 0.12.0.1), and
 ahead of time for an H100 (0.10.2, 0.12.0.1) and a TPU v5e (0.12.0.1).
 """
 
@@ -25,13 +24,14 @@ def without(request: Compile) -> Compile:
 
 
 def note(primitive: str, elements: int, seconds: float) -> str:
-    """Return a note on what was compiled without folding.
+    """Return a note on a program that was compiled without folding.
 
     Args:
-        primitive: what would be folded, of `elements` elements.
-        seconds: how long that is estimated to take.
+        primitive: the operation that would be folded.
+        elements: its number of elements.
+        seconds: the estimated time to fold it.
     """
     return (
-        "compiled without constant folding, or XLA would compute "
-        f"`{primitive}` of {elements:,} elements meanwhile (estimated: {seconds:.0f} s)"
+        "compiled without constant folding, which would compute "
+        f"`{primitive}` of {elements:,} elements at compile time (estimated: {seconds:.0f} s)"
     )

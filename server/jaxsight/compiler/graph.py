@@ -1,14 +1,15 @@
-"""The kernel graph of one compiled program: what the device launches, what passes between, what
-repeats.
+"""The kernel graph of a compiled program: launched kernels, values between them, and loops.
 
-Plain data that crosses processes: `jaxsight.compiler.hlo` makes it, everyone reads it. Sizes are
-bytes. Kernels, loops and branches are named by their index in the graph's tuples, so that a graph
-is a tree of tuples without cycles.
+Plain data that crosses processes: `jaxsight.compiler.hlo` creates it, all packages read it.
+Sizes are bytes.
+Kernels, loops and branches are referred to by their index in the graph's tuples, so that a graph is
+a tree of tuples without cycles.
 
 *Counted as kernels*: every instruction of the entry computation, and of computations reached
-through while, conditional and call, but those that launch nothing (parameter, constant, tuple,
-get-tuple-element, bitcast, after-all, opt-barrier, ids, annotations that are custom calls). A start
-and its done count once. A TPU's asynchronous copies between memories are `transfers`, not kernels.
+through while, conditional and call, except those that launch nothing (parameter, constant, tuple,
+get-tuple-element, bitcast, after-all, opt-barrier, ids, annotations that are custom calls).
+A start and its done count once.
+A TPU's asynchronous copies between memories are `transfers`, not kernels.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ PARAMETER = "parameter"
 KERNEL = "kernel"
 OUTPUT = "output"
 CALLBACK = "callback"
-"""The kind of a kernel that is a transfer to the host, or from there."""
+"""The kind of a kernel that transfers data to or from the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One array on the device: `text` as HLO prints it without layout (`f32[8,16]`), `layout` minor
-    to major (`1,0`).
+    """An array on the device.
+
+    `text` is its type as HLO prints it, without layout (`f32[8,16]`); `layout` is minor to major
+    (`1,0`).
     """
 
     text: str
@@ -36,7 +39,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Arithmetic of one run of a kernel that goes through the same units.
+    """Arithmetic of one run of a kernel, for one unit, dtype and precision.
 
     `unit` is `matrix` or `vector`, `dtype` that of the operands as HLO names it (`f32`, `c64`).
     `precision` is `high`, `highest`, a dot algorithm (`dot_bf16_bf16_f32_x3`) or empty.
@@ -45,25 +48,25 @@ class Operations:
     unit: str
     dtype: str
     count: int
-    """Real operations; a fused multiply-add counts two."""
+    """Real operations; a fused multiply-add counts as two."""
     precision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one run of a kernel does, for estimates of its time. Sizes in bytes of device memory."""
+    """Arithmetic and memory traffic of one run of a kernel, for time estimates; sizes in bytes."""
 
     operations: tuple[Operations, ...] = ()
     read: int = 0
-    """What is touched of the inputs: the rows of a gather, not its table."""
+    """Bytes of the inputs that are accessed: the rows of a gather, not its table."""
     written: int = 0
     cycles: int = 0
-    """What libtpu's cost model gives for it, in cycles; 0 on other platforms."""
+    """Cycles according to libtpu's cost model; 0 on other platforms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One unit that the device launches."""
+    """A unit that the device launches."""
 
     name: str
     """The instruction's name in the HLO."""
@@ -72,45 +75,47 @@ class Kernel:
     `callback`, `op`, …
     """
     what: str
-    """For people: `loop fusion`, `input fusion (reduction)`, `cuBLAS matmul`, `cuFFT`, `transpose`…
-    """
+    """A description: `loop fusion`, `input fusion (reduction)`, `cuBLAS matmul`, `cuFFT`, …"""
     ends_because: str
-    """The fusion barrier: one of `REASONS`."""
+    """The fusion boundary: one of `REASONS`."""
     equations: tuple[str, ...]
     """Paths of the equations that are computed in it, in the order of the program."""
     ends_at: str = ""
-    """The path of the equation that ends it, where one does."""
+    """The path of the equation at its fusion boundary; empty if there is none."""
     inputs: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()
     flops: int = 0
     """Floating point operations of one launch, counted from shapes; an estimate."""
     loops: tuple[int, ...] = ()
-    """The loops that it is in, outermost first."""
+    """The loops around it, outermost first."""
     branch: int = -1
-    """The innermost branch that it is in, if any."""
+    """The innermost branch around it; -1 if there is none."""
     launches: int = 1
-    """How often one run launches it, if its arm is taken; an unknown trip count counts once. 0 for
-    the condition of a loop that runs without it.
+    """Launches in one run of the program, if its arm is taken; an unknown trip count counts once.
+
+    0 for the condition of a loop that is not evaluated.
     """
     at_least: int = 1
-    """The same, an unknown trip count as 0; of a sort without copies that may not be made."""
+    """Like `launches`, but without loops of unknown trip count and uncertain copies of a sort."""
     runs: int = 1
-    """How often one run of the program executes it: the trips of its loops.
+    """Executions in one run of the program: the iterations of its loops.
 
-    A kernel of many launches runs once.
+    A kernel of many launches, such as a sort, is executed once.
     """
     work: Work | None = None
-    """`None` where nobody knows what it does: eigh, callbacks, kernels of the user's own."""
+    """`None` if unknown: for eigh, callbacks, and the user's own kernels."""
     recomputes: tuple[str, ...] = ()
-    """Those of its equations that an earlier kernel computes too."""
+    """Its equations that an earlier kernel computes too."""
     feeds: tuple[str, ...] = ()
-    """The paths of the equations that it prepares something for, where it computes none itself:
-    what reads its results, the loop that carries them, or what made the result that it copies.
+    """If it computes no equation, the paths of equations that it prepares data for.
+
+    These are the readers of its results, the loop that carries them, or the equations whose result
+    it copies.
     """
     workspace: int = 0
-    """Bytes of scratch memory that a library's call asks for, besides its results."""
+    """Bytes of scratch memory that a library call requests, besides its results."""
     instruction: int = 0
-    """The line of the HLO text, from 0, that it stands on."""
+    """Its line in the HLO text, from 0."""
 
     @property
     def bytes_in(self) -> int:
@@ -144,13 +149,13 @@ REASONS = (
     "concat/slice",
     "recompute limit",
     "output",
-    "XLA's choice",  # one kernel reads it, and nothing is known that kept the two apart
+    "XLA's choice",  # one kernel reads it, and no reason is known why XLA did not fuse the two
 )
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of an edge: `what` is `parameter`, `kernel` or `output`, `index` says which."""
+    """An end of an edge: `what` is `parameter`, `kernel` or `output`, with its `index`."""
 
     what: str
     index: int
@@ -158,7 +163,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A value that passes through device memory from `source` to `target`."""
+    """A value that is passed through device memory from `source` to `target`."""
 
     source: End
     target: End
@@ -167,24 +172,27 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A while of the HLO. `trips` is `None` where the compiler does not know it."""
+    """A while loop of the HLO; `trips` is `None` if the compiler does not know it."""
 
     name: str
     trips: int | None
     parent: int = -1
-    """The loop around it."""
+    """The loop around it; -1 if there is none."""
     equation: str = ""
-    """The path of the scan, while or fori_loop that it comes from."""
+    """The path of the equation of its scan, while or fori_loop."""
     branch: int = -1
     carried: tuple[Value, ...] = ()
     waits: bool = False
-    """Whether each iteration copies the condition to the host and waits for it: on a GPU where the
-    HLO does not say how many iterations there are (`xla/backends/gpu/runtime/while_thunk.cc`)."""
+    """Whether each iteration copies the condition to the host and waits for it.
+
+    XLA does so on GPUs if the HLO does not have the number of iterations
+    (`xla/backends/gpu/runtime/while_thunk.cc`).
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One arm of a conditional: `arm` of `arms`."""
+    """Arm `arm` of the `arms` of a conditional."""
 
     name: str
     arm: int
@@ -196,13 +204,11 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """A value that a kernel leaves in device memory for another one, neither input nor output of
-    the program.
-    """
+    """A value that one kernel writes for another, neither input nor output of the program."""
 
     value: Value
     producer: int
-    """The kernel."""
+    """The kernel that writes it."""
     consumers: tuple[int, ...]
     equation: str = ""
 
@@ -215,12 +221,12 @@ class Constant:
     value: Value
     equations: tuple[str, ...] = ()
     folded: bool = False
-    """The program had no such constant: the compiler computed it."""
+    """Whether the compiler computed it, as the program has no such constant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """See the module's docstring."""
+    """The kernel graph of a compiled program."""
 
     module: str
     kernels: tuple[Kernel, ...]
@@ -234,31 +240,33 @@ class Graph:
     transfers: int = 0
     """Asynchronous copies between memories of the device, which are not counted as kernels."""
     notes: tuple[str, ...] = field(default=())
-    """What could not be read, for people; empty when all was."""
+    """Messages about HLO that could not be read; empty if all was read."""
 
     @property
     def kernel_count(self) -> int:
-        """How many kernels there are."""
+        """The number of kernels."""
         return len(self.kernels)
 
     @property
     def launch_count(self) -> int:
-        """The most launches of one run: of a conditional the arm with the most. A loop without a
-        known trip count counts once (see `launches_known`)."""
+        """Maximum launches of one run: the arm of a conditional with the most.
+
+        A loop without a known trip count counts once (see `launches_known`).
+        """
         return self.launches_of(range(len(self.kernels)))
 
     @property
     def launches_at_least(self) -> int:
-        """The fewest launches of one run: of a conditional the arm with the fewest, and no
-        iteration of a loop without a known trip count.
+        """Minimum launches of one run.
+
+        It has the arm of a conditional with the fewest, and no iteration of a loop without a known
+        trip count.
         """
         return self.fewest_of(range(len(self.kernels)))
 
     @property
     def callback_count(self) -> int:
-        """How many places of the program call back to Python on the host, which copies there and
-        waits.
-        """
+        """The number of calls of Python on the host, each of which copies data there and waits."""
         found = (kernel for kernel in self.kernels if kernel.kind == CALLBACK)
         return len({kernel.equations or (kernel.name,) for kernel in found})
 
@@ -268,18 +276,18 @@ class Graph:
         return all(loop.trips is not None for loop in self.loops)
 
     def launches_of(self, kernels: Iterable[int]) -> int:
-        """The most launches that one run makes of some kernels, counted as `launch_count` is."""
+        """Return the maximum launches of some kernels in one run, as in `launch_count`."""
         return self._one_arm_each({each: self.kernels[each].launches for each in kernels}, max)
 
     def fewest_of(self, kernels: Iterable[int]) -> int:
-        """The fewest launches that one run makes of some kernels, counted as `launches_at_least`
-        is.
-        """
+        """Return the minimum launches of some kernels in one run, as in `launches_at_least`."""
         return self._one_arm_each({each: self.kernels[each].at_least for each in kernels}, min)
 
     def iterations(self, loop: int) -> int:
-        """How often one run of the program runs a loop's body, at least 1: an unknown trip count
-        counts once. 1 for no loop (-1)."""
+        """Return how often one run of the program runs a loop's body, at least 1.
+
+        An unknown trip count counts once; -1, for no loop, yields 1.
+        """
         times = 1
         while loop >= 0:
             times *= max(1, 1 if (trips := self.loops[loop].trips) is None else trips)
@@ -287,13 +295,13 @@ class Graph:
         return times
 
     def is_within(self, branch: int, arms: range) -> bool:
-        """Whether a branch is one of some arms, or within one; -1 is none."""
+        """Return whether a branch is one of some arms, or within one; -1 is no branch."""
         while branch >= 0 and branch not in arms:
             branch = self.branches[branch].parent
         return branch >= 0
 
     def _one_arm_each(self, counts: Mapping[int, int], of: Callable[[Sequence[int]], int]) -> int:
-        """Add up counts of kernels, one arm of each conditional."""
+        """Return the sum of kernels' counts, with one arm of each conditional, selected by `of`."""
         sums = [0] * len(self.branches)
         total = 0
         for index, count in counts.items():
@@ -312,9 +320,7 @@ class Graph:
         return total
 
     def _conditionals(self) -> Iterator[int]:
-        """The first branch of each conditional; those within an arm have greater numbers than
-        it.
-        """
+        """Yield the first branch of each conditional; inner ones come first."""
         for index in range(len(self.branches) - 1, -1, -1):
             if self.branches[index].arm == 0:
                 yield index

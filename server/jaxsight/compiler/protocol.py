@@ -1,10 +1,12 @@
-"""What the server and a compiler say to each other; framed as the tracer's messages are
-(`jaxsight.workers.wire`).
+"""Messages between the server and a compiler, framed like the tracer's (`jaxsight.workers.wire`).
 
-A compiler speaks first (`Ready`), then answers each `Compile` with exactly one of `Compiled` or
-`NotCompiled` that carries its `id`. It works on one at a time; to stop one is to kill the process.
-The same messages go over a pipe to a process here, or over ssh. Standard library alone: this module
-is imported by the server, and by compilers in interpreters that we do not own.
+A compiler starts with `Ready`, then answers each `Compile` with exactly one `Compiled` or
+`NotCompiled` with the same `id`.
+It compiles one program at a time; to stop a compile, the server kills the process.
+The same messages are used over a pipe to a local process and over ssh.
+
+This module uses only the standard library: it is imported by the server, and by compilers in Python
+environments that are not ours.
 """
 
 from __future__ import annotations
@@ -15,37 +17,36 @@ from jaxsight.compiler.donation import Alias
 from jaxsight.compiler.graph import Graph
 
 COMPILER_VERSION = 7
-"""Raised whenever a message or the meaning of a graph changes; it is part of every cache key."""
+"""Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compile:
     """Compile a program for a target.
 
-    `program` is StableHLO as a portable artifact (MLIR bytecode, base64), every operation located
-    by the path of its equation.
+    `program` is StableHLO as a portable artifact (MLIR bytecode, base64), in which the location of
+    every operation is the path of its equation.
     """
 
     id: int
     target: str
-    """As users write it: `cpu`, `cuda:h100`, `tpu:v5e`."""
+    """A name such as `cpu`, `cuda:h100` or `tpu:v5e`."""
     program: str
     options: tuple[tuple[str, str], ...] = ()
     """XLA's debug options by name."""
     constants: tuple[str, ...] = ()
-    """Types of the arrays that the program captures, so that others in the HLO are known as folded.
-    """
+    """Types of the arrays that the program captures; other constants in the HLO are folded ones."""
     barriers: tuple[str, ...] = ()
-    """Paths of the equations whose results go straight into an `optimization_barrier`, which
-    optimized HLO no longer shows.
+    """Paths of the equations whose results go directly into an `optimization_barrier`, which is not
+    in the optimized HLO.
     """
     trips: tuple[tuple[str, int], ...] = ()
-    """How often the loops of scans go round, by path, for targets whose HLO does not tell."""
+    """Trip counts of scans by path, for targets whose HLO does not have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The compiler's own memory analysis, bytes; -1 where it does not tell."""
+    """The compiler's own memory analysis, in bytes; -1 if unknown."""
 
     temporaries: int
     arguments: int
@@ -57,37 +58,34 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What became of a program."""
+    """A compiled program."""
 
     id: int
     target: str
     how: str
-    """`device`: compiled for a device of this machine; `ahead of time`: for the specification of
-    one that is not here.
-    """
+    """`device`: compiled for a device of the machine; `ahead of time`: for one not present."""
     graph: Graph
     memory: Memory
     hlo: str
     """The optimized HLO, with large constants elided."""
     seconds: float
     flops: float = -1.0
-    """The compiler's cost analysis; -1 where there is none."""
+    """From the compiler's cost analysis; -1 if there is none."""
     bytes_accessed: float = -1.0
     jaxlib: str = ""
     platform: str = ""
-    """The platform's version as the plugin tells it."""
+    """The platform's version, from the plugin."""
     aliases: tuple[Alias, ...] = ()
-    """Results that lie in the buffers of donated parameters."""
+    """Results that reuse the buffers of donated parameters."""
     notes: tuple[str, ...] = field(default=())
-    """What differs from a compile on the device (`autotuning is not known without the device`)."""
+    """Differences from a compile on the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """How long a program compiles with constant folding and without, one after the other in one
-    process.
+    """Compile times of a program with and without constant folding, measured in one process.
 
-    `folded` and `unfolded` are seconds; `is_ended`: the compile with folding was ended after
+    `folded` and `unfolded` are seconds; `is_ended`: the compile with folding was stopped after
     `folded`.
     """
 
@@ -98,10 +96,11 @@ class Folding:
 
 @dataclass(frozen=True, slots=True)
 class NotCompiled:
-    """The compiler refused.
+    """The program was not compiled.
 
-    `kind`: `target` (cannot be compiled for here), `program` (not understood), `xla` (an error of
-    XLA's).
+    `kind`: `target` (this compiler does not support the target), `program` (cannot be read), `xla`
+    (an
+    error of XLA's).
     """
 
     id: int
@@ -111,7 +110,7 @@ class NotCompiled:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A compiler's greeting. `problem` says why it cannot compile."""
+    """A compiler's handshake; `problem` is the reason why it cannot compile."""
 
     version: int
     python: str

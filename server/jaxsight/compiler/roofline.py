@@ -1,12 +1,11 @@
-"""How long kernels take at best: estimates, never measurements.
+"""Estimate the minimum time of kernels; these are never measurements.
 
 The roofline model (Williams, Waterman, Patterson: "Roofline: an insightful visual performance
 model", CACM 2009): a kernel takes as long as its operations at the chip's peak rate or its bytes at
-the chip's bandwidth, whichever is longer. On a GPU each launch adds a few microseconds; on a TPU
-all kernels are one program.
-
-Where nothing is known there is no figure: chips without figures, dtypes that a chip has no rate
-for, kernels that nobody can count (`graph.Kernel.work`).
+the chip's bandwidth, whichever is longer.
+On a GPU each launch adds a few microseconds; on a TPU all kernels are one program.
+There is no estimate for chips without figures, dtypes that a chip has no rate for, and kernels of
+unknown work (`graph.Kernel.work`).
 """
 
 from __future__ import annotations
@@ -20,36 +19,34 @@ from jaxsight.compiler.graph import CALLBACK, Graph, Kernel, Operations
 from jaxsight.compiler.targets import Target
 
 LAUNCH = 3e-6
-"""Seconds of a launch: what NVIDIA gives for short kernels, 2 to 4 µs (A.
-
-Gray: "Getting Started with CUDA Graphs", developer.nvidia.com/blog/cuda-graphs, 2019).
+"""Seconds per launch: NVIDIA reports 2 to 4 µs for short kernels (A. Gray: "Getting Started with
+CUDA Graphs", developer.nvidia.com/blog/cuda-graphs, 2019).
 """
 
 LATENCY = 1825
-"""Cycles of the shortest operation on vectors in libtpu's cost model (`estimated_cycles` in its
-HLO). What it gives for longer ones is not used: it is far above the roofline for work on vectors.
+"""Cycles of the shortest vector operation in libtpu's cost model (`estimated_cycles` in its HLO).
+Its cycles of longer ones are not used, as they are far above the roofline for vector operations.
 """
 
 _ALGORITHM = re.compile(r"dot_(?:any_)?(f8|bf16|tf32|f16|f32|f64)_\w*?(?:_x(\d))?$")
 _PASSES = {"": 1, "high": 3, "highest": 6}
-"""Products of bfloat16 numbers that a TPU makes of one of float32 numbers, by precision
-(`jax.lax.Precision`; libtpu's cost model gives 2.9 and 5.8 times the cycles)."""
+"""Number of bfloat16 products that a TPU computes for a float32 product, by precision
+(`jax.lax.Precision`; libtpu's cost model has 2.9 and 5.8 times the cycles).
+"""
 
 _AS_FLOAT = {"c64": "f32", "c128": "f64", "u8": "s8", "u4": "s4"}
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Seconds of a whole program, where it has kernels without an estimate a lower bound."""
+    """Seconds of a whole program; a lower bound if some kernels have no estimate."""
 
     seconds: float
     is_lower_bound: bool
 
 
 def estimate(kernel: Kernel, target: Target) -> float | None:
-    """Return the seconds of all runs of a kernel; `None` where they are not known: of callbacks
-    too.
-    """
+    """Return the seconds of all executions of a kernel, or `None` if unknown."""
     chip = target.chip
     if chip is None or kernel.work is None or kernel.kind == CALLBACK:
         return None
@@ -68,9 +65,9 @@ def estimate(kernel: Kernel, target: Target) -> float | None:
 
 
 def total(graph: Graph, target: Target) -> Total | None:
-    """Add up the kernels of a program; `None` for chips without figures and where it branches.
+    """Return the sum of a program's kernels, or `None` for chips without figures and for branches.
 
-    Of a loop of unknown length no iteration counts.
+    Loops of unknown length count with no iteration.
     """
     if target.chip is None or graph.branches:
         return None
@@ -93,10 +90,10 @@ def _rate(chip: Gpu | Tpu, operations: Operations) -> float | None:
 
 
 def _vector(chip: Gpu | Tpu, dtype: str) -> float | None:
-    """The rate of the plain units: integers and short floats as float32.
+    """Return the rate of the vector units, with integers and short floats as float32.
 
-    Infinite on TPUs whose clock nobody gives: there such work counts by its memory traffic alone,
-    which is what it waits for.
+    It is infinite on TPUs without a public clock: such work then counts by its memory traffic
+    alone, which dominates.
     """
     if isinstance(chip, Tpu) and not chip.clock:
         return math.inf
@@ -104,11 +101,11 @@ def _vector(chip: Gpu | Tpu, dtype: str) -> float | None:
 
 
 def _gpu_matrix(chip: Gpu, operations: Operations) -> float | None:
-    """The rate of a product on a GPU.
+    """Return the rate of a product on a GPU.
 
-    Products of float32 are of TF32 where the chip has it, but with the precision `highest`
+    Products of float32 use TF32 if the chip supports it, unless the precision is `highest`
     (`GetBlasComputationType` and `IsTf32Allowed` in XLA's stream_executor and matmul_utils.cc).
-    Products of wide integers are done by the plain units.
+    Products of wide integers use the vector units.
     """
     dtype = _AS_FLOAT.get(operations.dtype, operations.dtype)
     passes = 1
@@ -128,10 +125,11 @@ def _gpu_matrix(chip: Gpu, operations: Operations) -> float | None:
 
 
 def _tpu_matrix(chip: Tpu, operations: Operations) -> float | None:
-    """The rate of a product on a TPU, whose matrix unit takes bfloat16 and narrower numbers.
+    """Return the rate of a product on a TPU, whose matrix unit takes bfloat16 and narrower numbers.
 
-    float32 is several products of bfloat16; what is narrower is converted where the chip has no
-    rate of its own. Integers wider than 8 bits have no known rate.
+    A float32 product is several bfloat16 products; narrower numbers are converted if the chip has
+    no rate for them.
+    Integers wider than 8 bits have no known rate.
     """
     dtype = _AS_FLOAT.get(operations.dtype, operations.dtype)
     if algorithm := _ALGORITHM.match(operations.precision):

@@ -1,8 +1,7 @@
-"""The compiler's loop: greets, then compiles one program after another until the server closes the
-pipe.
+"""The compiler's loop: it compiles programs in order until the server closes the pipe.
 
-Everything is in the main thread: XLA cannot be interrupted, so to cancel is to kill the process,
-which the server does.
+Everything runs in the main thread: XLA cannot be interrupted, so to cancel a compile, the server
+kills the process.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ BROKEN_PROTOCOL = 3
 
 
 def serve(incoming: int, outgoing: int) -> None:
-    """Greet and answer. Never returns."""
+    """Send the handshake, then answer requests; never return."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     problem, jaxlib, stablehlo = "", "", ""
     try:
         from jaxsight.compiler.compat import xla
-    except BaseException as error:  # noqa: BLE001 - a jaxlib that does not fit raises all sorts
+    except BaseException as error:  # noqa: BLE001 - an unsupported jaxlib may raise anything
         problem = f"{sys.executable} cannot compile: {type(error).__name__}: {error}"
     else:
         jaxlib, stablehlo = xla.JAXLIB, xla.newest_stablehlo()
@@ -77,19 +76,20 @@ def serve(incoming: int, outgoing: int) -> None:
                 else:
                     log.error("a compiler was sent %s", type(message).__name__)
     except (wire.WireError, OSError):
-        log.exception("the server's messages cannot be read")
+        log.exception("cannot read the server's messages")
         _end(BROKEN_PROTOCOL)
     _end(0)
 
 
 def _end_with(incoming: int) -> None:
-    """End when the server's end of the pipe is closed, in the middle of a compile too: over ssh
-    nobody else ends this process.
+    """Exit when the server closes its end of the pipe, even during a compile.
+
+    Over ssh, nobody else ends this process.
     """
     if not hasattr(select, "poll"):
         return
     watch = select.poll()
-    watch.register(incoming, getattr(select, "POLLRDHUP", 0))  # a hangup is always told
+    watch.register(incoming, getattr(select, "POLLRDHUP", 0))  # a hangup is always reported
 
     def wait() -> None:
         watch.poll()
@@ -99,20 +99,20 @@ def _end_with(incoming: int) -> None:
 
 
 def _end(status: int) -> None:
-    """End at once, whatever other threads do, and leave nothing behind."""
+    """Exit at once, regardless of other threads, and remove temporary files."""
     stand_ins.remove()
     os._exit(status)
 
 
 def answer(request: Compile) -> Compiled | NotCompiled:
-    """Compile a program, in this process."""
+    """Compile a program in this process."""
     from jaxsight.compiler import attempts, devices
     from jaxsight.compiler.compat import xla
 
     try:
         program = base64.b64decode(request.program, validate=True)
     except binascii.Error as error:
-        return NotCompiled(request.id, "program", f"the program is no base64: {error}")
+        return NotCompiled(request.id, "program", f"the program is not valid base64: {error}")
     try:
         device = devices.device(request.target)
         begin = time.perf_counter()
@@ -156,14 +156,14 @@ def answer(request: Compile) -> Compiled | NotCompiled:
 
 _LARGE_SORT = 80_000
 _NARROW_SORT = 512
-"""Bytes of a sorted array, and elements of 16 bits or fewer, from which XLA gives sorts of one key
-and at most one value to CUB (`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in
+"""Above `_LARGE_SORT` bytes, or `_NARROW_SORT` elements of 16 bits or fewer, XLA uses CUB for sorts
+of one key and at most one value (`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in
 `xla/service/gpu/transforms/sort_rewriter.cc`).
 """
 
 
 def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
-    """Those of a device's notes that say something of these kernels."""
+    """Return those notes of a device that apply to these kernels."""
     from jaxsight.compiler import devices
 
     about = {
@@ -176,7 +176,7 @@ def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
 
 
 def _may_be_cubs(kernel: Kernel) -> bool:
-    """Whether a kernel is a sort that XLA gives to CUB on some device."""
+    """Return whether a kernel is a sort for which XLA may use CUB on some device."""
     if kernel.ends_because != "sort" or "sort" not in kernel.what or len(kernel.inputs) > 2:
         return False
     arrays = [(value.bytes, math.prod(sizes(value))) for value in kernel.inputs]

@@ -1,11 +1,12 @@
-"""What XLA looks for beside a GPU's compiler: an assembler, a linker and a device library that do
-nothing.
+"""Stand-ins for NVIDIA's assembler, linker and device library that do nothing.
 
-The optimized HLO is made before they are called, and nothing that they make is run: no machine that
-compiles for a GPU without having one needs NVIDIA's. They are programs that a compiler starts, so
-where they are nobody but the user may write: the server keeps them in the user's cache folder and
-names that in `VARIABLE`; a compiler that was told none (on another machine, or without a home
-folder) makes a temporary folder and removes it at its end.
+XLA requires them to compile for a GPU.
+It has the optimized HLO before it calls them, and their output is never run: no machine that
+compiles for a GPU without having one needs NVIDIA's programs.
+They are programs that a compiler starts, so nobody but the user may write to their folder: the
+server stores them in the user's cache folder and passes its path in `VARIABLE`; a compiler without
+this variable (on another machine, or without a home folder) creates a temporary folder and removes
+it when it exits.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from pathlib import Path
 
 VARIABLE = "JAXSIGHT_STAND_INS"
 
-# Answers to `--version` so that it is taken for a real one, and makes the file that it is asked
-# for.
+# Answers `--version` like the real program, and creates the output file.
 _PROGRAM = b"""\
 #!/bin/sh
 if [ "$1" = --version ]; then
@@ -34,7 +34,7 @@ done
 """
 
 FILES = {"bin/ptxas": _PROGRAM, "bin/nvlink": _PROGRAM, "nvvm/libdevice/libdevice.10.bc": b""}
-"""What each holds, by its name in the folder. Those in `bin` are programs."""
+"""Contents by path in the folder; those in `bin` are programs."""
 
 
 @cache
@@ -55,6 +55,6 @@ def _of_this_process() -> str:
 
 
 def remove() -> None:
-    """Delete what this process made; for the ends that `atexit` does not see."""
+    """Delete the temporary folder, also on exits without `atexit`."""
     if folder.cache_info().currsize and folder() != os.environ.get(VARIABLE):
         shutil.rmtree(folder(), ignore_errors=True)

@@ -1,6 +1,6 @@
-"""The targets: what people write, and what it means.
+"""Names of targets, and their meaning.
 
-Plain data; nothing here compiles, installs or looks for anything.
+Plain data; nothing here compiles, installs or searches the machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jaxsight.compiler.chips import GPUS, TPUS, Gpu, Tpu
 
 CPU = "cpu"
 PREFERRED = "cuda:h100"
-"""Where its compiler is installed and nothing else is asked for."""
+"""The default target if its compiler is installed."""
 
 
 class UnknownTarget(Exception):
@@ -27,7 +27,7 @@ class UnknownTarget(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target.
+    """A target.
 
     `name` is canonical (`cuda:h100`), `platform` is JAX's (`cpu`, `cuda`, `rocm`, `tpu`).
     """
@@ -35,28 +35,26 @@ class Target:
     name: str
     platform: str
     chip: Gpu | Tpu | None = None
-    """What it is compiled for; `None`: for the device of the machine."""
+    """The chip to compile for; `None` for the device of the machine."""
     host: str = ""
-    """The machine that compiles, by the name that ssh knows; empty for this one."""
+    """The machine that compiles, as a host name for ssh; empty for this one."""
 
     @property
     def short(self) -> str:
-        """As hints say it: `h100`, `v5e`, `cpu`, `cuda`."""
+        """A short name for hints: `h100`, `v5e`, `cpu`, `cuda`."""
         short = self.chip.name if self.chip is not None else self.platform
         return f"{short}@{self.host}" if self.host else short
 
     @property
     def capability(self) -> str:
-        """The compute capability of an NVIDIA GPU (`9.0`); empty where there is none, or only the
-        device knows.
-        """
+        """The compute capability of an NVIDIA GPU (`9.0`); empty if none or unknown."""
         if not isinstance(self.chip, Gpu):
             return ""
         return f"{self.chip.generation.major}.{self.chip.generation.minor}"
 
     @property
     def title(self) -> str:
-        """The device for people."""
+        """A name of the device for users."""
         if self.chip is not None:
             return self.chip.title
         return {"cpu": "this machine's CPU", "cuda": "this machine's GPU"}.get(
@@ -66,7 +64,9 @@ class Target:
 
 @cache
 def parse(text: str) -> Target:
-    """The target of a name: `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`,
+    """Return the target of a name.
+
+    Names are e.g. `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`,
     `ssh://HOST/cuda:h100`.
 
     Raises:
@@ -108,7 +108,7 @@ def _shown(text: str) -> str:
 
 @cache
 def names() -> tuple[str, ...]:
-    """All names without a host, those of this machine first."""
+    """Return all names without a host, those of this machine first."""
     return (
         CPU,
         "cuda",

@@ -1,5 +1,6 @@
-"""The Language Server Protocol around the engine: pygls and lsprotocol live here and nowhere else.
+"""Serve the engine over the Language Server Protocol.
 
-Each feature has a module that converts a request into the engine's terms and the answer back, and
-decides nothing.
+pygls and lsprotocol are imported in this package and nowhere else.
+Each feature has a module that converts a request into the engine's terms and converts the answer
+back; it makes no decisions.
 """

@@ -1,8 +1,8 @@
-"""The engine, begun before the client is answered: tracers start while the server still reads its
-own modules.
+"""Start the engine before the client gets the answer to `initialize`.
 
-Of the engine only `projects` is imported here; the rest, which takes as long again, waits until
-`initialize` is answered.
+Tracers start while the server still imports its own modules.
+Of the engine, this module imports only `projects`; the rest takes as long again to import, and is
+imported after `initialize` has been answered.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class EngineAhead:
-    """See the module's docstring."""
+    """An engine whose tracers start before the rest of it is imported."""
 
     def __init__(self, configuration: Configuration, trust: str = "") -> None:
-        """`trust`: the policy that the server was started with, if any."""
+        """Start tracers; `trust` is the policy that the server was started with, if any."""
         self._projects = Projects(Trust.of_user(trust))
         self._session: Session | None = None
         configuration.apply(self._projects)
         self._projects.start_ahead()
 
     def session(self) -> Session:
-        """The whole engine, on the tracers that have been started."""
+        """Import the rest of the engine, and return it with the tracers that have been started."""
         with kept(file_for("session"), dataclasses):
             from jaxsight.engine.session import Session
 
@@ -38,7 +38,7 @@ class EngineAhead:
         return self._session
 
     async def aclose(self) -> None:
-        """End everything that was begun."""
+        """Stop everything that was started."""
         if self._session is not None:
             await self._session.aclose()
         else:

@@ -1,14 +1,16 @@
-"""Keeps what attrs and dataclasses compile, as Python keeps the bytecode of modules.
+"""Keep the code that attrs and dataclasses compile, as Python keeps the bytecode of modules.
 
-For every class that they decorate they write scripts and compile them, again in every process: half
-of the import of `lsprotocol.types`, which has some 550 classes, and half of the import of our own
-modules; 150 ms of an editor's start in all. The compiled scripts lie where this module's own
-bytecode lies, and are found by a digest of their text: what is kept can be missing, never wrong.
-Where the libraries work otherwise one day, nothing is kept.
+For every class that they decorate, they write scripts and compile them, again in every process:
+this is half of the import time of `lsprotocol.types`, which has some 550 classes, and half of the
+import time of our own modules; 150 ms of an editor's start in all.
+The compiled scripts are stored beside this module's own bytecode, under a digest of their text:
+an entry can be missing, but never wrong.
+If a future version of the libraries works differently, nothing is kept.
 
-Bytecode runs, so more is asked of the file than Python asks of its own (`jaxsight.private`): it
-begins with a digest of what it holds, and nobody but the user and root could have written it.
-Wherever that does not hold, the scripts are compiled.
+Bytecode is executed, so the file has to meet more conditions than Python requires of its own
+(`jaxsight.private`): it begins with a digest of its content, and nobody but the user and root could
+have written it.
+If it does not meet them, the scripts are compiled.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ _LIMIT = 64 * 1024 * 1024
 
 @contextlib.contextmanager
 def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
-    """Classes that `makers` make within are made of kept bytecode; what had to be compiled is kept
-    at the end.
+    """Compile the scripts of `makers` from kept bytecode within the context.
 
-    A maker is a module that calls `compile` or `exec`: its own global of that name stands before
-    the builtin.
+    A maker is a module that calls `compile` or `exec`: its own global of that name shadows the
+    builtin.
+    On exit, scripts that had to be compiled are stored in `file`.
     """
     known = _load(file)
     used: dict[bytes, CodeType] = {}
@@ -46,14 +48,14 @@ def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
         key = hashlib.blake2b(f"{filename}\n{source}".encode(), digest_size=16).digest()
         code = known.get(key)
         if code is None:
-            # What this module imports from `__future__` is not the maker's affair.
+            # This module's `__future__` imports must not apply to the maker's code.
             code = compile(source, filename, mode, dont_inherit=True)
         used[key] = code
         return code
 
     def execute(source: Any, names: dict[str, Any], *rest: Any) -> None:
         code = compile_once(source, "<string>", "exec") if type(source) is str else source
-        exec(code, names, *rest)  # noqa: S102 - what it stands for
+        exec(code, names, *rest)  # noqa: S102 - replaces `exec`
 
     for maker in makers:
         vars(maker).update(compile=compile_once, exec=execute)
@@ -67,8 +69,9 @@ def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
 
 
 def file_for(imported: str) -> Path:
-    """Where to keep what an import compiles: beside this module's bytecode, which is another one
-    for each version of Python.
+    """Return the file that keeps what an import compiles.
+
+    It is beside this module's bytecode, so it differs for each version of Python.
     """
     return Path(importlib.util.cache_from_source(__file__, optimization=imported))
 
@@ -82,5 +85,5 @@ def _load(file: Path) -> dict[bytes, CodeType]:
 
 
 def _store(file: Path, codes: dict[bytes, CodeType]) -> None:
-    """Keep it as Python keeps its own, for all who may read this module."""
+    """Store `codes`, readable by all who may read this module, like Python's own bytecode."""
     private.store(file, _KIND, marshal.dumps(codes), mode=0o644)

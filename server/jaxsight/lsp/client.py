@@ -1,6 +1,4 @@
-"""What the client at the other end can do: read once from its capabilities, asked for by name
-everywhere else.
-"""
+"""Capabilities of the client: read once, and looked up by name everywhere else."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from pygls.capabilities import get_capability
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Capabilities, by what they let the server do."""
+    """Capabilities, named by what they allow the server to do."""
 
     name: str = ""
     pulls_diagnostics: bool = False
-    """It asks for diagnostics *and* can be told to ask again.
+    """It pulls diagnostics *and* supports the request to refresh them.
 
-    One without the other would show old ones for ever, as a trace may end, or another file change,
-    while nobody types; such a client gets them pushed.
+    Without the refresh it would show outdated diagnostics forever, as a trace may end, or another
+    file change, while nobody types; the server pushes diagnostics to such a client.
     """
     refreshes_hints: bool = False
     refreshes_lenses: bool = False
@@ -30,7 +28,7 @@ class Client:
     resolves_tooltips: bool = False
     takes_actions: bool = False
     resolves_edits: bool = False
-    """It asks for the edits of an action when the action is chosen."""
+    """It requests the edits of an action when the user selects the action."""
     document_changes: bool = False
     related_information: bool = False
     code_descriptions: bool = False
@@ -40,13 +38,13 @@ class Client:
     shows_documents: bool = False
     shows_progress: bool = False
     asks_content: bool = False
-    """It opens documents that the server makes, by `workspace/textDocumentContent`."""
+    """It opens generated documents by `workspace/textDocumentContent`."""
     knows_us: bool = False
-    """It understands the notifications of jaxsight's own (`experimental.jaxsight`)."""
+    """It supports jaxsight's own notifications (`experimental.jaxsight`)."""
 
     @staticmethod
     def of(capabilities: types.ClientCapabilities, info: types.ClientInfo | None) -> Client:
-        """Read a client's capabilities; what it does not mention it cannot do."""
+        """Read a client's capabilities; those that it does not mention are off."""
 
         def has(field: str) -> bool:
             return bool(get_capability(capabilities, field))

@@ -1,8 +1,9 @@
-"""`textDocument/codeAction` and `codeAction/resolve`: the engine's actions, of the kinds that the
-client asked for.
+"""`textDocument/codeAction` and `codeAction/resolve`: the engine's actions.
 
-Edits that take long to make follow when the action is chosen, for clients that ask for them then.
-What a client could not do is not offered to it.
+The client may restrict the kinds.
+Edits that take long to compute are computed when the user selects the action, if the client
+supports that.
+Actions that the client cannot apply are not offered.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite)
 async def actions(
     server: JaxsightServer, params: types.CodeActionParams
 ) -> list[types.CodeAction] | None:
-    """Actions for a range. The client's `diagnostics` are not relied on: some clients send none."""
+    """Return actions for a range.
+
+    The client's `diagnostics` are not used, because some clients send none.
+    """
     uri = params.text_document.uri
     view = server.documents.view(uri)
     if view is None or not server.client.takes_actions:
@@ -47,18 +51,16 @@ async def actions(
 
 
 def _can_be_done(server: JaxsightServer, action: Action) -> bool:
-    """Whether the client has what the action needs: to ask for edits later, or to open a
-    document.
-    """
+    """Return whether the client supports the action: late edits, or opening a document."""
     if action.pending:
         return server.client.resolves_edits
     return server.client.shows_documents or not action.command
 
 
 async def resolve(server: JaxsightServer, action: types.CodeAction) -> types.CodeAction:
-    """The action with its edits.
+    """Return the action with its edits.
 
-    Where there can be none, a person is told why and nothing is edited.
+    If there are none, the user is shown the reason, and nothing is edited.
     """
     match action.data:
         case {"uri": str(uri), "pending": str(pending)}:
@@ -81,7 +83,7 @@ async def resolve(server: JaxsightServer, action: types.CodeAction) -> types.Cod
 
 
 def _asked_for(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> bool:
-    """Whether one of the kinds asked for is this one or above it; the empty kind is above all."""
+    """Return whether `only` has this kind or one above it; the empty kind is above all."""
     if only is None:
         return True
     wanted = [str(getattr(asked, "value", asked)) for asked in only]
@@ -108,8 +110,9 @@ def _action(server: JaxsightServer, view: View, action: Action) -> types.CodeAct
 def _workspace_edit(
     server: JaxsightServer, view: View, edits: list[types.TextEdit]
 ) -> types.WorkspaceEdit:
-    """Edits of one document; with its version where the client takes one, so that an old edit is
-    refused.
+    """Return the edits of one document.
+
+    They carry its version if the client supports that, so that an outdated edit is rejected.
     """
     if not server.client.document_changes:
         return types.WorkspaceEdit(changes={view.uri: edits})

@@ -1,4 +1,4 @@
-"""`textDocument/codeLens`: lines above functions; a click runs one of the commands."""
+"""`textDocument/codeLens`: lines above functions; a click runs a command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 async def lenses(
     server: JaxsightServer, params: types.CodeLensParams
 ) -> list[types.CodeLens] | None:
-    """The engine's lenses that stand in this document."""
+    """Return the engine's lenses in this document."""
     uri = params.text_document.uri
     view = server.documents.view(uri)
     if view is None:

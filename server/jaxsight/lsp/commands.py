@@ -1,7 +1,7 @@
-"""`workspace/executeCommand`: what lenses run, and what people run by name.
+"""`workspace/executeCommand`: commands run by lenses, and by users by name.
 
-A file is given as its path or its URI. A command that cannot do what it should says so in a
-message; it is no error.
+A file is given as its path or its URI.
+A command that fails shows a message; it does not answer with an error.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SHOW = "jaxsight.show"
 INFO = "jaxsight.info"
 TRUST = COMMAND
 
-_FIRST_SET = "the first one"
-"""What the set without a name is called when a person is asked."""
+_FIRST_SET = "(unnamed)"
+"""How the question calls the example set that has no name."""
 
 
 async def restart(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
-    """`jaxsight.restart [ROOT]`: new tracers, for one root or for all."""
+    """Replace the tracers of one root or of all (`jaxsight.restart [ROOT]`)."""
     match arguments:
         case ():
             await server.session.restart()
@@ -51,8 +51,9 @@ async def restart(server: JaxsightServer, arguments: tuple[object, ...]) -> None
 
 
 async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
-    """`jaxsight.chooseSet FILE FUNCTION [SET]`: trace with other example inputs; without a set, a
-    person is asked.
+    """Trace with other example inputs (`jaxsight.chooseSet FILE FUNCTION [SET]`).
+
+    Without a set, the user is asked.
     """
     match arguments:
         case (str(file), str(function)):
@@ -71,8 +72,9 @@ async def choose_set(server: JaxsightServer, arguments: tuple[object, ...]) -> N
 
 
 async def choose_target(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
-    """`jaxsight.chooseTarget [TARGET]`: show kernels for another target; without one, a person is
-    asked.
+    """Show kernels for another target (`jaxsight.chooseTarget [TARGET]`).
+
+    Without a target, the user is asked.
     """
     match arguments:
         case ():
@@ -86,12 +88,12 @@ async def choose_target(server: JaxsightServer, arguments: tuple[object, ...]) -
 
 
 async def _asked_target(server: JaxsightServer) -> str | None:
-    """The target that a person picks of those that are ready here."""
+    """Return the target that the user selects from those that are ready on this machine, if any."""
     titles = {notice(name): name for name in await to_thread(ready)}
     answer = await server.window_show_message_request_async(
         types.ShowMessageRequestParams(
             type=types.MessageType.Info,
-            message="Show kernels for which target?",
+            message="Select the target to show kernels for",
             actions=[types.MessageActionItem(title=title) for title in titles],
         )
     )
@@ -99,14 +101,17 @@ async def _asked_target(server: JaxsightServer) -> str | None:
 
 
 async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str | None:
-    """The set that a person picks; `None` when there is nothing to pick or they pick nothing."""
+    """Return the example set that the user selects.
+
+    Returns `None` if there are fewer than two, or if the user selects none.
+    """
     if len(sets) < 2:
         return None
     titles = {notice(name) or _FIRST_SET: name for name in sets}
     answer = await server.window_show_message_request_async(
         types.ShowMessageRequestParams(
             type=types.MessageType.Info,
-            message=notice(f"Trace {function} with which example inputs?"),
+            message=notice(f"Select the example inputs to trace {function} with"),
             actions=[types.MessageActionItem(title=title) for title in titles],
         )
     )
@@ -114,10 +119,11 @@ async def _asked(server: JaxsightServer, function: str, sets: list[str]) -> str 
 
 
 async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
-    """`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`: a made document; the result
-    is its URI and text.
+    """Show a generated document (`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`).
 
-    Clients that open documents are asked to: this one where they can, else a file with its text.
+    Returns its URI and text.
+    Clients that can open documents are asked to open it, or a file with its text if they can open
+    only files.
     """
     transform = ""
     match arguments:
@@ -149,10 +155,10 @@ async def show(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[st
 
 
 async def trust(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
-    """`jaxsight.trust [FOLDER]`: ask again for what waits for a decision, of one folder or of all.
+    """Ask again for pending decisions of one folder or of all (`jaxsight.trust [FOLDER]`).
 
-    The command itself decides nothing: a link in a text may run it. It does not wait for the
-    answer.
+    The command itself decides nothing, because a link in a text may run it.
+    It does not wait for the answer.
     """
     match arguments:
         case ():
@@ -166,7 +172,7 @@ async def trust(server: JaxsightServer, arguments: tuple[object, ...]) -> None:
 
 
 async def info(server: JaxsightServer, arguments: tuple[object, ...]) -> dict[str, Any]:
-    """`jaxsight.info`: who serves what to whom, for bug reports and status pages."""
+    """Return versions, roots and statuses, for bug reports and status pages (`jaxsight.info`)."""
     return {
         "version": __version__,
         "python": sys.version.split()[0],

@@ -1,4 +1,4 @@
-"""`textDocument/completion`: proposals inside sections of example inputs."""
+"""`textDocument/completion`: proposals in sections with example inputs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer
 
 TRIGGERS = (":", " ", ",", "[", "(", "=", "<")
-"""What is typed where a name, a dtype or a size may follow."""
+"""Characters that a name, a dtype or a size may follow."""
 
 
 async def complete(
     server: JaxsightServer, params: types.CompletionParams
 ) -> types.CompletionList | None:
-    """The engine's proposals, in its order."""
+    """Return the engine's proposals, in its order."""
     uri = params.text_document.uri
     view = server.documents.view(uri)
     if view is None:

@@ -1,10 +1,10 @@
-"""Which folders, settings and interpreters the client gives, from all the ways in which clients
-give them.
+"""Folders, settings and Python environments from the client.
 
-Settings come with `initialize` (`initializationOptions`, alone or under `jaxsight`), by
-`workspace/didChangeConfiguration` and by our asking `workspace/configuration`, once for the whole
-and once for each folder. Later ones win over earlier ones, key by key, because clients also send
-empty ones. Nothing is checked here: the engine knows the schema.
+Settings come with `initialize` (`initializationOptions`, alone or under `jaxsight`), with
+`workspace/didChangeConfiguration`, and as answers to our `workspace/configuration` requests: one
+for the workspace and one for each folder.
+Later ones override earlier ones, key by key, because clients also send empty ones.
+Nothing is checked here: the engine knows the schema.
 """
 
 from __future__ import annotations
@@ -19,25 +19,23 @@ if TYPE_CHECKING:
 
 SECTION = "jaxsight"
 PYTHON_SECTION = "python"
-"""The settings of the Python extensions of VS Code and its kin; read for the interpreter that they
-name.
-"""
+"""The settings of the Python extensions of VS Code and its forks, which name an interpreter."""
 
 _NOT_SETTINGS = frozenset({"trusted", "interpreters"})
-"""Options that are the client's state, not a person's wish."""
+"""Options that are state of the client, not the user's settings."""
 
 
 class Configuration:
-    """What the client has told so far."""
+    """Everything that the client has sent so far."""
 
     def __init__(self, initialize: Mapping[str, Any]) -> None:
-        """Take in the parameters of `initialize`, as JSON has them."""
+        """Read the parameters of `initialize`, as JSON."""
         options = _mapping(initialize.get("initializationOptions"))
         trusted = options.get("trusted")
         self.trusted: bool | None = trusted if isinstance(trusted, bool) else None
-        """What the client says of its workspace, if anything; what that means the engine knows."""
+        """Whether the client trusts its workspace, if it says so; the engine interprets it."""
         self.interpreters: dict[str, str] = {}
-        """By folder, as the client's own chooser of interpreters has it."""
+        """Selected Python environments by folder, from the client's own selector."""
         self.roots: list[str] = _roots(initialize)
         process = initialize.get("processId")
         self.client_process: int | None = process if isinstance(process, int) else None
@@ -56,12 +54,12 @@ class Configuration:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the whole workspace, unchecked."""
+        """Settings of the whole workspace, unchecked."""
         return _merged(self._initial, self._pushed, self._asked)
 
     @property
     def settings_by_root(self) -> dict[str, dict[str, Any]]:
-        """The settings of each folder for which the client has some of its own, unchecked."""
+        """Settings of each folder whose settings differ from the workspace's, unchecked."""
         base = self.settings
         return {
             root: merged
@@ -71,14 +69,13 @@ class Configuration:
 
     @property
     def pythons(self) -> dict[str, str]:
-        """The editor's interpreter by folder: the one chosen there, else the one in its Python
-        settings.
-        """
+        """The editor's Python environments by folder: the selected one, else its setting."""
         return {**self._pythons, **self.interpreters}
 
     def apply(self, engine: Configurable) -> None:
-        """Tell the engine, if there is anything new: it complains about wrong values each time that
-        it is told.
+        """Configure the engine, if anything has changed.
+
+        The engine reports invalid values each time that it is configured.
         """
         told = (
             list(self.roots),
@@ -99,27 +96,27 @@ class Configuration:
             )
 
     def push(self, settings: object) -> None:
-        """`workspace/didChangeConfiguration` came, with all settings or with none."""
+        """Take the settings of a `workspace/didChangeConfiguration`, which may carry none."""
         own = _mapping(settings).get(SECTION)
         if isinstance(own, Mapping):
             self._pushed = own
 
     @property
     def questions(self) -> list[tuple[str, str | None]]:
-        """What to ask by `workspace/configuration`: sections, and the folder that each is for."""
+        """Sections to request by `workspace/configuration`, each with its folder."""
         folders: list[str | None] = [None, *self.roots]
         return [(name, folder) for folder in folders for name in (SECTION, PYTHON_SECTION)]
 
     def answered(
         self, questions: Sequence[tuple[str, str | None]], answers: Sequence[object]
     ) -> None:
-        """The client answered `questions`; too few answers leave the rest as it was."""
+        """Take the client's answers to `questions`; missing answers change nothing."""
         for (section, root), answer in zip(questions, answers, strict=False):
             given = _mapping(answer)
             if section == PYTHON_SECTION:
                 python = given.get("pythonPath") or given.get("defaultInterpreterPath")
                 if root is not None and isinstance(python, str) and python != "python":
-                    # Clients send their variables as they are written.
+                    # Clients send variables without expanding them.
                     self._pythons[root] = python.replace("${workspaceFolder}", root)
             elif root is None:
                 self._asked = given
@@ -127,7 +124,7 @@ class Configuration:
                 self._asked_by_root[root] = given
 
     def choose_interpreters(self, interpreters: object) -> None:
-        """The client's chooser of interpreters tells: a mapping of folder URIs to paths."""
+        """Take the environments selected in the client: a mapping of folder URIs to paths."""
         given = _mapping(interpreters).items()
         self.interpreters = {
             root: python
@@ -136,7 +133,7 @@ class Configuration:
         }
 
     def move(self, added: Sequence[str], removed: Sequence[str]) -> None:
-        """Folders (URIs) came and went."""
+        """Add and remove workspace folders, given as URIs."""
         gone = {path_of(uri) for uri in removed}
         kept = [root for root in self.roots if root not in gone]
         new = [path for uri in added if (path := path_of(uri)) is not None]
@@ -155,7 +152,7 @@ def _roots(initialize: Mapping[str, Any]) -> list[str]:
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """A JSON object; anything else counts as an empty one."""
+    """Return a JSON object; anything else becomes an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 

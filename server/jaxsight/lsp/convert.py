@@ -1,6 +1,6 @@
-"""The engine's answers as LSP has them.
+"""Convert the engine's answers to lsprotocol types.
 
-Pure: a view and an answer go in, an lsprotocol value comes out.
+All functions are pure.
 """
 
 from __future__ import annotations
@@ -34,28 +34,27 @@ _COMPLETION_KINDS = {
 
 
 def markup(text: str, *, markdown: bool) -> types.MarkupContent:
-    """The engine's Markdown, in the form that the client shows."""
+    """Convert the engine's Markdown to the format that the client supports."""
     if markdown:
         return types.MarkupContent(kind=types.MarkupKind.Markdown, value=visible(text))
     return types.MarkupContent(kind=types.MarkupKind.PlainText, value=visible(plain(text)))
 
 
 def notice(text: str) -> str:
-    """Words for a message, a lens, a progress bar or a log: on one line.
+    """Return text for a message, a lens, a progress bar or a log, on one line.
 
-    VS Code runs the commands of links in its messages and draws `$(icon)` in lenses, so neither is
-    left.
+    VS Code runs commands of links in messages and draws `$(icon)` in lenses, so both are defused.
     """
     return _ICON.sub("$ (", _LINK.sub("] ", one_line(text)))
 
 
 def text_edit(view: View, edit: Edit) -> types.TextEdit:
-    """An edit of the engine's document as one of the client's."""
+    """Convert an edit."""
     return types.TextEdit(range=view.to_range(edit.range), new_text=edit.text)
 
 
 def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
-    """A hint without its tooltip."""
+    """Convert a hint, without its tooltip."""
     return types.InlayHint(
         position=view.to_position(hint.range.end),
         label=one_line(hint.label),
@@ -67,7 +66,7 @@ def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
 def completion_item(
     view: View, completion: Completion, order: int, *, markdown: bool
 ) -> types.CompletionItem:
-    """A proposal that keeps its place in the engine's order."""
+    """Convert a proposal; `order` is its index in the engine's list."""
     return types.CompletionItem(
         label=one_line(completion.label),
         kind=_COMPLETION_KINDS.get(completion.kind, types.CompletionItemKind.Value),

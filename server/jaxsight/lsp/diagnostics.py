@@ -1,7 +1,7 @@
-"""Findings as diagnostics: pulled by clients that can, pushed to the others, the same either way.
+"""Diagnostics: pulled by clients that support it, pushed to the others, with the same content.
 
-Pulled ones carry the digest of what was answered, so that nothing is sent twice; pushed ones the
-version that they speak of.
+Pulled diagnostics carry a digest of the answer, so that nothing is sent twice; pushed ones carry
+the version of the document.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STALE = " (before the last edits)"
 async def pull(
     server: JaxsightServer, params: types.DocumentDiagnosticParams
 ) -> types.DocumentDiagnosticReport:
-    """The diagnostics of a document, or that they are those that the client has."""
+    """Return the diagnostics of a document, or report that the client already has them."""
     uri = params.text_document.uri
     items: list[types.Diagnostic] = []
     if (view := server.documents.view(uri)) is not None:
@@ -54,8 +54,9 @@ async def pull(
 
 
 class Publisher:
-    """Pushes diagnostics of a file whenever they may have changed; one push per file at a time, the
-    newest wins.
+    """Pushes diagnostics of a file whenever they may have changed.
+
+    One push per file runs at a time; a newer one cancels it.
     """
 
     def __init__(self, server: JaxsightServer) -> None:
@@ -63,7 +64,7 @@ class Publisher:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def schedule(self, path: str) -> None:
-        """Push soon, if this client does not pull."""
+        """Push soon, unless the client pulls."""
         if self._server.client.pulls_diagnostics:
             return
         self._cancel(path)
@@ -72,7 +73,7 @@ class Publisher:
         )
 
     def clear(self, path: str, uris: Iterable[str]) -> None:
-        """The documents are closed: nothing is shown of them any more."""
+        """Remove the diagnostics of closed documents."""
         if self._server.client.pulls_diagnostics:
             return
         if not self._server.documents.views(path):
@@ -103,7 +104,7 @@ class Publisher:
 
 
 async def _elsewhere(server: JaxsightServer, findings: Iterable[Finding]) -> dict[str, Document]:
-    """Texts of the files that findings speak of and that are not open, to count columns in."""
+    """Read the files that findings refer to and that are not open, to convert columns."""
     if not server.client.related_information:
         return {}
     paths = {place.path for finding in findings for place in finding.related}
@@ -126,7 +127,7 @@ def _read(path: str) -> str:
 def diagnostic(
     server: JaxsightServer, view: View, finding: Finding, elsewhere: Mapping[str, Document]
 ) -> types.Diagnostic:
-    """A finding for the client. `elsewhere` has the texts of files that are not open."""
+    """Convert a finding; `elsewhere` has the files that are not open, by path."""
     client = server.client
     related = None
     if client.related_information and finding.related:
@@ -163,9 +164,10 @@ def _related(
 
 
 def register(server: JaxsightServer) -> None:
-    """Serve pulls.
+    """Serve pull requests.
 
-    A fault must not look like a file without findings: it is answered as cancelled.
+    An internal error must not look like a file without findings: the request is answered as
+    cancelled.
     """
 
     async def answer(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:

@@ -1,10 +1,9 @@
-"""The documents that the client has open, as the client sees them, and where each stands in the
-engine's texts.
+"""The documents that the client has open, and their position in the engine's documents.
 
-A text document is the whole of an engine document; a notebook's cell is some lines of one. Features
-know neither: they ask for the `View` of a URI and convert through it. Lines end at LF, CRLF and CR
-and nowhere else (Python's `splitlines`, which pygls uses, also splits at form feeds and U+2028, so
-its edits land on wrong lines).
+A text document is a whole engine document; a notebook cell is a range of lines of one.
+Features need not distinguish them: they get the `View` of a URI and convert positions with it.
+Lines end at LF, CRLF and CR and nowhere else (Python's `splitlines`, which pygls uses, also splits
+at form feeds and U+2028, so its edits change the wrong lines).
 """
 
 from __future__ import annotations
@@ -20,21 +19,22 @@ from jaxsight.lsp.units import Units
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text with their ends; a text that ends with a line end has no empty line after
-    it.
+    """Split a text into lines with their ends.
+
+    There is no empty line after a final line end.
     """
     return io.StringIO(text, newline="").readlines()
 
 
 class Document:
-    """One open text: its lines, kept up to date edit by edit."""
+    """An open text: its lines, updated with each edit."""
 
     __slots__ = ("_text", "lines", "path", "uri", "version")
 
     def __init__(self, uri: str, path: str, version: int, text: str) -> None:
         self.uri = uri
         self.path = path
-        """Where the engine knows it: a file's path, or the notebook's for a cell."""
+        """The path for the engine: that of the file, or of the notebook for a cell."""
         self.version = version
         self.lines = split_lines(text)
         self._text: str | None = text
@@ -47,14 +47,12 @@ class Document:
         return self._text
 
     def line(self, number: int) -> str:
-        """A line without its end; empty when there is none of that number."""
+        """Return a line without its end; empty if the document has fewer lines."""
         return self.lines[number].rstrip("\r\n") if number < len(self.lines) else ""
 
     @property
     def last_line(self) -> int:
-        """The number of the line that an editor shows last: after a final line end there is an
-        empty one.
-        """
+        """The index of the last line that an editor shows: after a final line end, an empty one."""
         if not self.lines:
             return 0
         return len(self.lines) - (not self.lines[-1].endswith(("\n", "\r")))
@@ -65,8 +63,9 @@ class Document:
         version: int,
         units: Units,
     ) -> None:
-        """Take in the client's edits, in order; positions beyond a line or the text mean its
-        end.
+        """Apply the client's edits in order.
+
+        Positions past the end of a line or of the text are moved to that end.
         """
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
@@ -81,7 +80,7 @@ class Document:
         last, after = self._locate(where.end, units)
         head = self.lines[first][:before] if first < len(self.lines) else ""
         tail = self.lines[last][after:] if last < len(self.lines) else ""
-        # A line end may now be joined from two halves, or a last line without an end may go on.
+        # The edit may join CR and LF to one line end, or append to a last line without an end.
         if first > 0 and (first == len(self.lines) or (head + text + tail).startswith("\n")):
             first -= 1
             head = self.lines[first] + head
@@ -102,16 +101,16 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A client's document as a window on the engine's document `path`, from its line `first` on.
+    """A client's document as a window of the engine's document `path`, starting at line `first`.
 
-    Good until the next await: after one, ask for the view again.
+    A view is valid until the next await: after it, get the view again.
     """
 
     document: Document
     units: Units
     first: int = 0
     whole: bool = True
-    """The window is all of the engine's document: nothing of it lies outside."""
+    """Whether the window covers the whole engine document."""
 
     @property
     def uri(self) -> str:
@@ -122,30 +121,31 @@ class View:
         return self.document.path
 
     def position(self, position: types.Position) -> Position:
-        """Where a client's position is in the engine's document."""
+        """Convert a client's position to the engine's."""
         column = self.units.column(self.document.line(position.line), position.character)
         return Position(position.line + self.first, column)
 
     def range(self, where: types.Range) -> Range:
-        """A client's range in the engine's document."""
+        """Convert a client's range to the engine's."""
         return Range(self.position(where.start), self.position(where.end))
 
     @property
     def extent(self) -> Range:
-        """All lines of this window, in the engine's document."""
+        """All lines of this window, as a range of the engine's document."""
         last = self.document.last_line
         end = Position(self.first + last, len(self.document.line(last)))
         return Range(Position(self.first, 0), end)
 
     def holds(self, where: Range) -> bool:
-        """Whether a range of the engine's document begins in this window."""
+        """Return whether a range of the engine's document begins in this window."""
         return self.whole or (
             self.first <= where.start.line <= self.first + self.document.last_line
         )
 
     def to_position(self, position: Position) -> types.Position:
-        """An engine's position for the client; what lies outside the window is moved to its
-        edge.
+        """Convert an engine's position to the client's.
+
+        Positions outside the window are moved to its edge.
         """
         line = position.line - self.first
         if line < 0:
@@ -158,5 +158,5 @@ class View:
         return types.Position(line=line, character=self.units.units(text, column))
 
     def to_range(self, where: Range) -> types.Range:
-        """An engine's range for the client."""
+        """Convert an engine's range to the client's."""
         return types.Range(start=self.to_position(where.start), end=self.to_position(where.end))

@@ -1,11 +1,10 @@
-"""What the engine tells unasked, passed on: refreshes, statuses, output of user code, messages,
-progress.
+"""Forward the engine's events: refreshes, statuses, output of user code, messages, progress.
 
-Besides the standard's own means there are notifications of ours, for clients that know them:
-`jaxsight/status` (sent to all: unknown ones are ignored), where
-`capabilities.experimental.jaxsight` is set `jaxsight/output` and
-`jaxsight/textDocumentContentRefresh`, and `jaxsight/panelRefresh` to those that asked for a panel.
-To the others output is a line of the log.
+Besides the standard's messages there are notifications of our own, for clients that support them:
+`jaxsight/status` (sent to all clients, which ignore unknown notifications), `jaxsight/output` and
+`jaxsight/textDocumentContentRefresh` (with `capabilities.experimental.jaxsight`), and
+`jaxsight/panelRefresh` (for those that requested a panel).
+Other clients get output as lines of the log.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _KINDS = {
 
 
 async def pump(server: JaxsightServer) -> None:
-    """Pass on events for as long as the connection lasts."""
+    """Forward events for as long as the connection lasts."""
     while True:
         match await server.session.events.get():
             case Refresh(path):
@@ -60,9 +59,10 @@ async def pump(server: JaxsightServer) -> None:
 
 
 async def _ask(server: JaxsightServer, consent: Consent) -> None:
-    """Ask the user.
+    """Ask the user for consent.
 
-    Whatever is no clear answer counts as none, and a client may leave the question open for ever.
+    Any answer but the offered ones counts as none, and a client may leave the question open
+    forever.
     """
     params = types.ShowMessageRequestParams(
         type=types.MessageType.Warning,
@@ -73,7 +73,7 @@ async def _ask(server: JaxsightServer, consent: Consent) -> None:
         answer = await server.window_show_message_request_async(params)
     except JsonRpcException as error:
         log.warning("client rejected a question to the user: %s", error)
-        # Some clients show no questions (Helix), and their users must hear of the other way.
+        # Helix, for example, shows no questions: tell its users the command for the terminal.
         command = in_terminal(consent.folder, consent.what)
         message = f"This editor cannot ask questions; to allow it, run `{command}` in a terminal."
         server.tell_person(types.MessageType.Warning, f"{consent.text} {message}")
@@ -97,7 +97,7 @@ class Statuses:
         self._logged: dict[str, tuple[types.MessageType, str]] = {}
 
     def show(self, status: Status) -> None:
-        """Tell the client, and its log whatever is not everyday."""
+        """Send a status to the client, and log it if it is ready, failed or untrusted."""
         shown = {name: notice(text) for name, text in asdict(status).items()}
         told = {**shown, "root": uri_of(status.root)}
         self.known[status.root] = told

@@ -1,4 +1,4 @@
-"""`textDocument/hover`: what the engine knows of the place under the cursor."""
+"""`textDocument/hover`: types and figures for the name under the cursor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def hover(server: JaxsightServer, params: types.HoverParams) -> types.Hover | None:
-    """The engine's words, in the client's markup."""
+    """Return the engine's hover, in the markup that the client supports."""
     uri = params.text_document.uri
     view = server.documents.view(uri)
     if view is None:

@@ -1,6 +1,4 @@
-"""`textDocument/inlayHint` and `inlayHint/resolve`: shapes after names; the tooltip follows when a
-person looks.
-"""
+"""`textDocument/inlayHint` and `inlayHint/resolve`: shapes after names."""
 
 from __future__ import annotations
 
@@ -18,7 +16,10 @@ if TYPE_CHECKING:
 async def hints(
     server: JaxsightServer, params: types.InlayHintParams
 ) -> list[types.InlayHint] | None:
-    """The hints of a range; with tooltips for clients that do not ask for them later."""
+    """Return the hints of a range.
+
+    Tooltips are included unless the client resolves them later.
+    """
     uri = params.text_document.uri
     view = server.documents.view(uri)
     if view is None:
@@ -41,7 +42,7 @@ async def hints(
 
 
 async def resolve(server: JaxsightServer, hint: types.InlayHint) -> types.InlayHint:
-    """The hint with its tooltip, if it still stands there."""
+    """Return the hint with its tooltip, if the engine still shows this hint there."""
     uri = hint.data.get("uri") if isinstance(hint.data, dict) else None
     view = server.documents.view(uri) if isinstance(uri, str) else None
     if view is None:

@@ -1,6 +1,4 @@
-"""The language server: what it holds, how documents reach the engine, and which module serves which
-request.
-"""
+"""The language server: its state, and the forwarding of documents to the engine."""
 
 from __future__ import annotations
 
@@ -58,12 +56,12 @@ _NOTEBOOKS = types.NotebookDocumentSyncOptions(
 
 
 class JaxsightServer(LanguageServer):
-    """One connection to a client, and the engine behind it."""
+    """A connection to a client, with the engine that serves it."""
 
     protocol: JaxsightProtocol
 
     session: Service
-    """There once `initialize` is answered, before anything else is read."""
+    """Set after `initialize` has been answered, before the next message is read."""
 
     def __init__(self, engine: Engine, configuration: Configuration) -> None:
         self.converter = converter()
@@ -109,8 +107,8 @@ class JaxsightServer(LanguageServer):
     ) -> None:
         """Serve a request or a notification.
 
-        A fault of ours is logged and answered with nothing: clients show errors of requests, and
-        these come with each movement of the mouse.
+        An internal error is logged and answered with null: clients show errors of requests, and
+        some of these are sent with each movement of the mouse.
         """
 
         async def answer(params: P) -> R | None:
@@ -126,7 +124,7 @@ class JaxsightServer(LanguageServer):
         self.feature(method, options)(answer)
 
     def background(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
-        """Do something that nobody waits for; a fault is logged."""
+        """Run a coroutine that nobody awaits; log its errors."""
 
         task = asyncio.get_running_loop().create_task(work, name=what)
         self._tasks.add(task)
@@ -139,26 +137,23 @@ class JaxsightServer(LanguageServer):
             log.error("%s failed", task.get_name(), exc_info=error)
 
     def tell_log(self, kind: types.MessageType, message: str) -> None:
-        """A line for the client's log of this server."""
+        """Write a line to the client's log of this server."""
         self.window_log_message(types.LogMessageParams(type=kind, message=block(message)))
 
     def tell_person(self, kind: types.MessageType, message: str) -> None:
-        """A message that pops up."""
+        """Show a message as a pop-up."""
         self.window_show_message(types.ShowMessageParams(type=kind, message=notice(message)))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Errors outside of requests go to the log; they never pop up."""
+        """Log errors that occur outside of requests; never show them as pop-ups."""
         log.error("%s", getattr(source, "__name__", source), exc_info=error)
 
     def meet(self, params: types.InitializeParams) -> None:
-        """The client introduced itself."""
+        """Read the client's capabilities."""
         self.client = Client.of(params.capabilities, params.client_info)
 
     def begin(self, encoding: str) -> None:
-        """Both sides know each other: positions have their units.
-
-        The engine follows when the answer is out.
-        """
+        """Set the position encoding, and start the engine after the answer has been sent."""
         self.documents.units = Units(encoding)
         self.documents.home = (self.configuration.roots or [""])[0]
         asyncio.get_running_loop().call_soon(self._begin_engine)
@@ -176,23 +171,23 @@ class JaxsightServer(LanguageServer):
         self.background(events.pump(self), "passing on events")
 
     def configured(self) -> None:
-        """Folders, settings, trust or interpreters changed."""
+        """Apply changed folders, settings, trust or Python environments."""
         self.documents.home = (self.configuration.roots or [""])[0]
         self.configuration.apply(self.session)
 
     def stop(self, exit_code: int) -> None:
-        """Read no further; what is under way is dropped."""
+        """Stop reading messages; requests in progress are dropped."""
         self.exit_code = exit_code
         self.stopped.set()
 
     def end_background(self) -> None:
-        """The connection is gone."""
+        """Cancel background tasks and remove generated files, as the connection has ended."""
         for task in list(self._tasks):
             task.cancel()
         self.contents.remove_files()
 
     def opened(self, uri: str, language: str, version: int, text: str) -> None:
-        """A text document was opened."""
+        """Open a text document."""
         document = self.documents.open(uri, language, version, text)
         if document is not None:
             self.session.open(document.path, text)
@@ -203,7 +198,7 @@ class JaxsightServer(LanguageServer):
         identifier: types.VersionedTextDocumentIdentifier,
         changes: Sequence[types.TextDocumentContentChangeEvent],
     ) -> None:
-        """A text document was edited."""
+        """Apply edits to a text document."""
         document = self.documents.get(identifier.uri)
         if document is None:
             return
@@ -212,14 +207,14 @@ class JaxsightServer(LanguageServer):
         self.publisher.schedule(document.path)
 
     def closed(self, uri: str) -> None:
-        """A text document was closed."""
+        """Close a text document."""
         document = self.documents.close(uri)
         if document is not None:
             self.session.close(document.path)
             self.publisher.clear(document.path, [document.uri])
 
     def notebook_opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        """A notebook was opened."""
+        """Open a notebook."""
         notebook = self.documents.open_notebook(params.notebook_document.uri)
         if notebook is None:
             return
@@ -231,7 +226,7 @@ class JaxsightServer(LanguageServer):
         self.publisher.schedule(notebook.path)
 
     def notebook_changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
-        """Cells were edited, added, moved or removed."""
+        """Apply edits to cells, and add, move or remove them."""
         notebook = self.documents.notebook(params.notebook_document.uri)
         cells = params.change.cells
         if notebook is None or cells is None:
@@ -256,7 +251,7 @@ class JaxsightServer(LanguageServer):
         self.documents.recount(notebook)
 
     def notebook_closed(self, uri: str) -> None:
-        """A notebook was closed."""
+        """Close a notebook."""
         notebook = self.documents.close_notebook(uri)
         if notebook is not None:
             self.session.close(notebook.path)

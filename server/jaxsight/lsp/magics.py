@@ -1,8 +1,9 @@
-"""IPython's extensions to Python, taken out of a notebook's cell so that the rest keeps its place.
+"""Remove IPython's extensions of Python from a notebook cell, without moving the rest.
 
-`%line` magics, `!commands` and `help?` become blank lines (or `pass`, where a block would be left
-empty), `x = !ls` becomes `x = None`, and a cell that starts with `%%` is Python only for the magics
-that run Python. Nothing moves: lines stay lines.
+`%line` magics, `!commands` and `help?` become blank lines (or `pass`, if they are indented),
+`x = !ls` becomes `x = None`, and a cell that starts with `%%` is Python only for the magics
+that run Python.
+The number of lines does not change.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TOKEN = re.compile(
 
 
 def without_magics(text: str) -> str:
-    """The cell as Python, line for line."""
+    """Return the cell as Python, with the same number of lines."""
     if not any(sign in text for sign in "%!?"):
         return text
     magic = _CELL_MAGIC.match(text)
@@ -58,7 +59,7 @@ def _cleaned(lines: list[str]) -> Iterator[str]:
 
 
 class _State:
-    """What a line may begin inside of: brackets, a long string, a line that goes on."""
+    """The context in which a line begins: brackets, a multi-line string, a continued line."""
 
     def __init__(self) -> None:
         self._depth = 0

@@ -1,8 +1,8 @@
-"""A notebook as one text for the engine: its Python cells, one after the other, each a window on
-some lines.
+"""Join the Python cells of a notebook into one text for the engine.
 
-The engine never learns that there were cells. A cell's text takes exactly the lines that the editor
-shows of it, so places map by adding the number of lines above.
+The engine does not know about cells.
+A cell's text has exactly the lines that the editor shows of it, so a position is mapped by adding
+the number of lines above the cell.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from jaxsight.lsp.uris import same
 
 
 class Notebook:
-    """The cells of one open notebook, in their order."""
+    """The cells of an open notebook, in order."""
 
     def __init__(self, uri: str, path: str) -> None:
         self.uri = uri
         self.path = path
         self._order: list[str] = []
-        """Keys of all cells, prose too."""
+        """Keys of all cells, including Markdown cells."""
         self._cells: dict[str, Document] = {}
         """The Python cells by key."""
         self._python: dict[str, tuple[int, str]] = {}
-        """The text of a cell without its magics, and of which version."""
+        """The version of a cell, and its text without magics."""
 
     @property
     def keys(self) -> list[str]:
-        """The Python cells, from the first to the last."""
+        """Keys of the Python cells, in order."""
         return [key for key in self._order if key in self._cells]
 
     def splice(self, start: int, removed: int, cells: Iterable[types.NotebookCell]) -> None:
-        """Put cells in the place of `removed` others."""
+        """Replace `removed` cells from index `start` on."""
         self._order[start : start + removed] = [same(cell.document) for cell in cells]
 
     def open(self, item: types.TextDocumentItem) -> None:
-        """A cell's text became known; only Python is kept."""
+        """Store a cell's text, if the cell is Python."""
         if item.language_id == "python":
             self._cells[same(item.uri)] = Document(item.uri, self.path, item.version, item.text)
 
     def close(self, uri: str) -> None:
-        """A cell is gone, or is Python no more."""
+        """Remove a cell that was deleted, or that is no longer Python."""
         self._cells.pop(same(uri), None)
         self._python.pop(same(uri), None)
 
@@ -55,17 +55,17 @@ class Notebook:
         changes: Sequence[types.TextDocumentContentChangeEvent],
         units: Units,
     ) -> None:
-        """Take in edits of one cell; those of a cell that is not Python are none of ours."""
+        """Apply edits to a cell; cells that are not Python are ignored."""
         if (cell := self._cells.get(same(document.uri))) is not None:
             cell.apply(changes, document.version, units)
 
     @property
     def text(self) -> str:
-        """The engine's text."""
+        """The text for the engine."""
         return "".join(self._text_of(key) + "\n" for key in self.keys)
 
     def view(self, key: str, units: Units) -> View | None:
-        """One cell as a window."""
+        """Return the window of a cell, or `None` if there is no such Python cell."""
         first = 0
         for other in self.keys:
             cell = self._cells[other]
@@ -75,7 +75,7 @@ class Notebook:
         return None
 
     def views(self, units: Units) -> list[View]:
-        """All Python cells as windows."""
+        """Return the windows of all Python cells."""
         views = []
         first = 0
         for key in self.keys:

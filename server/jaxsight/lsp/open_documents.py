@@ -1,9 +1,8 @@
-"""Everything that is open in the client: which documents are served, and which engine documents
-they make up.
+"""Everything that is open in the client: served documents, and the engine documents they form.
 
-Served are Python texts that are files, unsaved new ones (`untitled:`, taken to lie in the first
-root), and Jupyter notebooks. The rest (a diff's old side, a stub, another language) is not kept:
-whoever asks about it gets no view.
+Served are Python files, unsaved new Python documents (`untitled:`, treated as files in the first
+root), and Jupyter notebooks.
+Other documents (the old side of a diff, a stub, another language) have no view.
 """
 
 from __future__ import annotations
@@ -16,21 +15,19 @@ from jaxsight.lsp.uris import path_of, same
 
 
 class OpenDocuments:
-    """The client's open documents by URI, and by the path that the engine knows."""
+    """The client's open documents, by URI and by the engine's path."""
 
     def __init__(self, units: Units) -> None:
         self.units = units
         self.home = ""
-        """The folder that unsaved documents are taken to lie in."""
+        """The folder that unsaved documents are treated as files of."""
         self._documents: dict[str, Document] = {}
         self._notebooks: dict[str, Notebook] = {}
         self._cells: dict[str, str] = {}
-        """The key of a cell's notebook by the cell's."""
+        """Keys of notebooks by keys of their cells."""
 
     def served(self, uri: str) -> str | None:
-        """The path under which a Python document is known to the engine; `None` when it is not
-        served.
-        """
+        """Return the engine's path of a Python document, or `None` if it is not served."""
         if (path := path_of(uri)) is not None:
             return path
         scheme, _, rest = uri.partition(":")
@@ -40,7 +37,7 @@ class OpenDocuments:
         return name if name.startswith("/") else f"{self.home}/untitled:{name}"
 
     def open(self, uri: str, language: str, version: int, text: str) -> Document | None:
-        """Keep a document if it is one that is served."""
+        """Store a document if it is served."""
         path = self.served(uri)
         if path is None or language != "python":
             return None
@@ -48,15 +45,15 @@ class OpenDocuments:
         return document
 
     def get(self, uri: str) -> Document | None:
-        """An open text document (no cell)."""
+        """Return an open text document, which is not a cell."""
         return self._documents.get(same(uri))
 
     def close(self, uri: str) -> Document | None:
-        """Forget a text document."""
+        """Remove a text document."""
         return self._documents.pop(same(uri), None)
 
     def open_notebook(self, uri: str) -> Notebook | None:
-        """Begin a notebook, still empty."""
+        """Add an empty notebook."""
         path = self.served(uri)
         if path is None:
             return None
@@ -64,23 +61,23 @@ class OpenDocuments:
         return notebook
 
     def notebook(self, uri: str) -> Notebook | None:
-        """An open notebook."""
+        """Return an open notebook."""
         return self._notebooks.get(same(uri))
 
     def recount(self, notebook: Notebook) -> None:
-        """Learn anew which cells a notebook has."""
+        """Update the index of the cells of a notebook."""
         owner = same(notebook.uri)
         self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
         self._cells.update((cell, owner) for cell in notebook.keys)
 
     def close_notebook(self, uri: str) -> Notebook | None:
-        """Forget a notebook and its cells."""
+        """Remove a notebook and its cells."""
         owner = same(uri)
         self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
         return self._notebooks.pop(owner, None)
 
     def view(self, uri: str) -> View | None:
-        """What to convert positions of `uri` with; `None` when it is not open or not served."""
+        """Return the window to convert positions of `uri` with, or `None` if it is not served."""
         key = same(uri)
         if (document := self._documents.get(key)) is not None:
             return View(document, self.units)
@@ -89,7 +86,7 @@ class OpenDocuments:
         return None
 
     def views(self, path: str) -> list[View]:
-        """Every window on an engine document: one for a file, one for each cell of a notebook."""
+        """Return all windows on an engine document: one for a file, one per cell for a notebook."""
         found = [View(d, self.units) for d in self._documents.values() if d.path == path]
         for notebook in self._notebooks.values():
             if notebook.path == path:
@@ -97,11 +94,11 @@ class OpenDocuments:
         return found
 
     def window(self, path: str, where: Range) -> View | None:
-        """The window in which a range of an engine document begins."""
+        """Return the window in which a range of an engine document begins."""
         return next((view for view in self.views(path) if view.holds(where)), None)
 
     @property
     def paths(self) -> list[str]:
-        """The engine documents that are open."""
+        """Paths of the open engine documents."""
         books = [notebook.path for notebook in self._notebooks.values()]
         return list(dict.fromkeys([d.path for d in self._documents.values()] + books))

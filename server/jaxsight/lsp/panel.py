@@ -1,10 +1,11 @@
-"""`jaxsight/panel`: what a panel shows of the function at the cursor, in one answer; and the
-notification that there is more to show.
+"""`jaxsight/panel`: the content of the kernel panel for the function at the cursor.
 
-`{"uri", "position"}` or `{"uri", "function"}` is answered by nothing where there is no function
-with example inputs, else by the function, its example sets and the targets to choose from, the URIs
-of its documents, and `drawn`: the kernel graph with the place of each equation. docs/protocol.md
-has the fields.
+The parameters are `{"uri", "position"}` or `{"uri", "function"}`.
+The answer is null if there is no function with example inputs; else it has the function, its
+example sets, the available targets, the URIs of its documents, and `drawn`: the kernel graph with
+the place of each equation.
+A notification tells the client when there is a new answer.
+docs/protocol.md describes the fields.
 """
 
 from __future__ import annotations
@@ -153,9 +154,7 @@ def _value(value: Value) -> Json:
 
 
 def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
-    """A kernel of a graph as a panel takes it; `above` counts the comment lines on top of the HLO's
-    document.
-    """
+    """Convert a kernel; `above` counts the comment lines at the top of the HLO document."""
     return {
         "name": kernel.name,
         "kind": kernel.kind,
@@ -230,18 +229,21 @@ def _equation(server: JaxsightServer, path: str, part: Part) -> Json:
 
 
 class Panels:
-    """The files that panels of this client show, to tell it when there is more to show of them."""
+    """The files that the client's panels show, to notify it of new answers."""
 
     def __init__(self, server: JaxsightServer) -> None:
         self._server = server
         self._asked: set[str] = set()
 
     def asked(self, path: str) -> None:
-        """A panel shows something of this file."""
+        """Remember that a panel shows this file."""
         self._asked.add(path)
 
     def refresh(self, path: str) -> None:
-        """There are new answers about a file: tell once; a panel that still shows it asks again."""
+        """Notify the client once that there are new answers about a file.
+
+        A panel that still shows it sends a new request.
+        """
         if path in self._asked:
             self._asked.discard(path)
             for view in self._server.documents.views(path)[:1]:

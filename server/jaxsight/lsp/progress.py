@@ -1,6 +1,4 @@
-"""`$/progress`: the engine's long work as bars in the client, one per key, from its first event to
-its last.
-"""
+"""`$/progress`: progress bars for the engine's long operations, one per key."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ class ProgressBars:
         self._open: dict[str, asyncio.Queue[Progress]] = {}
 
     def show(self, event: Progress) -> None:
-        """Open, move or end the bar of the event's key; nothing for clients that show none."""
+        """Open, update or close the bar of the event's key, if the client shows progress."""
         if not self._server.client.shows_progress:
             return
         steps = self._open.get(event.key)

@@ -1,7 +1,7 @@
-"""pygls' protocol with our own documents, answers to malformed requests, and an orderly end.
+"""pygls' protocol with our own documents, answers to malformed requests, and an orderly shutdown.
 
-What pygls keeps of documents is not used: edits go to `OpenDocuments`, at once and in order, before
-any handler runs.
+The documents that pygls stores are not used: edits are applied to `OpenDocuments`, at once and in
+order, before any handler runs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 
 def converter() -> Converter:
-    """pygls' converter, but the parameters of messages of our own stay the JSON that they are.
+    """Return pygls' converter, which leaves the parameters of our own messages as JSON.
 
-    (pygls makes named tuples of them, and loses what is no identifier: URIs as keys.)
+    (pygls converts them to named tuples, and loses keys that are not identifiers, such as URIs.)
     """
     result: Converter = default_converter()  # type: ignore[no-untyped-call]
     for kind in (JsonRPCNotification, JsonRPCRequestMessage):
@@ -44,17 +44,17 @@ def converter() -> Converter:
 
 
 class JaxsightProtocol(LanguageServerProtocol):
-    """See the module's docstring."""
+    """The protocol of one connection."""
 
     _server: JaxsightServer
 
     def receive(self, body: bytes) -> None:
-        """Take in the body of a message; one that is malformed is answered so."""
+        """Handle the body of a message; a malformed one is answered with an error."""
         try:
             self.take(decode(body))
         except Malformed as error:
             self._send_data(error.response)
-        except Exception:  # whatever a message brings about, the next one is read
+        except Exception:  # no message may prevent the next from being read
             log.exception("ignoring a message")
 
     def _handle_cancel_notification(self, msg_id: object) -> None:
@@ -62,10 +62,10 @@ class JaxsightProtocol(LanguageServerProtocol):
             super()._handle_cancel_notification(msg_id)
 
     def take(self, message: dict[str, Any]) -> None:
-        """Take in a message as JSON has it.
+        """Handle a message, as JSON.
 
         Raises:
-            Malformed: it is not one for now, or its parameters are not those of its method.
+            Malformed: it is invalid in the current state, or its parameters do not fit its method.
         """
         id, method = message.get("id"), message.get("method")
         if method is None:
@@ -80,7 +80,7 @@ class JaxsightProtocol(LanguageServerProtocol):
                 log.warning("ignoring notification %s: %s", method, error)
 
     def _answered(self, id: object, message: dict[str, Any]) -> None:
-        """The client answered a request of ours, if it is one."""
+        """Handle the client's answer to a request of ours; ignore answers to unknown requests."""
         if not isinstance(id, int | str) or id not in self._result_types:
             log.warning("ignoring a response to unknown request %.100r", id)
             return
@@ -93,10 +93,10 @@ class JaxsightProtocol(LanguageServerProtocol):
         self._result_types.pop(id, None)
 
     def _structured(self, message: dict[str, Any]) -> Any:
-        """A message as its class; it may have been read from anything that is JSON.
+        """Convert a JSON message to its class.
 
         Raises:
-            Malformed: its parameters are not those of its method.
+            Malformed: its parameters do not fit its method.
         """
         id, method = message.get("id"), message.get("method")
         if method is not None:
@@ -109,7 +109,7 @@ class JaxsightProtocol(LanguageServerProtocol):
             kind = self._result_types[message["id"]] or JsonRPCResponseMessage
         try:
             return self._converter.structure(message, kind)
-        except Exception as error:  # converters raise what they like
+        except Exception as error:  # converters may raise any exception
             words = "; ".join(transform_error(error))
             raise Malformed(INVALID_PARAMS, f"{method or 'answer'}: {words[:500]}", id) from error
 
@@ -130,7 +130,7 @@ class JaxsightProtocol(LanguageServerProtocol):
     def lsp_initialize(
         self, params: types.InitializeParams
     ) -> Generator[Any, Any, types.InitializeResult]:
-        """Answer with what this client is served."""
+        """Answer with the capabilities that this client can use."""
         self._server.meet(params)
         result = yield from super().lsp_initialize(params)
         capabilities = result.capabilities
@@ -140,46 +140,46 @@ class JaxsightProtocol(LanguageServerProtocol):
             capabilities.workspace.text_document_content = types.TextDocumentContentOptions(
                 schemes=list(uris.SCHEMES)
             )
-        # pygls picks the first that the client names and we know, else its own default.
+        # pygls selects the first encoding of the client's that it supports, else its own default.
         self._server.begin(types.PositionEncodingKind(capabilities.position_encoding).value)
         return result
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: object) -> None:  # type: ignore[override]  # no generator is needed
-        """Stop reading; the process ends with 0 after a `shutdown`, else with 1."""
+        """Stop reading; the process exits with 0 after a `shutdown`, else with 1."""
         self._server.stop(0 if self._shutdown else 1)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
-        """Keep the document and tell the engine."""
+        """Store the document and notify the engine."""
         item = params.text_document
         self._server.opened(item.uri, item.language_id, item.version, item.text)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Apply the edits and tell the engine."""
+        """Apply the edits and notify the engine."""
         self._server.changed(params.text_document, params.content_changes)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
-        """Forget the document."""
+        """Remove the document."""
         self._server.closed(params.text_document.uri)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        """Keep the cells and tell the engine."""
+        """Store the cells and notify the engine."""
         self._server.notebook_opened(params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def lsp_notebook_document__did_change(
         self, params: types.DidChangeNotebookDocumentParams
     ) -> None:
-        """Apply what changed in the cells and tell the engine."""
+        """Apply the changes of the cells and notify the engine."""
         self._server.notebook_changed(params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def lsp_notebook_document__did_close(
         self, params: types.DidCloseNotebookDocumentParams
     ) -> None:
-        """Forget the notebook."""
+        """Remove the notebook."""
         self._server.notebook_closed(params.notebook_document.uri)

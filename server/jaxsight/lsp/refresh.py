@@ -1,8 +1,7 @@
-"""Asking the client to ask again: hints, lenses and diagnostics, after a trace brought something
-new.
+"""Ask the client to refresh hints, lenses and diagnostics after a trace.
 
-These requests speak of all open documents, and traces end in bursts: while the client has not
-answered one, further ones of its kind are held and become one.
+These requests concern all open documents, and traces end in bursts: until the client has answered
+a request, further ones of its kind are merged into one.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Refresher:
-    """See the module's docstring."""
+    """Sends refresh requests, at most one of each kind at a time."""
 
     def __init__(self, server: JaxsightServer) -> None:
         self._server = server
@@ -28,7 +27,7 @@ class Refresher:
         self._again: set[str] = set()
 
     def refresh(self) -> None:
-        """Something that was shown is out of date."""
+        """Ask the client to refresh everything that it supports."""
         server, client = self._server, self._server.client
         if client.refreshes_hints:
             self._ask("inlay hints", lambda: server.workspace_inlay_hint_refresh_async(None))

@@ -1,9 +1,10 @@
 """The process `jaxsight server`: its streams, its start and its end.
 
-The first message says which folders and interpreters there are. It is read before pygls and
-lsprotocol are imported, which take most of the start: the tracer starts meanwhile. The process ends
-when the client says so, when its stream ends or when its process is gone, and never leaves a tracer
-behind.
+The first message has the folders and Python environments.
+It is read before pygls and lsprotocol are imported, which takes most of the start: the tracer
+starts meanwhile.
+The process ends when the client requests it, when its stream ends or when its process has exited,
+and never leaves a tracer running.
 """
 
 from __future__ import annotations
@@ -47,19 +48,19 @@ EngineFactory = Callable[["Configuration"], "Engine"]
 _FROM_VSCODE = ("--trust", "editor")
 
 _WATCH_INTERVAL = 2.0
-"""Seconds between looks at whether the client's process is alive.
+"""Seconds between checks that the client's process is alive.
 
-Most clients close our stream when they end; this is for those that were killed while another
+Most clients close our stream when they exit; this is for those that were killed while another
 process holds the stream open.
 """
 
 _COLLECT = (5000, 5, 10)
-"""Collections are rarer than Python's own: nearly all of what a start makes is here to stay, and
-looking at it takes time.
+"""Thresholds above Python's own: nearly all objects created at the start stay alive, and scanning
+them takes time.
 """
 
 _LAST_WORK = 5.0
-"""Seconds for the engine to end; tracers end by themselves when this process is gone."""
+"""Seconds for the engine to stop; tracers exit by themselves when this process has exited."""
 
 
 def main(
@@ -67,14 +68,14 @@ def main(
     engine_factory: EngineFactory | None = None,
     watch: Watch | None = None,
 ) -> int:
-    """Run the server until its client is done; returns the exit status."""
+    """Run the server until the client is done, and return the exit status."""
     gc.set_threshold(*_COLLECT)
     arguments = list(sys.argv[1:] if argv is None else argv)
     to_stderr = logging.StreamHandler()
     to_stderr.setFormatter(Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[to_stderr])
     trust, tcp = "", None
-    # Editors start it with one of these; importing argparse would delay them.
+    # Editors pass one of these; importing argparse would delay the start.
     if arguments == list(_FROM_VSCODE):
         trust = _FROM_VSCODE[1]
     elif arguments not in ([], ["--stdio"]):
@@ -89,8 +90,8 @@ def main(
     incoming, outgoing = claim_stdio()
     with asyncio.Runner(loop_factory=watched) as runner:
         status = runner.run(_serve_stdio(incoming, outgoing, factory))
-    # The thread that reads may wait for input for ever; the interpreter would not wait for it, but
-    # C libraries might.
+    # The reader thread may wait for input forever; Python would not wait for it, but C libraries
+    # might.
     sys.stderr.flush()
     os._exit(status)
 
@@ -138,9 +139,7 @@ async def serve(
     outbox: ByteSink,
     engine_factory: EngineFactory,
 ) -> int:
-    """Serve one client over a pair of streams; returns the exit status that the protocol asks
-    for.
-    """
+    """Serve one client over a pair of streams, and return the exit status of the protocol."""
     inbox = Inbox(source)
     first = await introduction(inbox, outbox)
     if first is None:
@@ -176,7 +175,7 @@ async def _converse(
 
     server = JaxsightServer(engine, configuration)
     server.protocol.set_writer(outbox)
-    # First the watch: the client whose process is to be seen may end as soon as it is answered.
+    # Watch before reading: the client's process may exit as soon as it gets an answer.
     watching = asyncio.ensure_future(_client_gone(configuration.client_process))
     reading = asyncio.ensure_future(_read(first, inbox, server))
     try:
@@ -191,22 +190,18 @@ async def _converse(
 
 
 async def _read(first: dict[str, Any], inbox: Inbox, server: JaxsightServer) -> None:
-    """Take in messages, of which `first` has come already, until the server stops or the stream
-    ends.
-    """
+    """Handle messages, starting with `first`, until the server stops or the stream ends."""
     server.protocol.take(first)
     while not server.stopped.is_set() and (body := await inbox.receive()) is not None:
         server.protocol.receive(body)
 
 
 async def _client_gone(process: int | None) -> None:
-    """Return when the client's process has ended; never, when there is none to be seen from
-    here.
-    """
+    """Return when the client's process has exited; never return if it cannot be observed."""
     if process is None or os.name == "nt" or not _alive(process):
         await asyncio.Event().wait()
         return
-    while _alive(process):  # noqa: ASYNC110  # only asking tells: the process is no child of ours
+    while _alive(process):  # noqa: ASYNC110  # not a child process, so it can only be polled
         await asyncio.sleep(_WATCH_INTERVAL)
     log.warning("the client process %d has exited", process)
 
@@ -226,7 +221,7 @@ async def _serve_stdio(incoming: int, outgoing: int, engine_factory: EngineFacto
     stream = read_descriptor(incoming, loop)
 
     def failed() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the end is under way anyway
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server stops anyway
             loop.call_soon_threadsafe(stream.feed_eof)
 
     outbox = Outbox(outgoing, failed)
@@ -237,7 +232,7 @@ async def _serve_stdio(incoming: int, outgoing: int, engine_factory: EngineFacto
 
 
 async def _serve_tcp(host: str, port: int, engine_factory: EngineFactory) -> int:
-    """Serve the first client that connects, then end."""
+    """Serve the first client that connects, then return."""
     first: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
     first = asyncio.get_running_loop().create_future()
 

@@ -1,7 +1,6 @@
-"""What the protocol asks of the engine: `jaxsight.engine.session.Session` is one, tests bring their
-own.
+"""The engine's interface to the protocol, implemented by `jaxsight.engine.session.Session`.
 
-Ranges and positions in answers are those of the text as it stands when the answer is given.
+Ranges and positions in answers refer to the text at the time of the answer.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from jaxsight.tracer.protocol import Sourcerize
 
 
 class Configurable(Protocol):
-    """Whatever can be told of folders and settings."""
+    """Accepts folders and settings."""
 
     def configure(
         self,
@@ -32,9 +31,7 @@ class Configurable(Protocol):
 
 
 class Engine(Protocol):
-    """The engine in two steps: made, it may start what takes long; the rest is read when `session`
-    is called, once.
-    """
+    """The engine in two steps: tracers start on construction, `session` imports the rest, once."""
 
     def session(self) -> Service: ...
 
@@ -42,9 +39,7 @@ class Engine(Protocol):
 
 
 class Service(Configurable, Protocol):
-    """The engine, as seen from the protocol: told of texts and settings, asked for answers, heard
-    for events.
-    """
+    """The engine for the protocol: accepts texts and settings, answers requests, emits events."""
 
     events: asyncio.Queue[Event]
 

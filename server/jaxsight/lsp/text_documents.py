@@ -1,11 +1,10 @@
-"""Documents that the server makes: the whole jaxpr of a function, or its source in pure JAX, as
-text that an editor can open.
+"""Generated documents: the whole jaxpr of a function, or its source in pure JAX.
 
-Clients of LSP 3.18 open their URIs by themselves (`workspace/textDocumentContent`). For the others
-there is the request `jaxsight/textDocumentContent` with `{"uri"}`, answered by `{"text", "title",
-"stale", "links": [{"line", "path", "uri", "range"}]}`: a link leads from a line of the text, which
-stands for the equation `path`, to a range of a source document. A line may have several links, and
-a range too.
+Clients of LSP 3.18 open their URIs by themselves (`workspace/textDocumentContent`).
+For the others there is the request `jaxsight/textDocumentContent` with `{"uri"}`, answered by
+`{"text", "title", "stale", "links": [{"line", "path", "uri", "range"}]}`: a link goes from a line
+of the text, which shows the equation `path`, to a range of a source document.
+A line may have several links, and so may a range.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ if TYPE_CHECKING:
 REQUEST = "jaxsight/textDocumentContent"
 REFRESH = "jaxsight/textDocumentContentRefresh"
 _REMEMBERED = 32
-"""How many documents are refreshed; clients do not tell when they close one."""
+"""How many documents are refreshed; clients do not notify the server when they close one."""
 
 
 async def content(
     server: JaxsightServer, params: types.TextDocumentContentParams
 ) -> types.TextDocumentContentResult:
-    """The text of a made document, by the standard's request."""
+    """Return the text of a generated document, for the standard's request."""
     shown = await _shown(server, params.uri)
     return types.TextDocumentContentResult(text=shown.text)
 
 
 async def content_with_links(server: JaxsightServer, params: object) -> dict[str, Any]:
-    """The text and its links, by our own request."""
+    """Return the text and its links, for our own request."""
     uri = params.get("uri") if isinstance(params, Mapping) else None
     if not isinstance(uri, str):
         raise JsonRpcInvalidParams(f"{REQUEST} takes an object with a uri")
@@ -76,9 +75,9 @@ async def _shown(server: JaxsightServer, uri: str) -> Shown:
 
 
 def readable(shown: Shown, kind: str) -> Shown:
-    """A document as an editor gets it, its caveats on top.
+    """Return a document for an editor, with its caveats at the top.
 
-    Source stays exact; what is only read has no hidden characters.
+    Source stays exact; in other documents, hidden characters are made visible.
     """
     text = shown.text if kind in STYLES else visible(shown.text)
     return commented(replace(shown, text=text), kind)
@@ -92,8 +91,9 @@ def _made(uri: str) -> Made:
 
 
 class Contents:
-    """The made documents that the client has asked for, to tell it when they changed; as files,
-    where it opens only those.
+    """The generated documents that the client has requested, to notify it of changes.
+
+    For clients that open only files, the documents are written to files.
     """
 
     def __init__(self, server: JaxsightServer) -> None:
@@ -102,14 +102,14 @@ class Contents:
         self._folder: Path | None = None
 
     def asked(self, made: Made) -> None:
-        """The client shows this document, as far as we know."""
+        """Remember that the client shows this document."""
         self._asked.pop(made, None)
         self._asked[made] = None
         while len(self._asked) > _REMEMBERED:
             del self._asked[next(iter(self._asked))]
 
     def refresh(self, path: str) -> None:
-        """There are new answers about a file."""
+        """Notify the client of new answers about a file."""
         for made in [made for made in self._asked if made.path == path]:
             if self._server.client.asks_content:
                 self._server.background(self._refresh(made), f"refreshing {made.uri()}")
@@ -117,9 +117,7 @@ class Contents:
                 self._server.protocol.notify(REFRESH, {"uri": made.uri()})
 
     async def put_in_file(self, made: Made, text: str) -> str:
-        """The URI of a file with the text, for an editor that can show a file but no made
-        document.
-        """
+        """Write the text to a file and return its URI, for clients that open only files."""
         return uri_of(str(await asyncio.to_thread(self._write, made, text)))
 
     def _write(self, made: Made, text: str) -> Path:
@@ -131,7 +129,7 @@ class Contents:
         return file
 
     def remove_files(self) -> None:
-        """The client is gone, and so are its files."""
+        """Remove the files after the client has exited."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -144,6 +142,6 @@ class Contents:
 
 
 def register(server: JaxsightServer) -> None:
-    """Serve made documents, both ways."""
+    """Serve generated documents by both requests."""
     server.answers(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, content)
     server.answers(REQUEST, content_with_links)

@@ -1,9 +1,8 @@
-"""Bytes in and out: standard streams that nothing else can disturb, read and written off the event
-loop.
+"""Standard streams for the protocol alone, read and written off the event loop.
 
-`print` anywhere in this process must not enter the protocol, a client that reads slowly must not
-stop the loop, and the end of either stream must end the server, also while a read is under way: so
-the threads here are daemons.
+`print` anywhere in this process must not write into the protocol, a client that reads slowly must
+not block the loop, and the end of either stream must end the server, even during a read: so the
+threads are daemons.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ INVALID_PARAMS = -32602
 SERVER_NOT_INITIALIZED = -32002
 
 LENGTH_LIMIT = 256 * 1024 * 1024
-"""Bytes of the longest message that is believed to come."""
+"""Bytes of the longest message that is accepted."""
 
-# What is left of a message whose length was too small may stand before it.
+# The rest of a message whose length was too small may precede it.
 _CONTENT_LENGTH = re.compile(rb"(?<![\w-])content-length[ \t]*:[ \t]*(\d{1,18})\s*$", re.IGNORECASE)
 
 _CHUNK = 65536
 _LAST_WORDS = 2.0
-"""Seconds that the end waits for a client to read what was written."""
+"""Seconds to wait at the end for a client to read the pending output."""
 
 
 class ByteSource(Protocol):
-    """What `Inbox` reads from; `asyncio.StreamReader` is one."""
+    """The stream that `Inbox` reads, such as `asyncio.StreamReader`."""
 
     async def readline(self) -> bytes: ...
 
@@ -47,7 +46,7 @@ class ByteSource(Protocol):
 
 
 class ByteSink(Protocol):
-    """What answers are written to; `asyncio.StreamWriter` is one."""
+    """The stream that answers are written to, such as `asyncio.StreamWriter`."""
 
     def write(self, data: bytes, /) -> None: ...
 
@@ -55,7 +54,7 @@ class ByteSink(Protocol):
 
 
 class Malformed(Exception):
-    """What came is not a message, or not one for now; `response` says so to whoever sent it."""
+    """The input is not a message, or not valid in the current state; `response` is the answer."""
 
     def __init__(self, code: int, message: str, id: int | str | None = None) -> None:
         super().__init__(message)
@@ -64,7 +63,7 @@ class Malformed(Exception):
 
     @property
     def response(self) -> dict[str, Any]:
-        """The answer, as JSON has it."""
+        """The answer, as JSON."""
         error = {"code": self.code, "message": str(self)}
         return {"jsonrpc": "2.0", "id": self.id, "error": error}
 
@@ -76,12 +75,12 @@ class Inbox:
         self._source = source
 
     async def receive(self) -> bytes | None:
-        """The body of the next message; `None` at the end.
+        """Return the body of the next message, or `None` at the end of the stream.
 
-        Where headers make no sense (the length before was wrong, or is nonsense), reading goes on
-        at the next that do.
+        If headers are invalid (perhaps because the previous length was wrong), reading continues at
+        the next valid ones.
         """
-        await asyncio.sleep(0)  # what the message before set going begins first
+        await asyncio.sleep(0)  # tasks of the previous message start first
         length = 0
         while line := await self._line():
             if (found := _CONTENT_LENGTH.search(line)) is not None:
@@ -99,15 +98,15 @@ class Inbox:
     async def _line(self) -> bytes:
         try:
             return await self._source.readline()
-        except ValueError:  # longer than the stream keeps; what was there of it is gone
+        except ValueError:  # longer than the stream's buffer, which has been cleared
             return b"\n"
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Return a message as JSON has it: an answer, or one with the right `jsonrpc`, `id`, `method`.
+    """Return a message as JSON: an answer, or a message with valid `jsonrpc`, `id` and `method`.
 
     Raises:
-        Malformed: it is none.
+        Malformed: `body` is neither.
     """
     try:
         message = json.loads(body.decode())
@@ -133,15 +132,15 @@ def decode(body: bytes) -> dict[str, Any]:
 
 
 def frame(message: dict[str, Any]) -> bytes:
-    """A message with its headers."""
+    """Return a message with its headers."""
     body = json.dumps(message).encode()
     return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
-    """The first request `initialize`; `None` when the stream ends, or the client does, without one.
+    """Return the first request `initialize`, or `None` if the stream ends or the client exits.
 
-    Other requests before it are refused, and notifications dropped.
+    Other requests before it are answered with an error, and notifications are dropped.
     """
     while (body := await inbox.receive()) is not None:
         try:
@@ -159,22 +158,23 @@ async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
 
 
 class Outbox:
-    """Writes to a file descriptor, in order: at once what surely fits, the rest from a thread of
-    its own.
+    """Writes to a file descriptor, in order.
+
+    Data that certainly fits is written at once, the rest from a thread.
     """
 
     def __init__(self, descriptor: int, failed: Callable[[], None]) -> None:
-        """`failed` is called, maybe from the thread, when the other side is gone."""
+        """Start the thread; it, or `write`, calls `failed` when the other side is gone."""
         self._descriptor = descriptor
         self._failed = failed
         self._put = self._written = 0
-        """How many messages the thread was given, and how many of them it has written."""
+        """How many messages were passed to the thread, and how many of them it has written."""
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="jaxsight writer", daemon=True)
         self._thread.start()
 
     def write(self, data: bytes) -> None:
-        """Have `data` written. To be called from one thread."""
+        """Write `data`, now or later; call this from one thread only."""
         if self._put == self._written and self._fits(data):
             try:
                 data = data[os.write(self._descriptor, data) :]
@@ -187,15 +187,16 @@ class Outbox:
         self._waiting.put(data)
 
     def _fits(self, data: bytes) -> bool:
-        """Whether writing would not block: a pipe that is ready takes so much (POSIX), and on
-        Windows one cannot ask.
+        """Return whether writing would not block.
+
+        A pipe that is ready accepts `PIPE_BUF` bytes (POSIX); on Windows one cannot find out.
         """
         if sys.platform == "win32" or len(data) > select.PIPE_BUF:
             return False
         return bool(select.select((), (self._descriptor,), (), 0)[1])
 
     def close(self) -> None:
-        """Write what is left, if the client reads it soon."""
+        """Write the pending output, if the client reads it soon."""
         self._waiting.put(None)
         self._thread.join(_LAST_WORDS)
 
@@ -211,10 +212,9 @@ class Outbox:
 
 
 def claim_stdio() -> tuple[int, int]:
-    """Take the standard streams for the protocol: descriptors to read from and to write to.
+    """Reserve the standard streams for the protocol, and return descriptors to read and to write.
 
-    What is left in their place: an empty standard input, and a standard output that goes where
-    errors go.
+    Standard input becomes empty, and standard output is redirected to standard error.
     """
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -226,14 +226,14 @@ def claim_stdio() -> tuple[int, int]:
 
 
 def read_descriptor(descriptor: int, loop: asyncio.AbstractEventLoop) -> asyncio.StreamReader:
-    """A stream of what comes from a file descriptor, of any kind, on any platform."""
+    """Return a stream that reads a file descriptor, of any kind, on any platform."""
     stream = asyncio.StreamReader(loop=loop)
 
     def tell(what: Callable[..., None], *arguments: bytes) -> None:
         try:
             loop.call_soon_threadsafe(what, *arguments)
         except RuntimeError:
-            return  # the loop is closed: nobody listens any more
+            return  # the loop is closed, so nobody reads the stream
 
     def run() -> None:
         try:

@@ -1,6 +1,7 @@
 """Columns as clients count them: in UTF-8 bytes, UTF-16 units or code points, as negotiated.
 
-The engine counts code points. Everything that crosses the protocol goes through here, line by line.
+The engine counts code points.
+All positions in the protocol are converted here, line by line.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ _WIDTHS: dict[str, Callable[[str], int]] = {"utf-8": _utf8, "utf-16": _utf16, "u
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """One of the three position encodings of LSP 3.17: `utf-8`, `utf-16` or `utf-32`."""
+    """A position encoding of LSP 3.17: `utf-8`, `utf-16` or `utf-32`."""
 
     encoding: str = "utf-16"
 
     def column(self, line: str, units: int) -> int:
-        """The code point that the client's column points at; a column inside a character means its
-        end.
+        """Return the index of the code point at the client's column `units`.
+
+        A column inside a code point is moved to its end.
         """
         if line.isascii():
             return min(units, len(line))
@@ -46,7 +48,10 @@ class Units:
         return len(line)
 
     def units(self, line: str, column: int) -> int:
-        """The client's column of a code point; one beyond the line counts as its end."""
+        """Return the client's column of a code point.
+
+        A column past the end of the line is moved to the end.
+        """
         before = line[:column]
         if before.isascii():
             return len(before)

@@ -1,8 +1,9 @@
-"""URIs as paths and back, and the URIs of documents that the server makes up.
+"""Convert URIs to paths and back, and define the URIs of generated documents.
 
-A made-up document is named by a path too, `jaxsight-jaxpr:/folder/model.py/attention.jaxpr` or
-`jaxsight-lax:/folder/model.py/grad(loss).lax.py`: clients encode and decode URIs as they please,
-and only a path survives that.
+A generated document is identified by a path too,
+`jaxsight-jaxpr:/folder/model.py/attention.jaxpr` or
+`jaxsight-lax:/folder/model.py/grad(loss).lax.py`:
+clients encode and decode URIs in different ways, and only a path survives that.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ WINDOWS = os.name == "nt"
 VIEW = "view"
 
 PLAIN = {JAXPR: ".jaxpr", "stablehlo": ".stablehlo", "hlo": ".hlo", "kernels": ".kernels.txt"}
-"""Kinds that are of the function itself, and how they end."""
+"""Kinds of documents of the function itself, with their file endings."""
 
 _ENDINGS = {**PLAIN, VIEW: ".txt"} | {style: f".{style}.py" for style in STYLES}
 
 KINDS = tuple(_ENDINGS)
-"""What a made-up document can show of a function; each is a scheme of its own.
+"""Kinds of generated documents of a function; each has its own scheme.
 
-A view is by an interpreter of the user's; the styles are of its source.
+A view comes from one of the user's jaxpr interpreters; the styles are those of source.
 """
 
 SCHEMES = tuple(_SCHEME_START + kind for kind in KINDS)
 
 
 def path_of(uri: str, *, windows: bool = WINDOWS) -> str | None:
-    """The file that a `file:` URI names, drive letters in lower case; `None` for every other
-    scheme.
+    """Return the path of a `file:` URI, or `None` for other schemes.
 
+    Drive letters are lower-cased.
     jupyterlab-lsp opens notebooks in a folder `.virtual_documents` that does not exist: the path is
-    where they really are.
+    that of the actual notebook.
     """
     try:
         parts = urlsplit(uri)
-    except ValueError:  # what it names as the host is none
+    except ValueError:  # invalid host
         return None
     if parts.scheme != "file":
         return None
@@ -61,7 +62,7 @@ def path_of(uri: str, *, windows: bool = WINDOWS) -> str | None:
 
 
 def uri_of(path: str, *, windows: bool = WINDOWS) -> str:
-    """The `file:` URI of an absolute path."""
+    """Return the `file:` URI of an absolute path."""
     if windows:
         path = path.replace("\\", "/")
     if path.startswith("//"):
@@ -78,16 +79,15 @@ def _quoted(text: str, safe: str = "/") -> str:
 
 
 def same(uri: str) -> str:
-    """A key under which differently encoded spellings of one URI meet."""
+    """Return a key that is equal for differently encoded spellings of a URI."""
     return unquote(uri)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A document that the server makes: what `kind` of text of which function of which file, or of
-    a `transform` of it.
+    """A generated document: text of a `kind`, of a function or of a `transform` of it.
 
-    The transform of a view is the interpreter's name.
+    For a view, the transform is the jaxpr interpreter's name.
     """
 
     path: str
@@ -97,7 +97,7 @@ class Made:
 
     @property
     def what(self) -> str | Sourcerize:
-        """What to ask the engine for."""
+        """The corresponding request to the engine."""
         match self.kind:
             case plain if plain in PLAIN:
                 return plain
@@ -113,7 +113,7 @@ class Made:
         return name + _ENDINGS[self.kind]
 
     def uri(self, *, windows: bool = WINDOWS) -> str:
-        """Its URI."""
+        """Return its URI."""
         path = self.path.replace("\\", "/") if windows else self.path
         if not path.startswith("/"):
             path = "/" + path
@@ -121,7 +121,7 @@ class Made:
 
     @staticmethod
     def parse(uri: str, *, windows: bool = WINDOWS) -> Made | None:
-        """What `uri` asks for; `None` when it is not one of ours."""
+        """Return the document that `uri` identifies, or `None` if it is not a jaxsight URI."""
         scheme, _, rest = uri.partition(":")
         if scheme not in SCHEMES:
             return None

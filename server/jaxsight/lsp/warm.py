@@ -1,8 +1,8 @@
-"""Making the converter's code before it is needed.
+"""Generate the converter's code before it is needed.
 
-cattrs writes the code that turns a class into JSON, and back, when it first meets the class: some
-75 ms for the first answer with hints. After `initialized`, while the tracer starts anyway, each
-kind of message is converted once.
+cattrs writes the code that converts a class to JSON and back when it first converts an instance:
+some 75 ms for the first answer with hints.
+After `initialized`, while the tracer starts anyway, each kind of message is converted once.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _answered() -> dict[str, object]:
 
 
 async def warm(server: JaxsightServer) -> None:
-    """Convert one message of each kind, letting others go first in between."""
+    """Convert one message of each kind, and yield to other tasks in between."""
     protocol = server.protocol
     for method, params in _ASKED.items():
         await asyncio.sleep(0)

@@ -1,9 +1,9 @@
-"""A watchdog for the event loop: it measures the processor time of each turn, and says what ran
-when one is too long.
+"""A watchdog for the event loop: it logs functions that block the loop for too long.
 
-A turn is what the loop does between two waits. Its processor time is that of the loop's thread
-alone, so a busy machine and other threads do not count. While nothing happens nothing is measured
-and nobody wakes up.
+A turn is the time between two waits of the loop.
+Only the processor time of the loop's thread is measured, so a busy machine and other threads do not
+count.
+While the loop is idle, nothing is measured and no thread wakes up.
 """
 
 from __future__ import annotations
@@ -25,35 +25,31 @@ LIMIT = 0.05
 _QUIET = 30.0
 """Seconds between two log lines."""
 _START = 5.0
-"""Seconds that a server takes to start, at most."""
+"""Seconds that a server takes at most to start."""
 _AWAKE = 20
-"""Looks without a turn between them after which the thread that looks goes to sleep."""
+"""After this many samples without a turn, the sampling thread goes to sleep."""
 _FRAMES_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A long turn: its seconds of processor time, and what was seen running in it, the innermost
-    function first.
-    """
+    """A long turn: its seconds of processor time, and its stack of functions, innermost first."""
 
     seconds: float
     where: tuple[str, ...] = ()
 
 
 class Watch:
-    """Measures the turns of one event loop, which `loop` makes, and passes on the long ones."""
+    """Measures the turns of the event loop that `loop` creates, and reports long ones."""
 
     def __init__(self, slow: Callable[[Turn], None], limit: float = LIMIT) -> None:
-        """`slow` is called in the loop's thread, with each turn that took longer than `limit`
-        seconds.
-        """
+        """Set the callback: `slow` gets each turn over `limit` seconds, in the loop's thread."""
         self._slow = slow
         self._limit = limit
         self._lookout = _Lookout(limit)
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """A new event loop, watched where that can be: loops of Windows cannot be."""
+        """Return a new event loop, which is watched except on Windows."""
         if sys.platform == "win32":
             return asyncio.new_event_loop()
         return asyncio.SelectorEventLoop(_Selector(self._lookout.begin, self._end))
@@ -65,7 +61,7 @@ class Watch:
 
 
 class _Selector(selectors.DefaultSelector):
-    """The waits of a loop, with what is to be done before and after each."""
+    """A selector with callbacks before and after each wait."""
 
     def __init__(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
         super().__init__()
@@ -81,7 +77,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class _Lookout:
-    """The turn that is under way, and a thread that looks into it when it lasts."""
+    """The current turn, and a thread that samples its stack if it takes long."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
@@ -94,7 +90,7 @@ class _Lookout:
         self._thread: int | None = None
 
     def begin(self) -> None:
-        """A turn begins."""
+        """Start measuring a turn."""
         self._number += 1
         self._began = time.thread_time()
         if self._asleep:
@@ -102,7 +98,7 @@ class _Lookout:
             self._begin_looking()
 
     def end(self) -> Turn | None:
-        """The turn is over; it is given back if it was long."""
+        """Stop measuring, and return the turn if it was long."""
         began, self._began = self._began, None
         if began is None:
             return None
@@ -137,7 +133,7 @@ class _Lookout:
 
 
 def _names(frame: FrameType | None) -> Iterator[str]:
-    """Our own functions that a thread is in, the innermost first."""
+    """Yield the functions of this package on a thread's stack, innermost first."""
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if isinstance(module, str) and module.startswith("jaxsight."):
@@ -146,16 +142,16 @@ def _names(frame: FrameType | None) -> Iterator[str]:
 
 
 class SlowTurns:
-    """Logs long turns, now and then."""
+    """Logs long turns, at most one per 30 seconds."""
 
     def __init__(self, start: float = _START) -> None:
-        """Turns of the first `start` seconds are not logged: modules are imported in them."""
+        """Log nothing in the first `start` seconds, in which modules are imported."""
         self._silent_until = time.monotonic() + start
         self._said = False
         self._unsaid = 0
 
     def __call__(self, turn: Turn) -> None:
-        """Log a turn, unless another was logged a moment ago."""
+        """Log a turn, unless another was logged recently."""
         now = time.monotonic()
         if now < self._silent_until:
             self._unsaid += self._said

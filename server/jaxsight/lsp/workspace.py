@@ -1,7 +1,6 @@
-"""Folders, settings, trust, interpreters and files on disk: what the client tells of them, and
-asking to be told.
+"""Folders, settings, trust, Python environments and files on disk, as the client reports them.
 
-Beyond the standard a client may send `jaxsight/trust` `{"trusted"}` and `jaxsight/interpreters`
+Beyond the standard, a client may send `jaxsight/trust` `{"trusted"}` and `jaxsight/interpreters`
 `{"interpreters": {folder URI: path}}` (also in `initializationOptions`).
 """
 
@@ -29,7 +28,7 @@ WATCHED = ("**/*.py", "**/pyproject.toml")
 
 
 async def initialized(server: JaxsightServer, params: types.InitializedParams) -> None:
-    """Ask to be told of what changes, then for the settings."""
+    """Register for changes, then request the settings."""
     registrations = []
     if server.client.registers_configuration:
         registrations.append(
@@ -63,7 +62,7 @@ async def _register(server: JaxsightServer, registrations: list[types.Registrati
 
 
 async def ask_settings(server: JaxsightServer) -> None:
-    """Ask for the settings, of the whole and of each folder, and take what comes."""
+    """Request the settings of the workspace and of each folder, and apply them."""
     if not server.client.answers_configuration:
         return
     questions = server.configuration.questions
@@ -83,7 +82,7 @@ async def ask_settings(server: JaxsightServer) -> None:
 async def configuration_changed(
     server: JaxsightServer, params: types.DidChangeConfigurationParams
 ) -> None:
-    """Settings changed: they are in the notification, or to be asked for."""
+    """Apply changed settings, from the notification or by a request."""
     server.configuration.push(params.settings)
     if server.client.answers_configuration:
         await ask_settings(server)
@@ -94,7 +93,7 @@ async def configuration_changed(
 async def folders_changed(
     server: JaxsightServer, params: types.DidChangeWorkspaceFoldersParams
 ) -> None:
-    """Folders came and went."""
+    """Add and remove workspace folders."""
     event = params.event
     server.configuration.move(
         [folder.uri for folder in event.added], [folder.uri for folder in event.removed]
@@ -104,28 +103,32 @@ async def folders_changed(
 
 
 async def trust_changed(server: JaxsightServer, params: object) -> None:
-    """`jaxsight/trust`: whether code of the workspace may run; `true` counts where the editor's
-    trust does.
+    """Handle `jaxsight/trust`: whether code of the workspace may run.
+
+    `true` takes effect if the policy follows the editor's trust.
     """
     server.configuration.trusted = isinstance(params, Mapping) and params.get("trusted") is True
     server.configured()
 
 
 async def interpreters_changed(server: JaxsightServer, params: object) -> None:
-    """`jaxsight/interpreters`: the client's chooser of interpreters tells its choices."""
+    """Handle `jaxsight/interpreters`: the Python environments selected in the client."""
     given = params.get("interpreters") if isinstance(params, Mapping) else None
     server.configuration.choose_interpreters(given)
     server.configured()
 
 
 async def files_changed(server: JaxsightServer, params: types.DidChangeWatchedFilesParams) -> None:
-    """Files changed on disk."""
+    """Notify the engine of files that changed on disk."""
     paths = [path for change in params.changes if (path := path_of(change.uri)) is not None]
     server.session.files_changed(paths)
 
 
 async def saved(server: JaxsightServer, params: types.DidSaveTextDocumentParams) -> None:
-    """A document was saved. Clients that watch files tell of it that way too."""
+    """Notify the engine of a saved document.
+
+    If the client does not watch files, this also reports the file as changed on disk.
+    """
     path = path_of(params.text_document.uri)
     if path is None:
         return
@@ -135,7 +138,7 @@ async def saved(server: JaxsightServer, params: types.DidSaveTextDocumentParams)
 
 
 def register(server: JaxsightServer) -> None:
-    """Hear of the workspace."""
+    """Serve the notifications about the workspace."""
     server.answers(types.INITIALIZED, initialized)
     server.answers(types.WORKSPACE_DID_CHANGE_CONFIGURATION, configuration_changed)
     server.answers(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, folders_changed)

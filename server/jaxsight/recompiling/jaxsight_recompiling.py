@@ -1,11 +1,12 @@
-"""A plugin for pytest that writes down each time JAX traces a function again, in JAX's own words.
+"""A pytest plugin that records each time JAX retraces a function, with JAX's explanation.
 
-It runs in the interpreter of the user's tests, as `-p jaxsight_recompiling` with its folder on
-`PYTHONPATH`, and imports nothing of jaxsight. Where to write is in the variable
-`JAXSIGHT_RECOMPILING`: a list of `{"test": …, "message": …}` in JSON.
+It runs in the Python environment of the user's tests, as `-p jaxsight_recompiling` with its folder
+on `PYTHONPATH`, and imports nothing of jaxsight.
+The variable `JAXSIGHT_RECOMPILING` is the path of the output: a list of
+`{"test": …, "message": …}` in JSON.
 
-JAX logs what it says by loggers below `jax._src`; which one has changed between versions (0.8 to
-0.12), so the message decides.
+JAX logs the explanations with loggers below `jax._src`; the logger's name has changed between
+versions (0.8 to 0.12), so messages are recognized by their text.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PATH = os.environ.get("JAXSIGHT_RECOMPILING", "")
 
 
 class Listener(logging.Handler):
-    """Keeps what JAX says of each miss, with the test that is running."""
+    """Collects JAX's explanation of each cache miss, with the current test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +65,7 @@ def pytest_configure(config: Any) -> None:
     config_of_jax.update("jax_explain_cache_misses", True)
     logger = logging.getLogger("jax._src")
     logger.addHandler(listener)
-    # Nothing of it goes to the terminal: it is reported when all is done.
+    # Print nothing of it on the terminal: it is reported at the end.
     for name in ("jax._src.interpreters.partial_eval", "jax._src.pjit"):
         logging.getLogger(name).propagate = True
     logging.getLogger("jax").propagate = False

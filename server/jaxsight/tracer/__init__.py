@@ -1,3 +1,4 @@
-"""What runs in the interpreter of the user: the standard library, numpy and JAX are all that it may
-import.
+"""Code that runs in the user's Python environment.
+
+It may import only the standard library, numpy and JAX, and a few modules of this package.
 """

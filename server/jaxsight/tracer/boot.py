@@ -1,10 +1,12 @@
-"""Start of a tracer, run by path in the user's interpreter: `python …/jaxsight/tracer/boot.py`.
+"""Start a tracer by path with the user's Python: `python …/jaxsight/tracer/boot.py`.
 
-The server talks over standard input and output. Before anything else is imported, both are moved to
-private descriptors, so that user code finds nothing to read on 0 and whatever it prints to 1 and 2
-goes to the output pipe (standard error's). The package is then made importable from where it lies,
-by itself: the server's other packages must never come onto the path of the user's interpreter.
-Standard library only, and nothing of the package at module level.
+The server communicates over standard input and output.
+Before any other import, both are moved to private descriptors, so that user code reads nothing from
+0, and its output to 1 and 2 goes to the output pipe (that of standard error).
+Then only this package becomes importable from its folder: the server's other packages must never be
+on the path of the user's Python.
+
+At module level, this uses the standard library only, and nothing of the package.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ import sys
 from pathlib import Path
 
 FIRST_PRIVATE_DESCRIPTOR = 200
-"""High enough that programs which close "all" descriptors by small numbers leave ours alone."""
+"""High enough that programs that close "all" descriptors up to a small number do not close ours."""
 
 
 def take_descriptors() -> tuple[int, int]:
-    """Move the protocol away from 0 and 1; give both 1 and 2 to the output.
+    """Move the protocol away from descriptors 0 and 1, and redirect 1 to 2.
 
-    Answers (read from, write to).
+    Returns the descriptors to read from and to write to.
     """
     incoming, outgoing = private(0), private(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -34,21 +36,21 @@ def take_descriptors() -> tuple[int, int]:
 
 
 def private(descriptor: int) -> int:
-    """A duplicate that child processes do not inherit."""
+    """Return a duplicate that child processes do not inherit."""
     if sys.platform == "win32":
         return os.dup(descriptor)
     import fcntl
 
     try:
         return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_PRIVATE_DESCRIPTOR)
-    except OSError:  # a process that may open fewer files
+    except OSError:  # the limit of open files is lower
         return os.dup(descriptor)
 
 
 def die_with_parent() -> None:
-    """Ask Linux to kill this process when the server dies, however that happens.
+    """Have Linux kill this process when the server exits for any reason.
 
-    Elsewhere the closed pipe tells.
+    On other systems, the closed pipe ends the process.
     """
     if sys.platform != "linux":
         return
@@ -61,7 +63,7 @@ def die_with_parent() -> None:
 
 
 def make_importable(package: Path) -> None:
-    """Make `package` importable under its own name, with nothing beside it."""
+    """Make `package` importable under its own name, without its siblings."""
     name = package.name
     spec = importlib.util.spec_from_file_location(
         name, package / "__init__.py", submodule_search_locations=[str(package)]
@@ -75,11 +77,11 @@ def make_importable(package: Path) -> None:
 
 def main() -> None:
     """Serve until the server closes the pipe; with `--import`, answer one import."""
-    # Looking for garbage while JAX is imported takes a seventh of the start; `Tracer` enables it.
+    # Garbage collection while JAX is imported takes a seventh of the start; `Tracer` enables it.
     gc.disable()
     here = Path(__file__).resolve().parent
     if sys.path and sys.path[0] and Path(sys.path[0]).resolve() == here:
-        # Python put it there to run this file; its modules must not hide others of the same name.
+        # Python added it to run this file; its modules must not shadow others of the same name.
         del sys.path[0]
     incoming, outgoing = take_descriptors()
     die_with_parent()

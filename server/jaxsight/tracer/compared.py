@@ -1,10 +1,11 @@
-"""Whether two traced functions compute the same: the answer to `Compare`.
+"""Compare two traced functions by running them: the answer to `Compare`.
 
-Both are run on this machine's CPU, on the same drawn inputs, and what they give is held against
-each other, gradients too where both have them. The only module of the tracer that runs what was
-traced: never what calls back into Python or has effects, never what is too large. Captured arrays
-are arguments here, so that nothing is folded while it is compiled. A function that cannot be traced
-is called with values.
+Both run on this machine's CPU with the same random inputs, and their results are compared, and
+their gradients if both have them.
+This is the only module of the tracer that runs traced programs: never those that call back into
+Python or have effects, and never those that are too large.
+Captured arrays are arguments here, so that nothing is folded at compile time.
+A function that cannot be traced is called with values.
 """
 
 from __future__ import annotations
@@ -26,21 +27,20 @@ from jaxsight.tracer.stateful import Outcome, Stateful
 from jaxsight.tracer.two_ways import Miscompiled, TwoWays, names_of
 
 LARGEST = 512 << 20
-"""Bytes of all values of a program's largest step, or of all its inputs and results, above which it
-is not run.
+"""Maximum bytes of the results of an equation, or of all inputs and results, of a program to run.
 """
 
 _BELOW = 0.1
-"""Share of the tolerance that is granted of an array's root mean square too, for numbers that
-cancel.
+"""The tolerance applies to a number's magnitude plus this fraction of the root mean square, as
+numbers may cancel.
 """
 _BELOW_FFT = 4.0
-"""The same for programs with FFTs: each of their numbers is a sum of all, with an error as large as
-that of the largest.
+"""The same for programs with FFTs: each result is a sum of all numbers, with an error of the
+magnitude of the largest.
 """
 
 _TIMES = 4
-"""How often each kind of drawn inputs is tried where every branch is to be come to."""
+"""How often each kind of random inputs is tried to reach every branch."""
 
 _CALLBACKS = ("callback", "infeed", "outfeed", "print", "io_")
 
@@ -49,7 +49,7 @@ Draw = Callable[[np.random.Generator, Any], Any]
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """A program to be run: its jaxpr, its captured arrays, the names and types of its inputs."""
+    """A program to run: its jaxpr, its captured arrays, the names and types of its inputs."""
 
     jaxpr: Any
     constants: tuple[Any, ...]
@@ -77,12 +77,11 @@ class _Run:
 
 
 def compared(request: protocol.Compare, before: Any, after: Any) -> protocol.Compared:
-    """Run both, several times.
+    """Run both functions several times and compare them.
 
-    Errors of the changed function's run are differences; so is what cannot be compared.
-
-    Each form is compiled in two ways, which have to agree. Where the original's certainly do not,
-    `miscompiled` says so.
+    Errors of the changed function and programs that cannot be compared count as differences.
+    Each form is compiled in two ways, which must agree; if those of the original certainly do not,
+    `miscompiled` reports it.
     """
     try:
         return _compared(request, _Run.of(before), _Run.of(after))
@@ -107,7 +106,7 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
         grad_after = TwoWays(_gradient(after), below, terms_after)
         differentiable = _differentiable(before) and _traces(grad_before.usual, before)
         if differentiable and not _traces(grad_after.usual, after):
-            raise Incomparable("the changed function has no gradient, and the original has one")
+            raise Incomparable("the changed function has no gradient, but the original has one")
         for seed, draw in enumerate(_DRAWS):
             given = _drawn(before, draw, np.random.default_rng(seed))
             ordinary = draw in _ORDINARY
@@ -130,7 +129,7 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
                 one, other = np.asarray(slopes[name]), np.asarray(slope)
                 nonfinite[0] += int((~np.isfinite(wide(one))).sum())
                 nonfinite[1] += int((~np.isfinite(wide(other))).sum())
-                # What was NaN may become a number; what was a number may not become another one.
+                # A NaN may become a number, but a number may not change.
                 kept = np.isfinite(wide(one))
                 exact &= agree(f"the gradient of {name}", one[kept], other[kept], below)
             gradients += 1
@@ -143,7 +142,7 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
 def compared_with_values(
     request: protocol.Compare, call: Stateful, after: Any, outcome: Outcome
 ) -> protocol.Compared:
-    """The same for a function that cannot be traced: it is called, one operation after another.
+    """Compare a function that cannot be traced, by calling it one operation at a time.
 
     Its own errors make it incomparable.
     """
@@ -160,7 +159,7 @@ def _compared_with_values(
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
     if kinds != [(aval.shape, aval.dtype) for aval in after.inputs]:
-        raise Incomparable("it takes other arguments")
+        raise Incomparable("it takes different arguments")
     exact = True
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         below = _below(after)
@@ -173,15 +172,15 @@ def _compared_with_values(
                 with jax.disable_jit():
                     found = call(*args, **kwargs)
             except Exception as error:
-                raise Incomparable(f"called with values it fails too: {error}") from error
+                raise Incomparable(f"it also fails when called with values: {error}") from error
             second = outcome.in_order(
                 run(results, after.constants, *given.values(), ordinary=False)
             )
             if len(found) != len(second):
-                raise Incomparable("it gives another number of results")
+                raise Incomparable("it returns a different number of results")
             for index, (one, other) in enumerate(zip(found, second, strict=True)):
                 if np.shape(one) != other.shape:
-                    raise Incomparable(f"result {index} has another shape")
+                    raise Incomparable(f"result {index} has a different shape")
                 given_back = jnp.asarray(one).astype(other.dtype)
                 exact &= agree(f"result {index}", given_back, other, below)
     words = "equal to the bit" if exact else "equal within rounding"
@@ -194,13 +193,13 @@ def _check(run: _Run) -> None:
         raise Incomparable("it has effects, so it is not run")
     total = sum(map(avals.size, [*run.inputs, *run.outputs]))
     if total > LARGEST:
-        raise Incomparable("its inputs and results are too large to be run for a comparison")
+        raise Incomparable("its inputs and results are too large to run it for a comparison")
     for equation in _equations(run.jaxpr):
         name = equation.primitive.name
         if any(word in name for word in _CALLBACKS):
             raise Incomparable(f"it has a {name}, so it is not run")
         if sum(avals.size(var.aval) for var in equation.outvars) > LARGEST:
-            raise Incomparable("it makes arrays that are too large for a comparison")
+            raise Incomparable("it creates arrays that are too large for a comparison")
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:
@@ -216,11 +215,11 @@ def _same_types(before: _Run, after: _Run) -> None:
 
     if kinds(before) != kinds(after):
         was, now = (", ".join(map(avals.text, run.outputs)) or "nothing" for run in (before, after))
-        raise Incomparable(f"it gives {now} instead of {was}")
+        raise Incomparable(f"it returns {now} instead of {was}")
 
 
 def _terms(run: _Run) -> int:
-    """The most numbers that a program or its gradient sums: those of its largest value."""
+    """Return the size of the largest value, an upper bound of the terms of a sum."""
     steps = (var.aval for equation in _equations(run.jaxpr) for var in equation.outvars)
     return max(
         (math.prod(aval.shape) for aval in [*run.inputs, *steps] if hasattr(aval, "shape")),
@@ -237,8 +236,9 @@ def _named(run: _Run) -> list[tuple[str, Any]]:
 
 
 def _matched(before: _Run, after: _Run, given: dict[str, Any]) -> list[Any]:
-    """The same inputs for the changed program; what only it takes is the captured array of that
-    type.
+    """Return the same inputs for the changed program.
+
+    For inputs that only it has, these are captured arrays of the original with the same type.
     """
     left = {id(each): each for each in before.constants}
     found = []
@@ -247,11 +247,11 @@ def _matched(before: _Run, after: _Run, given: dict[str, Any]) -> list[Any]:
         if value is None:
             value = next((each for each in left.values() if _fits(each, aval)), None)
             if value is None:
-                raise Incomparable(f"nothing is known to give for {name}")
+                raise Incomparable(f"the new argument {name} has no known value")
             left.pop(id(value))
             value = jnp.asarray(value, aval.dtype)
         if (value.shape, value.dtype) != (aval.shape, aval.dtype):
-            raise Incomparable(f"{name} is of another type now")
+            raise Incomparable(f"{name} has a different type now")
         found.append(value)
     return found
 
@@ -262,7 +262,7 @@ def _fits(value: Any, aval: Any) -> bool:
 
 
 def _gradient(run: _Run) -> Callable[..., list[Any]]:
-    """The gradient of the sum of all floating-point results; zeros for inputs that have none."""
+    """Return the gradient of the sum of all floating-point results, zeros for other inputs."""
 
     def gradient(constants: Sequence[Any], *args: Any) -> list[Any]:
         chosen = [index for index, aval in enumerate(run.inputs) if _is_float(aval)]
@@ -294,7 +294,7 @@ def _differentiable(run: _Run) -> bool:
 def _traces(gradient: Any, run: _Run) -> bool:
     try:
         gradient.trace(run.constants, *(_struct(aval) for aval in run.inputs))
-    except Exception:  # noqa: BLE001 - rules of derivatives may be the user's
+    except Exception:  # noqa: BLE001 - derivative rules may be the user's
         return False
     return True
 
@@ -308,7 +308,7 @@ def _is_float(aval: Any) -> bool:
 
 
 def _below(run: _Run) -> float:
-    """The share of the tolerance that a program's results are granted of their root mean square."""
+    """Return the fraction of the root mean square that is added to magnitudes, for a program."""
     has_fft = any(equation.primitive.name == "fft" for equation in _equations(run.jaxpr))
     return _BELOW_FFT if has_fft else _BELOW
 
@@ -346,7 +346,7 @@ def _positive(generator: np.random.Generator, shape: Any) -> Any:
 
 
 def _special(generator: np.random.Generator, shape: Any) -> Any:
-    """Where functions have their edges."""
+    """Draw numbers at which functions often have special cases."""
     return generator.choice([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 100.0, 1e-6], size=shape)
 
 
@@ -356,4 +356,4 @@ def _unusual(generator: np.random.Generator, shape: Any) -> Any:
 
 _DRAWS: tuple[Draw, ...] = (_normal, _positive, _special, _unusual)
 _ORDINARY = (_normal, _positive)
-"""Draws without edges: where forms differ, it is neither a NaN nor the side of a limit."""
+"""Draws without special cases: differences are not caused by NaN or by one-sided limits."""

@@ -1,7 +1,8 @@
-"""Values as people read them: avals as jaxprs print them, pytrees as Python displays.
+"""Format values for users: avals like in jaxprs, pytrees like in Python.
 
-`Linear(weight=f32[3,4], bias=f32[3])`, `{'w': f32[8], 'n': 3}`. Work is bounded: what would not fit
-is not visited. Must never run an operation on an array, nor keep a value.
+`Linear(weight=f32[3,4], bias=f32[3])`, `{'w': f32[8], 'n': 3}`.
+The work is bounded: parts that would not fit are not visited.
+This must never run an operation on an array, nor keep a reference to a value.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from jaxsight.tracer import origins
 from jaxsight.tracer.compat import registrations
 
 _LEAVES = 12
-"""How many leaves of a tree are shown at most in a hint or hover of one value."""
+"""Maximum number of leaves of a tree in a hint or hover of a value."""
 
 _TEXT = 60
-"""How long the `repr` of one plain value may be."""
+"""Maximum length of the `repr` of a plain value."""
 
 
 @dataclasses.dataclass(slots=True)
 class Display:
-    """The text of one value.
+    """The text of a value.
 
-    `arrays` counts the array leaves in it, `other` those that are neither arrays nor numbers.
+    `arrays` counts its array leaves, `other` the leaves that are neither arrays nor numbers.
     """
 
     text: str
@@ -40,13 +41,13 @@ class Display:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shown:
-    """Stands in a tree for a leaf whose text is known already."""
+    """A placeholder in a tree for a leaf whose text is known already."""
 
     text: str
 
 
 def display(value: Any, leaves: int = _LEAVES) -> Display:
-    """Describes a value, eliding what goes beyond `leaves` leaves as `…`."""
+    """Format a value, eliding everything past `leaves` leaves as `…`."""
     writer = _Writer(leaves)
     parts: list[str] = []
     writer.write(value, parts)
@@ -58,9 +59,9 @@ def text(value: Any, leaves: int = _LEAVES) -> str:
 
 
 def array(value: Any) -> str | None:
-    """The text of an array, tracer or abstract array; `None` when `value` is none.
+    """Return the text of an array, tracer or abstract array, or `None` for other values.
 
-    NumPy's say so: JAX will copy them.
+    NumPy arrays are marked, because JAX copies them.
     """
     match value:
         case jax.core.Tracer() | jax.Array() | jax.ShapeDtypeStruct():
@@ -136,7 +137,7 @@ Children = tuple[str, Iterator[tuple[str, Any]], str]
 
 
 def _children(value: Any) -> Children | None:
-    """How a container opens, its labelled parts, how it closes; `None` for what is no container."""
+    """Return the opening, the labelled parts and the closing of a container, or `None`."""
     match value:
         case tuple():
             fields = getattr(type(value), "_fields", None)
@@ -163,17 +164,17 @@ def _children(value: Any) -> Children | None:
 
 
 def is_node(value: Any) -> bool:
-    """Whether JAX flattens values of this class."""
+    """Return whether JAX flattens values of this class."""
     return not jax.tree_util.all_leaves([value])
 
 
 _BOOKKEEPING = "_pytree__"
-"""What Flax's NNX keeps in its own attributes of this beginning; none of it is the user's."""
+"""Prefix of attributes with internal objects of Flax's NNX."""
 
 
 def _registered(value: Any) -> Iterator[tuple[str, Any]]:
     if _is_flattened_by_user(type(value)):
-        # Calling the user's code now could add equations to what is being traced.
+        # Calling user code now could add equations to the current trace.
         attributes: dict[str, Any] = getattr(value, "__dict__", {})
         for attribute, part in list(attributes.items()):
             yield f"{attribute}=", part
@@ -200,8 +201,6 @@ def _plain(value: Any) -> str:
 
 
 def _opaque(value: Any) -> str:
-    """What is neither array nor container: functions by their name, classes too, the rest by its
-    class's.
-    """
+    """Return the text of other values: the name of a function or class, else that of the class."""
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) else f"<{type(value).__name__}>"

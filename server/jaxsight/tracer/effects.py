@@ -1,13 +1,13 @@
-"""What running a chunk changed outside of its module, so that it can be undone, and done again
-without running it.
+"""Effects of a chunk outside of its module, recorded to undo them and to repeat them without a run.
 
-These effects shape what later code computes: options and contexts of JAX, context variables (those
-of numpy's errors and print options among them), the decimal context, the locale, the state of
-global generators of random numbers, the environment, the import path and its hooks, the working
-folder, warning filters, logging, names replaced in `builtins` or in JAX's own namespaces. They
-belong to one file: every request starts from the process's baseline, and each reused chunk brings
-its effects with its bindings. All of it is read after every chunk, so reading a part takes
-microseconds. Nothing here may rely on user code being sane.
+These effects influence later code: options and contexts of JAX, context variables (including those
+of numpy's errors and print options), the decimal context, the locale, the state of global random
+number generators, the environment, the import path and its hooks, the working folder, warning
+filters, logging, names replaced in `builtins` or in JAX's own namespaces.
+They belong to one file: every request starts from the process's baseline, and each reused chunk
+applies its effects with its bindings.
+All of these are read after every chunk, so reading a part takes microseconds.
+Nothing here may rely on user code being well-behaved.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ import numpy as np
 from jaxsight.tracer.compat import config, contexts, devices
 
 Values = dict[Any, object]
-"""By name; context variables by themselves."""
+"""Values by name; those of context variables by the variable."""
 
 GONE = object()
-"""Stands for a name that is no longer there."""
+"""Represents a name that was removed."""
 
 _environ, _path, _argv = os.environ, sys.path, sys.argv
 _path_hooks, _meta_path, _collections = sys.path_hooks, sys.meta_path, gc.callbacks
 
 
 class Part(Protocol):
-    """One kind of state, as names and values."""
+    """A kind of state, as names and values."""
 
     def read(self) -> Values: ...
 
     def write(self, name: Any, value: object) -> None:
-        """Set the name; take it away when `value` is `GONE`."""
+        """Set the name; remove it if `value` is `GONE`."""
 
     def counts(self, before: object, after: object) -> bool:
-        """Whether this change of one name is an effect."""
+        """Return whether this change of a name is an effect."""
 
 
 class Options:
-    """`jax.config`."""
+    """Options of `jax.config`."""
 
     def read(self) -> Values:
         return config.values()
@@ -91,7 +91,7 @@ class Contexts:
 
 
 class Environment:
-    """`os.environ`."""
+    """Variables of `os.environ`."""
 
     def read(self) -> Values:
         return dict(_environ)
@@ -107,14 +107,12 @@ class Environment:
 
 
 class Interpreter:
-    """Settings of the interpreter: import path and hooks, arguments, working folder, limits,
-    warning filters, locale.
-    """
+    """Settings of Python: import path and hooks, arguments, folder, limits, warnings, locale."""
 
     def read(self) -> Values:
         try:
             folder = str(Path.cwd())
-        except FileNotFoundError:  # somebody removed it
+        except FileNotFoundError:  # it was removed
             folder = ""
         return {
             "path": _items(sys.path),
@@ -147,10 +145,10 @@ class Interpreter:
             case "hooks", tuple():
                 _path_hooks[:] = value
                 sys.path_hooks = _path_hooks
-                sys.path_importer_cache.clear()  # of what other hooks made
+                sys.path_importer_cache.clear()  # entries of other hooks
             case "finders", tuple():
-                # None is taken away: one that a library adds when it is imported is needed by
-                # whoever imports it later.
+                # None is removed: a finder that a library adds on import is needed by later imports
+                # of that library.
                 _meta_path[:0] = [each for each in value if each not in _meta_path]
                 sys.meta_path = _meta_path
             case "collections", tuple():
@@ -163,7 +161,7 @@ class Interpreter:
                 warnings.showwarning = value  # type: ignore[assignment]
             case "filters", tuple():
                 warnings.filters[:] = value  # type: ignore[index]
-                # Leaving the block is what makes modules forget which of their warnings were shown.
+                # Leaving the block resets the warnings that modules have shown already.
                 with warnings.catch_warnings():
                     pass
             case _:
@@ -180,7 +178,7 @@ class Signals:
         return {number.name: signal.getsignal(number) for number in _SIGNALS}
 
     def write(self, name: str, value: object) -> None:
-        if value is not None and value is not GONE:  # not set from Python
+        if value is not None and value is not GONE:  # `None`: not set from Python
             signal.signal(signal.Signals[name], value)  # type: ignore[arg-type]
 
     def counts(self, before: object, after: object) -> bool:
@@ -190,7 +188,7 @@ class Signals:
 class Attributes:
     """The names of a module that user code may have replaced.
 
-    Submodules that importing adds are no effect.
+    Submodules that imports add are not an effect.
     """
 
     def __init__(self, module: ModuleType) -> None:
@@ -213,7 +211,7 @@ class Attributes:
 class Variables:
     """Context variables of the main thread.
 
-    One that was first set for a request goes with the request's context.
+    A variable that was first set during a request ends with the request's context.
     """
 
     def read(self) -> Values:
@@ -228,7 +226,7 @@ class Variables:
 
 
 class Decimals:
-    """The decimal context: it is changed in place, so its variable does not tell."""
+    """The decimal context, which is changed in place, so that its variable stays the same."""
 
     def read(self) -> Values:
         context = decimal.getcontext()
@@ -248,7 +246,7 @@ class Decimals:
 
 
 class Logging:
-    """What is logged at all, and where: the settings of the loggers, and those of the module."""
+    """Settings of the loggers and of the module `logging`."""
 
     def read(self) -> Values:
         root = logging.root
@@ -307,8 +305,9 @@ _UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
 
 
 class Draws:
-    """The states of the global generators of `random` and `numpy.random`, read in full only when
-    they have changed.
+    """The states of the global generators of `random` and `numpy.random`.
+
+    They are read completely only if they have changed.
     """
 
     def __init__(self) -> None:
@@ -317,8 +316,7 @@ class Draws:
         self._seen: dict[str, tuple[object, object]] = {}
         generator = self._numpy._bit_generator
         self._generator = generator
-        # The object's own memory, as far as its type says that it reaches: the words of the
-        # Mersenne twister.
+        # The object's own memory, up to its type's size: the words of the Mersenne twister.
         header = object.__basicsize__
         self._words = id(self._python) + header, _random.Random.__basicsize__ - header
         self._numpy_words = generator.ctypes.state_address, _TWISTER
@@ -351,8 +349,9 @@ class Draws:
         return seen[1]
 
     def _numpy_mark(self) -> object:
-        """Differs when the state does: a normal number that is kept for the next draw is not in the
-        words.
+        """Return a value that differs if the state does.
+
+        A normal number that is cached for the next draw is not part of the words.
         """
         kept = self._seen.get("numpy")
         keeps = kept is not None and isinstance(kept[1], tuple) and kept[1][3]
@@ -367,7 +366,7 @@ class Draws:
 _DECIMAL = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 
 _TWISTER = 4 * 624 + 4
-"""Bytes of a Mersenne twister in numpy: its words and the position in them."""
+"""Bytes of numpy's Mersenne twister: its words and the position in them."""
 
 
 def _items(value: object) -> tuple[object, ...]:
@@ -377,7 +376,7 @@ def _items(value: object) -> tuple[object, ...]:
 OPTIONS = Options()
 ENVIRONMENT = Environment()
 MODULES = (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)
-"""Those whose names are parts."""
+"""Modules whose attributes are parts."""
 PARTS: tuple[Part, ...] = (
     OPTIONS,
     Contexts(),
@@ -403,30 +402,30 @@ _serials = itertools.count(1)
 class Effects:
     """Changes to each of `PARTS`.
 
-    The serial tells the effects of one run of a chunk from those of all others.
+    The serial number distinguishes the effects of a run of a chunk from all others.
     """
 
     changes: tuple[Values, ...]
     serial: int = field(default_factory=lambda: next(_serials))
 
     def same_as(self, other: Effects) -> bool:
-        """Whether both make the same changes."""
+        """Return whether both make the same changes."""
         return _equal(self.changes, other.changes)
 
     def apply(self) -> None:
-        """Make the same changes to the process as it is now."""
+        """Apply the changes to the current process."""
         for part, values in zip(PARTS, self.changes, strict=True):
             for name, value in values.items():
                 part.write(name, value)
 
 
 def capture() -> State:
-    """The process's state as it is now."""
+    """Return the current state of the process."""
     return tuple(part.read() for part in PARTS)
 
 
 def since(before: State) -> tuple[Effects | None, State]:
-    """What has changed since `before` (`None` when nothing has), and the state now."""
+    """Return the changes since `before` (`None` if there are none), and the current state."""
     after = capture()
     changes = tuple(
         _changes(part, old, new) for part, old, new in zip(PARTS, before, after, strict=True)
@@ -435,21 +434,22 @@ def since(before: State) -> tuple[Effects | None, State]:
 
 
 def of_options(before: Values) -> Effects | None:
-    """What has changed of JAX's options since `before`; `None` when nothing has."""
+    """Return the changes of JAX's options since `before`, or `None` if there are none."""
     changes = _changes(OPTIONS, before, OPTIONS.read())
     return Effects(tuple(changes if part is OPTIONS else {} for part in PARTS)) if changes else None
 
 
 def restore(state: State) -> None:
-    """Bring the process back to `state`."""
+    """Restore the process to `state`."""
     for part, now, then in zip(PARTS, capture(), state, strict=True):
         for name, value in _changes(part, now, then).items():
             part.write(name, value)
 
 
 def heed_variables(before: State, jax_imported: bool) -> None:
-    """Let JAX heed the variables set since `before`, as it would have, had it been imported (or its
-    backend made) after that.
+    """Apply environment variables set since `before` to JAX.
+
+    This has the same result as if JAX had been imported, or its backend created, afterwards.
     """
     changed = _changes(ENVIRONMENT, before[PARTS.index(ENVIRONMENT)], ENVIRONMENT.read())
     for variable, text in changed.items():
@@ -478,5 +478,5 @@ def _changes(part: Part, before: Mapping[Any, object], after: Mapping[Any, objec
 def _equal(one: object, other: object) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # noqa: BLE001 - arrays, and whatever user code defines as comparing
+    except Exception:  # noqa: BLE001 - arrays, and comparisons defined by user code
         return False

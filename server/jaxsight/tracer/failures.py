@@ -1,8 +1,8 @@
-"""Exceptions of user code as plain data: where they happened in the chunks, what JAX said, what
-caused them.
+"""Convert exceptions of user code to plain data: frames in chunks, JAX's message, causes.
 
-Messages are kept as they are; wording them for people is the server's part. Must survive any
-exception: with a `__str__` that raises, with a chain that loops, with ten thousand frames.
+Messages are unchanged; the server rewords them for users.
+This must handle any exception: with a `__str__` that raises, with a cyclic chain, with ten thousand
+frames.
 """
 
 from __future__ import annotations
@@ -22,28 +22,27 @@ from jaxsight.tracer.protocol import Failure, Frame, Span, chunk_of, line_in_chu
 from jaxsight.tracer.recorder import Observed
 
 _MESSAGE = 20_000
-"""Characters of a message that are kept."""
+"""Maximum number of characters of a message."""
 
 _CHAIN = 8
-"""Causes that are followed."""
+"""Maximum number of causes."""
 
 _REPEATS = 2
-"""How often one place may come up in the frames: a runaway recursion says all in its first rounds.
-"""
+"""How often a place may occur in the frames; an endless recursion repeats itself."""
 
 _FRAMES = 100
 
 _FILTER_NOTE = "JAX has removed its internal frames"
 _UNFILTERED = "UnfilteredStackTrace"
-"""The cause that JAX adds with all of its own frames; the true causes hang below it."""
+"""The cause that JAX adds with all of its own frames; it has the true causes."""
 
 _OURS = str(Path(__file__).resolve().parent)
 
 
 class UserError(Exception):
-    """Ends a request with a `Failed`: user code raised, or could not be asked.
+    """User code raised or cannot be traced, which ends a request with a `Failed`.
 
-    `observed` is what was seen until then.
+    `observed` has the observations up to the error.
     """
 
     def __init__(self, failure: Failure, observed: Observed | None = None) -> None:
@@ -53,12 +52,12 @@ class UserError(Exception):
 
 
 def refusal(stage: str, message: str, argument: str = "", type: str = "TypeError") -> UserError:
-    """The tracer's own objection, in the shape of a user's error."""
+    """Return an error of the tracer itself, in the form of a user's error."""
     return UserError(Failure(stage, f"jaxsight.{type}", message, bases=(type,), argument=argument))
 
 
 def failure(error: BaseException, stage: str, argument: str = "") -> Failure:
-    """`error` as data, its causes too. Frames run from the outermost to the innermost."""
+    """Return `error` as data, with its causes; frames are ordered from outermost to innermost."""
     return _failure(error, stage, argument, set())
 
 
@@ -102,7 +101,7 @@ def _cause(error: BaseException) -> BaseException | None:
 
 def message(error: BaseException) -> str:
     try:
-        # The place that a syntax error's text names is the chunk's.
+        # The text of a syntax error has a place, which is that in the chunk.
         told = error.msg if isinstance(error, SyntaxError) else str(error)
     except Exception as problem:  # noqa: BLE001 - user code: the class's __str__
         told = f"<its message raised {type(problem).__name__}>"
@@ -110,7 +109,7 @@ def message(error: BaseException) -> str:
 
 
 def one_line(error: BaseException, most: int = 80) -> str:
-    """The error's class and the beginning of its message, for a clause."""
+    """Return the error's class and the beginning of its message, for use in a clause."""
     name = _class(type(error)).rpartition(".")[2]
     text = " ".join(message(error).split())
     line = f"{name}: {text}" if text else name
@@ -118,7 +117,7 @@ def one_line(error: BaseException, most: int = 80) -> str:
 
 
 def clean(told: str) -> str:
-    """Without surrogates, which no wire format carries."""
+    """Escape surrogates, which UTF-8 cannot represent."""
     return told.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -129,9 +128,7 @@ def _class(cls: type) -> str:
 
 
 def frames(error: BaseException) -> tuple[Frame, ...]:
-    """The frames of the user's files, and the innermost one of another library's where the error is
-    in there.
-    """
+    """Return the frames of the user's files, and the innermost one if it is in a library."""
     out = _trimmed([*_walk(error.__traceback__)])
     if isinstance(error, SyntaxError) and (place := _syntax(error)) is not None:
         out.append(place)
@@ -139,7 +136,7 @@ def frames(error: BaseException) -> tuple[Frame, ...]:
 
 
 def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
-    """The frames with whether each is a library's; JAX's and the tracer's own are left out."""
+    """Return the frames except those of JAX and the tracer, and whether each is a library's."""
     out: list[tuple[Frame, bool]] = []
     seen: Counter[tuple[str, int, int]] = Counter()
     while traceback is not None:
@@ -179,8 +176,9 @@ def _span(chunk: str, code: Any, lasti: int, line: int | None) -> Span:
 
 
 def _condition(file: str, span: Span) -> Span:
-    """Where a branch on a traced value fails, Python 3.11 blames the whole statement: narrows that
-    to its condition.
+    """Narrow the span of a branch to its condition.
+
+    Python 3.11 reports the whole statement for an error in the condition.
     """
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
@@ -198,7 +196,7 @@ def _condition(file: str, span: Span) -> Span:
 
 
 def _moved(found: re.Match[str], span: Span) -> Span:
-    """A span in the lines of a file's code as one in the lines of the chunk."""
+    """Convert a span in the lines of a file's code to one in the lines of the chunk."""
     line, end_line = line_in_chunk(found, span.line), line_in_chunk(found, span.end_line)
     return replace(span, line=max(line, 1), end_line=max(end_line, 1))
 
@@ -210,7 +208,7 @@ def _covers(span: Span, node: ast.stmt | ast.expr) -> bool:
 
 
 def _syntax(error: SyntaxError) -> Frame | None:
-    """A chunk that did not compile has no frame; the error itself says where."""
+    """Return the place of a syntax error in a chunk, which has no frame."""
     found = chunk_of(error.filename) if isinstance(error.filename, str) else None
     if found is None:
         return None
@@ -224,7 +222,7 @@ def _syntax(error: SyntaxError) -> Frame | None:
 
 
 def span_of(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
-    """The span of a position that JAX reports, where it lies in a chunk."""
+    """Return the span of a position that JAX reports, or `None` if it is not in a chunk."""
     found = chunk_of(file)
     if found is None:
         return None
@@ -244,7 +242,7 @@ _LIBRARIES = tuple(
 
 
 def _is_hidden(file: str) -> bool:
-    """Whether a frame is JAX's or ours, or of code that is in no file."""
+    """Return whether a frame is JAX's or ours, or of code that is not in a file."""
     return file.startswith(("<", _OURS, *_jax_folders()))
 
 

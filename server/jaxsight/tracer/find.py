@@ -1,8 +1,9 @@
-"""Finds the function that a request names, as something that JAX can trace.
+"""Find the function that a request names, as a callable that JAX can trace.
 
-Wrappers that hide the traced body in one `jit` equation are opened (`eqx.filter_jit`, `nnx.jit`);
-`jax.jit` objects stay, for their static arguments; what defines derivatives (`custom_vjp`) stays
-too. Nothing of flax or equinox is imported here.
+Wrappers that hide the traced body in one `jit` equation are unwrapped (`eqx.filter_jit`,
+`nnx.jit`); `jax.jit` objects stay, for their static arguments, and so do those that define
+derivatives (`custom_vjp`).
+This module does not import flax or equinox.
 """
 
 from __future__ import annotations
@@ -23,18 +24,17 @@ _OPENED = {
 """Package and class of wrappers around `jax.jit`; each has the user's function as `__wrapped__`."""
 
 _PURE = {("equinox", "_JitWrapper")}
-"""Those that give back nothing but what the function returns, and pass numbers on as they are."""
+"""Wrappers that return only the function's results, and pass numbers on unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """The function.
 
-    `jitted` when it is a `jax.jit` object; `owner` is the class of a method that still wants its
-    `self`.
-
-    `wrapper` is the library's own jitted function around `call`, `pure` when that drops what the
-    function updates.
+    `jitted`: it is a `jax.jit` object.
+    `owner` is the class of a method that still needs its `self`.
+    `wrapper` is the library's own jitted function around `call`, `pure` if it drops the function's
+    updates.
     """
 
     call: Callable[..., Any]
@@ -45,7 +45,7 @@ class Found:
 
     @property
     def donates(self) -> tuple[bool, bool]:
-        """Whether the buffers of the first argument, and of the others, are donated."""
+        """Whether the buffers of the first argument, and those of the others, are donated."""
         first, rest = (
             getattr(self.wrapper, name, False) for name in ("donate_first", "donate_rest")
         )
@@ -53,14 +53,16 @@ class Found:
 
 
 def find(namespace: Mapping[str, Any], name: str) -> Found:
-    """Looks `name` (`f`, `Class.method`) up. Raises `UserError` of stage `find`."""
+    """Look up `name` (`f`, `Class.method`).
+
+    Raises:
+        UserError: there is no such function, or it cannot be traced; its stage is `find`.
+    """
     first, *rest = name.split(".")
     if "<locals>" in rest:
-        raise refusal(
-            "find", f"{name} is defined inside another function: it can only be traced from there"
-        )
+        raise refusal("find", f"{name} is a nested function: trace the enclosing function instead")
     if first not in namespace:
-        raise refusal("find", f"running the file did not define {first}", type="NameError")
+        raise refusal("find", f"{first} is not defined after running the module", type="NameError")
     value, owner = namespace[first], None
     for part in rest:
         value, owner = _member(value, part, name)
@@ -72,7 +74,7 @@ def find(namespace: Mapping[str, Any], name: str) -> Found:
 
 
 def parameter(found: Found, position: int) -> str:
-    """The name of the parameter at a position; `*args` items as `args[1]`."""
+    """Return the name of the parameter at a position, for items of `*args` e.g. `args[1]`."""
     try:
         parameters = list(inspect.signature(found.call).parameters.values())
     except (TypeError, ValueError):
@@ -86,12 +88,13 @@ def parameter(found: Found, position: int) -> str:
 
 
 def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:
-    """An attribute as the function that it stands for, and the class whose `self` it wants."""
+    """Return the function of an attribute, and the class whose `self` it needs, if any."""
     try:
         static = inspect.getattr_static(holder, part)
         value = getattr(holder, part)
     except AttributeError:
-        raise refusal("find", f"running the file did not define {name}", type="NameError") from None
+        words = f"{name} is not defined after running the module"
+        raise refusal("find", words, type="NameError") from None
     except Exception as error:
         raise UserError(failure(error, "find")) from error
     owner = holder if isinstance(holder, type) else None
@@ -116,7 +119,7 @@ def _opened(value: Any) -> Any:
 
 
 def _kind(value: Any) -> tuple[str, str]:
-    """The package and the name of a value's class."""
+    """Return the package and the name of a value's class."""
     return str(type(value).__module__).partition(".")[0], type(value).__name__
 
 
@@ -126,7 +129,7 @@ def _is_jitted(value: Any) -> bool:
 
 def _check(value: Any, name: str) -> None:
     if isinstance(value, type):
-        raise refusal("find", f"{name} is a class; its methods can be traced, given `self`")
+        raise refusal("find", f"{name} is a class: trace one of its methods instead")
     if not callable(value):
         raise refusal("find", f"{name} is not a function but of type {type(value).__name__}")
     body = value

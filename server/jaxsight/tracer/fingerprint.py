@@ -1,8 +1,7 @@
-"""A traced program as one text that is equal for equal programs, in whatever process they were
-traced.
+"""Represent a traced program as text that is equal for equal programs in all processes.
 
-It has the whole jaxpr and digests of the arrays that it captures, whose values a jaxpr does not
-show. It has no line of a file: a slice and the imported file differ in those.
+It has the whole jaxpr and digests of its captured arrays, whose values a jaxpr does not show.
+It has no line numbers: these differ between a slice and the imported file.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ _LINE = re.compile(r"(\.py):\d+")
 
 
 def fingerprint(jaxpr: Any) -> str:
-    """The jaxpr's text, and a line for each array that it captures."""
+    """Return the jaxpr's text, and a line for each array that it captures."""
     text = shown.whole(protocol.Show(0, 0), jaxpr).text
     text = _LINE.sub(r"\1", _CHUNK.sub(lambda found: found["path"], text))
     return "\n".join([text, *map(_digest, _constants(jaxpr))])
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:
-    """The arrays in a jaxpr and in those within it, in the order of the equations."""
+    """Yield the arrays in a jaxpr and its inner jaxprs, in the order of the equations."""
     known: set[int] = set()
     waiting = [jaxpr]
     while waiting:
@@ -56,7 +55,7 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def _digest(value: Any) -> str:
-    """The array's type and a digest of its values; the type alone where they cannot be read."""
+    """Return the array's type and a digest of its values; only the type if unreadable."""
     aval = avals.of(value)
     try:
         if jnp.issubdtype(aval.dtype, jax.dtypes.prng_key):

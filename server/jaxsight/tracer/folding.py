@@ -1,15 +1,18 @@
-"""Predict from a jaxpr what XLA computes while it compiles: a fold of a large sort takes minutes.
+"""Predict constant folding from a jaxpr, as folding a large sort takes XLA minutes.
 
-XLA folds an operation when at least one operand is a constant array and the others are constants,
-broadcasts of constants or iotas (`HloConstantFolding`). What is made of iotas and broadcasts alone
-(the masks of `jnp.tril`, `jnp.triu`, `jnp.eye`, `jnp.linspace`, paddings of `jnp.ones`) stays an
-operation of the program, and so does all that reads it. FFTs, loops, random bits, library calls and
-results of more than 45 million elements are left alone too. Each rule was seen in optimized HLO of
-JAX 0.10.2 and 0.12.0.1, compiled with and without `xla_disable_hlo_passes=constant_folding`.
+XLA folds an operation if at least one operand is a constant array and the others are constants,
+broadcasts of constants or iotas (`HloConstantFolding`).
+Operations on iotas and broadcasts alone (the masks of `jnp.tril`, `jnp.triu`, `jnp.eye`,
+`jnp.linspace`, paddings of `jnp.ones`) are not folded, and neither are operations that read their
+results.
+FFTs, loops, random bits, library calls and results of more than 45 million elements are not folded
+either.
+Each rule was verified in optimized HLO of JAX 0.10.2 and 0.12.0.1, compiled with and without
+`xla_disable_hlo_passes=constant_folding`.
 
-The time of a fold is that of XLA's evaluator, which computes one element after another: measured on
-one core for f32 (JAX 0.10.2), nanoseconds for each element of the largest operand. They are rough,
-and only their order of magnitude matters.
+The time of a fold is that of XLA's evaluator, which computes one element at a time: nanoseconds per
+element of the largest operand, measured on one core for f32 (JAX 0.10.2).
+They are rough, as only their order of magnitude matters.
 """
 
 from __future__ import annotations
@@ -24,19 +27,19 @@ from jaxsight.tracer import protocol
 from jaxsight.tracer.compat import jaxprs
 
 LARGEST = 45_000_000
-"""Elements of a result from which XLA leaves an operation alone."""
+"""Maximum number of elements of a result that XLA folds."""
 SMALLEST = 65_536
-"""Elements below which a fold is nobody's concern."""
+"""Minimum number of elements of a fold that is reported."""
 TRAP = 10.0
-"""Seconds of folding from which a compile is not begun."""
+"""Programs that fold for at least this many seconds are compiled without constant folding."""
 
 _VALUE, _REGULAR, _UNKNOWN = "value", "regular", "unknown"
-"""A constant array; a broadcast of a constant, an iota or a scalar; what XLA does not know."""
+"""A constant array; a broadcast of a constant, an iota or a scalar; an unknown value."""
 
 _MADE = frozenset({"broadcast_in_dim", "iota", "broadcast"})
 
 _SAME = frozenset({"stop_gradient", "copy", "copy_p"})
-"""Operations that XLA never sees."""
+"""Operations that are not in XLA's program."""
 
 _ELEMENTWISE = frozenset(
     {
@@ -51,7 +54,7 @@ _ELEMENTWISE = frozenset(
 )  # fmt: skip
 
 _OF_ALL = frozenset({"dot_general", "conv_general_dilated"})
-"""Operations of which every operand has to be a constant array."""
+"""Operations that are folded only if every operand is a constant array."""
 
 _OF_FIRST = frozenset(
     {
@@ -62,15 +65,15 @@ _OF_FIRST = frozenset(
         "sort", "squeeze", "transpose",
     }
 )  # fmt: skip
-"""Operations whose first operand decides: of a broadcast or an iota XLA leaves them alone."""
+"""Operations that are folded if their first operand is a constant array."""
 
 _OF_ANY = _ELEMENTWISE | frozenset(
     {"concatenate", "gather", "scatter", "scatter-add", "scatter-max", "scatter-min", "scatter-mul"}
 )
-"""Operations of which one operand has to be a constant array."""
+"""Operations that are folded if any operand is a constant array and none is unknown."""
 
 _FREE = frozenset({"broadcast_in_dim", "expand_dims", "reshape", "squeeze", "transpose"})
-"""Operations that give a constant another layout, and take no time."""
+"""Operations that change the layout of a constant, and take no time."""
 
 _THROUGH = frozenset(
     {
@@ -78,7 +81,7 @@ _THROUGH = frozenset(
         "custom_vjp_call", "custom_vjp_call_jaxpr",
     }
 )  # fmt: skip
-"""Calls that XLA inlines. A checkpoint's is not among them: its operands go through a barrier."""
+"""Calls that XLA inlines, except those of checkpoints, whose operands go through a barrier."""
 
 _NANOSECONDS: Mapping[str, float] = {
     "sort": 7_000.0,  # times log2 of the elements
@@ -97,14 +100,14 @@ _NANOSECONDS: Mapping[str, float] = {
     "gather": 300.0,
 }
 _OTHERS = 20.0
-"""Of elementwise operations, reductions and moves."""
+"""Nanoseconds per element for elementwise operations, reductions and moves."""
 
 
 def folds(jaxpr: Any) -> tuple[protocol.Fold, ...]:
-    """Return the folds of 65,536 elements or more, in the order of the program.
+    """Return the folds of 65,536 elements or more, in program order.
 
     Args:
-        jaxpr: a closed jaxpr; calls that XLA inlines are looked into.
+        jaxpr: a closed jaxpr; calls that XLA inlines are followed.
     """
     opened = jaxprs.open_jaxpr(jaxpr)
     constants = getattr(jaxpr, "consts", ())
@@ -115,14 +118,14 @@ def folds(jaxpr: Any) -> tuple[protocol.Fold, ...]:
 def _folds(
     opened: Any, inputs: list[str], constants: Mapping[Any, str], prefix: str, results: list[str]
 ) -> Iterator[protocol.Fold]:
-    """Return the folds in one jaxpr; `results` is filled with the kinds of its outputs."""
+    """Yield the folds in a jaxpr; `results` is filled with the kinds of its outputs."""
     kinds: dict[Any, str] = dict(zip(opened.invars, inputs, strict=True))
     for var in opened.constvars:
         kinds[var] = constants.get(var, _VALUE)
 
     def of(var: Any) -> str:
         kind = _captured(var.val) if hasattr(var, "val") else kinds.get(var, _UNKNOWN)
-        # An operation takes a scalar as a broadcast of it.
+        # The scalar operand of an operation is broadcast.
         return _REGULAR if kind == _VALUE and _elements(var) <= 1 else kind
 
     for index, equation in enumerate(opened.eqns):
@@ -149,7 +152,7 @@ def _folds(
 
 
 def _kind(equation: Any, operands: list[str]) -> str:
-    """Return what XLA knows of an equation's results."""
+    """Return the kind of an equation's results."""
     name = equation.primitive.name
     elements = max((_elements(var) for var in equation.outvars), default=0)
     if _UNKNOWN in operands:
@@ -158,9 +161,9 @@ def _kind(equation: Any, operands: list[str]) -> str:
         if not operands:
             return _REGULAR
         given = _elements(equation.invars[0])
-        if elements == given:  # with axes of length 1 alone it is a reshape
+        if elements == given:  # if it only adds axes of length 1, it is a reshape
             return operands[0]
-        # Of an iota it is neither a constant nor a broadcast of one.
+        # The broadcast of an iota is neither a constant nor a broadcast of one.
         return _REGULAR if operands[0] == _VALUE or given <= 1 else _UNKNOWN
     if not operands:
         return _UNKNOWN
@@ -178,16 +181,15 @@ def _kind(equation: Any, operands: list[str]) -> str:
 
 
 def _captured(value: Any) -> str:
-    """Return what XLA makes of a captured array.
+    """Return the kind of a captured array.
 
-    Of equal elements it makes a broadcast, of `0, 1, 2, …` an iota.
-
-    (`AlgebraicSimplifier::HandleConstant` of openxla/xla.)
+    XLA converts equal elements to a broadcast, and `0, 1, 2, …` to an iota
+    (`AlgebraicSimplifier::HandleConstant` of openxla/xla).
     """
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
-        return _VALUE  # a key array: its numbers cannot be read
+        return _VALUE  # a key array, whose data cannot be read
     if array.size <= 1 or array.dtype.kind not in "biufc":
         return _VALUE
     if not SMALLEST <= array.size <= LARGEST:

@@ -1,8 +1,9 @@
-"""What the objects of modules hold, to see whether running code changed them.
+"""Record the contents of modules' objects, to detect changes by running code.
 
-Containers, functions, classes and instances that the modules' names lead to are looked at, nothing
-of installed packages. It is a look from outside: no code of the user's runs, whatever its classes
-define. What is too large to be looked at counts as changed.
+This follows containers, functions, classes and instances from the modules' names, except objects of
+installed packages.
+It runs no user code, whatever the user's classes define.
+Modules with too many objects count as changed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from jaxsight.tracer.compat import registrations
 
 _MOST = 4000
-"""Objects that are looked at."""
+"""Maximum number of objects."""
 
 _PLAIN = (
     *(bool, int, float, complex, str, bytes, type(None), range, slice, types.ModuleType),
@@ -36,17 +37,17 @@ State = tuple[Any, ...]
 
 
 class Footprint:
-    """The contents of all that the namespaces lead to, by identity."""
+    """The contents of all objects reachable from the namespaces, by identity."""
 
     def __init__(self, namespaces: Iterable[Mapping[str, Any]], own: AbstractSet[str]) -> None:
-        """`own` are the names of the modules whose classes and functions are looked into."""
+        """Record the contents; `own` are the modules whose classes and functions are followed."""
         self._own = own
         self._seen: list[tuple[Any, State]] = []
         self._complete = True
         self._walk(namespaces)
 
     def holds(self) -> bool:
-        """Whether all is as it was."""
+        """Return whether nothing has changed."""
         return self._complete and all(_same(state, _state(thing)) for thing, state in self._seen)
 
     def _walk(self, namespaces: Iterable[Mapping[str, Any]]) -> None:
@@ -97,7 +98,7 @@ def _module_of(kind: type) -> str:
 
 
 def _state(thing: Any) -> State:
-    """What a thing holds now. Reads by the builtin types' own methods alone."""
+    """Return the contents of an object, read only by methods of builtin types."""
     kind = type(thing)
     try:
         if issubclass(kind, dict):
@@ -145,12 +146,12 @@ def _state(thing: Any) -> State:
         if registrations.is_ruled(kind):
             return (*_attributes(thing), *registrations.rules_of(thing))
         return tuple(_attributes(thing))
-    except Exception:  # noqa: BLE001 - an empty cell, an iterator that cannot say where it is
+    except Exception:  # noqa: BLE001 - an empty cell, or an iterator without `__reduce__`
         return (type(thing),)
 
 
 def _attributes(thing: Any) -> Iterator[Any]:
-    """The attributes of an instance, those in slots too."""
+    """Yield the attributes of an instance, including those in slots."""
     with contextlib.suppress(AttributeError):
         yield from _flat(object.__getattribute__(thing, "__dict__").items())
     for kind in type(thing).__mro__[:-1]:
@@ -163,9 +164,7 @@ def _attributes(thing: Any) -> Iterator[Any]:
 
 
 def _without_submodules(names: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """The items of a dictionary; of a package's names those that importing its modules does not
-    add.
-    """
+    """Yield the items of a dictionary, without submodules if it is a package's namespace."""
     package = dict.get(names, "__name__")
     prefix = f"{package}." if isinstance(package, str) else None
     for key, value in dict.items(names):
@@ -184,7 +183,7 @@ def _flat(items: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
 
 
 def _flat_state(state: Any) -> Iterator[Any]:
-    """A reduced iterator without the containers that reducing it made."""
+    """Yield the parts of a reduced iterator, without the containers created by `__reduce__`."""
     if isinstance(state, tuple):
         for part in state:
             yield from _flat_state(part)

@@ -1,7 +1,7 @@
-"""What a tracer says first: which Python and which JAX it runs on, or why it cannot trace.
+"""The tracer's handshake: its versions of Python and JAX, or the reason why it cannot trace.
 
-Imports JAX for the first time in this process. Must never raise: an interpreter without a usable
-JAX is an answer.
+This imports JAX for the first time in the process.
+It must never raise: an environment without a usable JAX is a valid answer.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ OLDEST_JAX = (0, 8)
 
 PLATFORM_VARIABLE = "JAX_PLATFORMS"
 DEFAULT_PLATFORM = "cpu"
-"""Tracing needs no device, and an editor must not take the accelerator away from the program that
-trains on it.
-"""
+"""Tracing needs no device, and an editor must not take the accelerator from a running program."""
 
 
 def greet() -> Hello:
-    """Import JAX and say what is here. No backend is initialised."""
+    """Import JAX and return the handshake, without initializing a backend."""
     os.environ.setdefault(PLATFORM_VARIABLE, DEFAULT_PLATFORM)
     try:
         import jax
@@ -32,7 +30,7 @@ def greet() -> Hello:
         if error.name in ("jax", "jaxlib"):
             return _greeting(problem=f"{_interpreter()} has no {error.name}. {_REMEDY}")
         return _greeting(problem=f"importing jax failed in {_interpreter()}: {error}. {_REMEDY}")
-    except BaseException as error:  # noqa: BLE001 - jax and jaxlib that do not fit raise all sorts, SystemExit included
+    except BaseException as error:  # noqa: BLE001 - incompatible versions may raise even SystemExit
         told = f"{type(error).__name__}: {error}"
         return _greeting(problem=f"importing jax failed in {_interpreter()}: {told}. {_REMEDY}")
     jax_version = getattr(jax, "__version__", "")
@@ -42,8 +40,8 @@ def greet() -> Hello:
         return _greeting(
             jax_version,
             jaxlib_version,
-            problem=f"{_interpreter()} has jax {jax_version or 'of no version'}; jaxsight needs "
-            f"{oldest} or newer. " + _REMEDY,
+            problem=f"{_interpreter()} has jax {jax_version or 'without a version'}; jaxsight "
+            f"requires {oldest} or newer. " + _REMEDY,
         )
     return _greeting(
         jax_version, jaxlib_version, chosen=str(jax.config.values["jax_platforms"] or "default")
@@ -51,7 +49,7 @@ def greet() -> Hello:
 
 
 _REMEDY = (
-    "Install JAX there, or choose another interpreter by the setting `jaxsight.python` "
+    "Install JAX there, or choose another interpreter with the setting `jaxsight.python` "
     "(`python` under [tool.jaxsight] in pyproject.toml)."
 )
 

@@ -1,6 +1,6 @@
-"""From where a file is imported, and under which package.
+"""Determine the folders that a file is imported from, and its package.
 
-Standard library only: it is read before JAX is imported.
+This uses only the standard library, as it is imported before JAX.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from pathlib import Path, PurePath
 from jaxsight.tracer.origins import INSTALLED
 
 SCRIPTS = "__jaxsight__"
-"""The parent in the names of modules that are in no package."""
+"""The parent in the names of modules without a package."""
 
 
 class SliceLoader(SourceFileLoader):
-    """What a traced file has as its loader: it tells the file's text, and that the module is not
-    what importing makes of it.
+    """The loader of a traced file.
+
+    It returns the file's text, and marks the module as a slice instead of an import.
     """
 
 
 def package_of(file: str, module: str) -> str:
-    """Return `__package__` of a file that is imported as `module`: empty where it is in no
-    package.
-    """
+    """Return `__package__` of a file imported as `module`, empty without a package."""
     if PurePath(file).name == "__init__.py":
         return module
     package = module.rpartition(".")[0]
@@ -31,11 +30,10 @@ def package_of(file: str, module: str) -> str:
 
 
 def import_folders(file: str, module: str, root: str) -> list[str]:
-    """Return what goes onto `sys.path`: the folder that the file is imported from, the root, and
-    `src` in it.
+    """Return the folders for `sys.path`: the file's import folder, the root, and its `src`.
 
-    The project's modules are looked for there too, so the folder of installed packages is left out:
-    it is on the path anyhow.
+    The project's modules are searched for there too, so the folder of installed packages is
+    excluded; it is on the path anyway.
     """
     parents = PurePath(file).parents
     package = package_of(file, module)

@@ -1,10 +1,10 @@
-"""Which modules of the project are loaded, in which version, who imports whom, and what importing
-them changed.
+"""Track loaded modules of the project: versions, importers, and effects of imports.
 
-When a file changes, its module and those that import it are taken out of `sys.modules`, so that the
-next import runs the new text. The file being traced runs under its own name without being imported;
-what other modules want of it that its slice does not define comes from a full import, as it would
-be without us. Modules of installed packages are never unloaded.
+When a file changes, its module and its importers are removed from `sys.modules`, so that the next
+import runs the new text.
+The traced file runs under its own name without being imported; names that other modules need from
+it and that its slice does not define come from a full import, as they would without jaxsight.
+Modules of installed packages are never unloaded.
 """
 
 from __future__ import annotations
@@ -35,49 +35,47 @@ _import = builtins.__import__
 _import_module = importlib.import_module
 
 Edges = dict[str, int]
-"""Modules of the project by name, each with the serial of the import that was seen."""
+"""Modules of the project by name, each with the serial number of its import."""
 
 
 @dataclass(slots=True)
 class Loaded:
     """A module of the project that was imported.
 
-    `serial` tells this import from a later one of the same name.
+    `serial` distinguishes this import from a later one of the same name.
     """
 
     path: str
     serial: int
     versions: dict[str, Version | None]
-    """The files whose text it stands and falls with; its own, mostly."""
+    """The files whose change invalidates it, usually only its own."""
     imports: Edges = field(default_factory=dict)
     jax: bool = False
     """Whether importing it imports JAX."""
     footprint: Footprint | None = None
-    """What it held when it had been imported."""
+    """Its contents after the import."""
     reads: reads.Reads = field(default_factory=reads.Reads)
-    """Files that it read when it was imported."""
+    """Files that it read during the import."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """The file being traced, and what stands in for it when other modules import it."""
+    """The traced file, and the full import that other modules may need of it."""
 
     module: ModuleType
     serial: int
     full: ModuleType | None
     installed: bool = False
-    """Whether the file is one of an installed package: then others of the package take what Python
-    imports.
-    """
+    """Whether the file is part of an installed package, whose other modules import it fully."""
     full_in_place: bool = False
     begin: Callable[[], None] | None = None
-    """Executes the file's chunks, which the first import of it does."""
+    """Executes the file's chunks, on the first import of it."""
     whole: bool = False
-    """Whether the slice has all that the module would bind."""
+    """Whether the slice has all statements of the module."""
 
 
 class WantsWhole(CancelledByServer):
-    """Unwinds a request whose slice lacks what another module takes from the file."""
+    """Aborts a request whose slice lacks a name that another module imports from the file."""
 
 
 class Imports:
@@ -87,21 +85,20 @@ class Imports:
         self.texts = Texts()
         self.loaded: dict[str, Loaded] = {}
         self.files: set[str] = set()
-        """Files of the project that were imported, or tried, since the request began."""
+        """Files of the project whose import was attempted since the request began."""
         self.used: dict[str, Edges] = {}
-        """What the chunks of the running file imported, by the file name that they are compiled
-        under.
-        """
+        """Imports of the running file's chunks, by the file names that these are compiled under."""
         self.applied: set[str] = set()
-        """Modules whose effects the running file has had."""
+        """Modules whose effects have been applied for the running file."""
         self.jax = False
         """Whether the running file has imported JAX."""
         self.wanted = ""
-        """Who wants more of the running file than its slice has; user code may have caught the
-        exception that says so.
+        """Which module needs more of the running file than its slice.
+
+        This repeats the message of `WantsWhole`, as user code may have caught that exception.
         """
         self.arrived: Callable[[], None] = lambda: None
-        """Called when code of the project has imported what was not loaded."""
+        """Called when code of the project has imported a module that was not loaded."""
         self._roots: tuple[str, ...] = ()
         self._running: _Running | None = None
         self._importing: list[str] = []
@@ -113,7 +110,7 @@ class Imports:
         sys.meta_path.insert(0, self._finder)
 
     def files_of(self, modules: Iterable[str]) -> set[str]:
-        """The files of these modules and of all that they import."""
+        """Return the files of these modules and of all their imports."""
         seen: set[str] = set()
         todo = list(modules)
         while todo:
@@ -129,14 +126,14 @@ class Imports:
         }
 
     def current(self, edges: Mapping[str, int]) -> bool:
-        """Whether these modules are still the ones that were imported then."""
+        """Return whether these modules are still those of the recorded imports."""
         return all(self._holds(name, serial) for name, serial in edges.items())
 
     @contextlib.contextmanager
     def running(self, module: ModuleType, file: str, roots: Sequence[str]) -> Iterator[None]:
-        """While `module` is the file being traced: its imports are followed.
+        """Follow imports while `module` is the traced file.
 
-        `roots` are where the project lies.
+        `roots` are the folders of the project.
         """
         name = module.__name__
         moved = self._roots != tuple(roots)
@@ -170,9 +167,7 @@ class Imports:
 
     @contextlib.contextmanager
     def importing(self, begin: Callable[[], None], whole: bool) -> Iterator[None]:
-        """While the running file is being imported: `begin` executes it, when it or a package
-        around it wants that.
-        """
+        """Import the running file; `begin` executes it as soon as it is needed."""
         running = self._running
         assert running is not None
         running.begin, running.whole = begin, whole
@@ -182,13 +177,13 @@ class Imports:
             running.begin = None
 
     def namespaces(self) -> list[dict[str, Any]]:
-        """The names of the project's modules."""
+        """Return the namespaces of the project's modules."""
         return [vars(sys.modules[name]) for name in self.loaded if name in sys.modules]
 
     def can_find(self, missing: str) -> bool:
-        """Whether a module or file that was missing is there now."""
+        """Return whether a module or file that was missing exists now."""
         if PurePath(missing).is_absolute():
-            return os.path.exists(missing)  # noqa: PTH110 - for every failed chunk at every request
+            return os.path.exists(missing)  # noqa: PTH110 - called often
         if missing in sys.modules or any(
             part not in sys.modules for part in _prefixes(missing)[:-1]
         ):
@@ -201,11 +196,10 @@ class Imports:
             return False
 
     def renew(self) -> None:
-        """Unload the project's modules that something has changed since they were imported, and
-        those that import them.
+        """Unload the project's modules that have changed since their import, and their importers.
 
-        So are those that would not be found now, before the file's statements have changed the
-        path.
+        This includes modules that would not be found now, before the file's statements have changed
+        the path.
         """
         changed = {
             name
@@ -222,12 +216,12 @@ class Imports:
     def import_package(self, package: str, folder: str, used: Edges) -> None:
         """Import the package around the running file.
 
-        One that fails is replaced by an empty one that leads to its modules: the file can still be
-        served, and says itself what it misses.
+        If that fails, it is replaced by an empty package that contains its modules: the file can
+        still be served, and reports the names that it misses.
         """
         path = str(PurePath(folder, "__init__.py"))
-        # A project's package takes the running file as it is and asks for more where it must. An
-        # installed one is run by Python itself, which would find half a module.
+        # A project's package gets the slice of the running file, and more if it needs that. An
+        # installed one is run by Python itself, which would get an incomplete module.
         whole = package not in sys.modules and not self._is_project(path)
         try:
             with self._full_in_place() if whole else contextlib.nullcontext():
@@ -245,8 +239,9 @@ class Imports:
             used[package] = loaded.serial
 
     def _is_project(self, path: str) -> bool:
-        """Whether a file is the project's: open in the editor, or under a root and not installed
-        there.
+        """Return whether a file is the project's.
+
+        It is if it is open in the editor, or under a root and not installed there.
         """
         real = self.texts.real
         return self.texts.unsaved(path) is not None or any(
@@ -261,7 +256,7 @@ class Imports:
         return loaded is not None and loaded.serial == serial
 
     def _unload_stale(self, moved: bool) -> None:
-        """Unload what has changed and what imports it.
+        """Unload changed modules and their importers.
 
         `moved`: names may now be found elsewhere.
         """
@@ -287,15 +282,16 @@ class Imports:
         self._unload_importers(own)
 
     def _unload_importers(self, own: str) -> None:
-        """Unload what imports modules that are gone; packages around the file `own` may keep what
-        they have of it.
+        """Unload importers of modules that were unloaded.
+
+        Packages around the file `own` may keep the names that they imported from it.
         """
         while fallen := [
             name
             for name, loaded in self.loaded.items()
             if not all(
-                # A package that passes on names of the file being edited is not imported anew at
-                # each key press.
+                # Do not import a package that re-exports names of the edited file again on every
+                # key press.
                 self._holds(each, serial) or (each == own and own.startswith(f"{name}."))
                 for each, serial in loaded.imports.items()
             )
@@ -309,8 +305,8 @@ class Imports:
             self._edited.update(loaded.versions)
         self._effects.pop(name, None)
         module = sys.modules.pop(name, None)
-        # Folders without `__init__.py` ask the package around them where they are. The running file
-        # has no `__file__` either before it begins.
+        # Folders without `__init__.py` compute their path from the package around them. The running
+        # file does not have a `__file__` either before it begins.
         running = self._running.module if self._running is not None else None
         for below in [each for each in sys.modules if each.startswith(f"{name}.")]:
             module_below = sys.modules[below]
@@ -322,21 +318,21 @@ class Imports:
             del names[last]
 
     def _is_elsewhere(self, name: str, path: str) -> bool:
-        """Whether the name of a module now leads to another file; where its package is a module,
-        that one is asked.
+        """Return whether the name of a module now leads to another file.
+
+        If its package has a module, this is decided for the package.
         """
         packages = _prefixes(name)
         if any(each in self.loaded for each in packages[:-1]):
             return False
-        # A package without a module is a folder, found for each import: none but its own path knows
-        # where.
+        # A package without a module is a folder, which is searched for at each import.
         spec, folders = None, None
         for each in packages:
             try:
                 spec = self._finder.find_spec(each, folders)
             except KeyError:
                 # Python finds a folder without `__init__.py` through the package around it, which
-                # is not loaded now (`_NamespacePath` of importlib).
+                # is not loaded (`_NamespacePath` of importlib).
                 return True
             if spec is None:
                 sys.modules.pop(each, None)
@@ -350,7 +346,7 @@ class Imports:
         loaded = Loaded(path, next(self._serials), {path: self.texts.version(path)})
         self.loaded[name] = loaded
         for child in [each for each in self.loaded if each.rpartition(".")[0] == name]:
-            # Modules of a package that outlived its reloading.
+            # Modules of the package that stay loaded when it is reloaded.
             if child in sys.modules:
                 setattr(module, child.rpartition(".")[2], sys.modules[child])
         self._importing.append(name)
@@ -374,16 +370,15 @@ class Imports:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """Stands in for `__import__` while a file runs."""
+        """Replace `__import__` while a file runs."""
         arguments = (name, globals, locals, fromlist, level)
         return self._followed(arguments, sys._getframe(1).f_code.co_filename)
 
     def _follow_import_module(self, name: str, package: str | None = None) -> ModuleType:
-        """Stands in for `importlib.import_module` while a file runs."""
+        """Replace `importlib.import_module` while a file runs."""
         absolute = importlib.util.resolve_name(name, package)
         frame = sys._getframe(1)
-        # With a name asked of it, `__import__` gives the module itself and not the package around
-        # it.
+        # With a `fromlist`, `__import__` returns the module itself and not its top-level package.
         arguments = (absolute, frame.f_globals, None, ("__name__",), 0)
         return self._followed(arguments, frame.f_code.co_filename)
 
@@ -404,13 +399,13 @@ class Imports:
             package = globals.get("__package__") if globals is not None else None
             absolute = importlib.util.resolve_name("." * level + name, package)
         except (ImportError, ValueError):
-            return _import(*arguments)  # says what is wrong
+            return _import(*arguments)  # raises the proper error
         if fromlist:
             explicit = [absolute, *(f"{absolute}.{each}" for each in fromlist)]
         else:
             explicit = list(_prefixes(absolute))
         if loaded is None and "§" not in code_file:
-            # Another installed module: it must not find the slice of one that is traced.
+            # Another installed module must not get the slice of the traced one.
             wanted = running is not None and running.module.__name__ in explicit
             with self._full_in_place() if wanted else contextlib.nullcontext():
                 return self._import_within(arguments)
@@ -428,7 +423,7 @@ class Imports:
             self.jax |= jax
 
     def _give_running(self, running: _Running) -> None:
-        """Execute the running file where a package around it is the first to import it."""
+        """Execute the running file if a package around it is the first to import it."""
         if running.begin is None or running.full_in_place:
             return
         begin, running.begin = running.begin, None
@@ -440,9 +435,7 @@ class Imports:
     def _import(
         self, edges: Edges, arguments: Any, absolute: str, explicit: Sequence[str]
     ) -> ModuleType:
-        """Import, note the edges, and see to it that the running file has the effects of what it
-        imports.
-        """
+        """Import a module, record the edges, and apply its effects for the running file."""
         touched = [*_prefixes(absolute), *explicit]
         missing = [each for each in touched if self._may_load(each)]
         before = effects.capture() if missing else None
@@ -463,11 +456,10 @@ class Imports:
         return module
 
     def _import_within(self, arguments: Any) -> ModuleType:
-        """Import for an installed module, and see to it that the running file has the options that
-        this sets.
+        """Import for an installed module, and apply changed options for the running file.
 
-        All other effects are remembered for what the project's files import themselves: to look for
-        them at each import of a large library takes long.
+        All other effects are recorded only for imports of the project's files, because capturing
+        them for each import of a large library is slow.
         """
         name, globals, _, fromlist, level = arguments
         absolute = name
@@ -476,7 +468,7 @@ class Imports:
                 package = globals.get("__package__") if globals is not None else None
                 absolute = importlib.util.resolve_name("." * level + name, package)
             except (ImportError, ValueError):
-                return _import(*arguments)  # says what is wrong
+                return _import(*arguments)  # raises the proper error
         if absolute in sys.modules and not fromlist:
             touched = [absolute]
         else:
@@ -494,7 +486,7 @@ class Imports:
         return module
 
     def _attribute(self, found: Effects | None, missing: Sequence[str]) -> None:
-        """Remember the effects of an import for the modules that it brought."""
+        """Record the effects of an import for the modules that it loaded."""
         arrived = [each for each in missing if each in sys.modules]
         if found is not None:
             self._effects.update(dict.fromkeys(arrived, found))
@@ -509,8 +501,9 @@ class Imports:
             self.jax |= loaded.jax
 
     def _may_load(self, name: str) -> bool:
-        """Whether importing this name may run a module: it is not loaded, and no plain name of its
-        package.
+        """Return whether importing this name may run a module.
+
+        It is then neither loaded nor an attribute of its package.
         """
         if name in sys.modules:
             return False
@@ -521,9 +514,7 @@ class Imports:
         return hasattr(package, "__path__") and last not in vars(package)
 
     def _wants_all(self, absolute: str, fromlist: Sequence[str] | None) -> bool:
-        """Whether a module imports the running file and wants more of it than the slice has defined
-        so far.
-        """
+        """Return whether a module imports names of the running file that are not defined so far."""
         running = self._running
         if running is None or running.full_in_place or running.whole:
             return False
@@ -533,7 +524,7 @@ class Imports:
 
     @contextlib.contextmanager
     def _full_in_place(self) -> Iterator[None]:
-        """While the running file's name stands for a full import of it."""
+        """Replace the running file's module by a full import of it."""
         running = self._running
         assert running is not None
         name = running.module.__name__
@@ -550,9 +541,9 @@ class Imports:
             sys.modules[name] = running.module
 
     def _import_fully(self, name: str) -> None:
-        """Import the file as a whole.
+        """Import the whole file.
 
-        Modules that are half imported start over, in the order that this import gives.
+        Modules that are partially imported start again, in the order of this import.
         """
         half = {each: sys.modules.pop(each) for each in self._importing if each in sys.modules}
         importing, self._importing = self._importing, []
@@ -569,14 +560,12 @@ class Imports:
 
 
 def _prefixes(name: str) -> list[str]:
-    """`a`, `a.b`, `a.b.c` for `a.b.c`."""
+    """Return `a`, `a.b`, `a.b.c` for `a.b.c`."""
     return list(itertools.accumulate(name.split("."), "{}.{}".format))
 
 
 def _lies_in(path: str, root: str) -> bool:
-    """Whether a file is under the root, not installed there, nor part of an interpreter's
-    environment there.
-    """
+    """Return whether a file is under the root, but neither installed nor in an environment."""
     if not path.startswith(root.rstrip("/\\") + ("\\" if "\\" in root else "/")):
         return False
     if origins.INSTALLED.intersection(PurePath(path).relative_to(root).parts):

@@ -1,8 +1,8 @@
-"""Makes the arguments of a call from its example inputs.
+"""Create the arguments of a call from its example inputs.
 
-Arrays become abstract at once; `=` expressions are evaluated abstractly where they can be, so that
-`params = init(key)` of a large model takes no memory. Must never initialise a backend unless an
-expression itself needs concrete values.
+Arrays become abstract at once; `=` expressions are evaluated abstractly if possible, so that
+`params = init(key)` of a large model uses no memory.
+This must never initialize a backend unless an expression itself needs concrete values.
 """
 
 from __future__ import annotations
@@ -33,30 +33,28 @@ from jaxsight.tracer.states.watch import Watch
 _EXPRESSION = "<example inputs>"
 
 _REMEMBERED = 64
-"""How many evaluated expressions are kept."""
+"""Maximum number of evaluated expressions in the cache."""
 
 _USUAL = {"jax": jax, "jnp": jnp, "np": np}
-"""What doctests are written with, imported there or not."""
+"""Names that doctests use, whether they import them or not."""
 
 _ITEM = re.compile(r"(?P<name>\w+)\[(?P<index>\d+)\]")
 
 
 @dataclass(slots=True)
 class Inputs:
-    """The call's arguments: arrays abstract, all else as it is."""
+    """The call's arguments: arrays are abstract, other values unchanged."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     named: dict[str, Any]
-    """By parameter, for people."""
+    """Arguments by parameter, for users."""
     warnings: list[protocol.Warned] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
-    """An expression's value, and the objects behind its names: while these are the same, so is the
-    value.
-    """
+    """An expression's value, and the objects behind its names, which validate the cache entry."""
 
     depends: dict[str, Any]
     leaves: tuple[Any, ...]
@@ -65,7 +63,7 @@ class _Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class _Structure:
-    """What is left of a pytree without its leaves. What its NNX objects share stays shared."""
+    """A pytree without its leaves; parts shared by its NNX objects stay shared."""
 
     pure: Any
     split: nnx.Split
@@ -86,7 +84,7 @@ def _flatten(value: Any) -> tuple[list[Any], _Structure]:
 
 
 class Evaluator:
-    """Evaluates example inputs; remembers what `=` expressions gave. One per process."""
+    """Evaluates example inputs with a cache of `=` expressions; there is one per process."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str, tuple[tuple[str, int], ...]], _Evaluated] = (
@@ -94,9 +92,10 @@ class Evaluator:
         )
 
     def inputs(self, request: protocol.Trace, found: Found, namespace: Mapping[str, Any]) -> Inputs:
-        """The arguments for `found`.
+        """Return the arguments for `found`.
 
-        Raises `UserError` of stage `inputs` that names the argument.
+        Raises:
+            UserError: the inputs are invalid; its stage is `inputs`, and it names the argument.
         """
         warned: list[protocol.Warned] = []
         if request.call is not None:
@@ -146,13 +145,13 @@ class Evaluator:
     def _call(
         self, call: str, request: protocol.Trace, found: Found, namespace: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a doctest's call, `self` from its object first."""
+        """Return the arguments of a doctest's call, with the object of a method first."""
         try:
             tree = ast.parse(call.strip(), mode="eval").body
         except SyntaxError as error:
             raise UserError(failure(error, "inputs")) from error
         if not isinstance(tree, ast.Call):
-            raise refusal("inputs", f"no call: {call}")
+            raise refusal("inputs", f"not a call: {call}")
         arguments = list(tree.args)
         if found.owner is not None and isinstance(tree.func, ast.Attribute):
             holder = ast.unparse(tree.func.value)
@@ -185,13 +184,13 @@ class Evaluator:
         def run() -> Any:
             with Watch(
                 None, depends
-            ):  # what evaluating it changes in the module is none of the function's doing
+            ):  # changes of the module by this evaluation are not the function's
                 return eval(code, scope)
 
         try:
             leaves, structure = _abstractly(run)
         except Exception:  # noqa: BLE001 - user code
-            # Whatever was wrong, it counts only if it is wrong with concrete values too.
+            # An error counts only if it also occurs with concrete values.
             try:
                 leaves, structure = _flatten(run())
             except Exception as error:
@@ -210,13 +209,11 @@ def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
 
 
 class _HoldsTracers(Exception):
-    """An object that is no pytree came out of an abstract evaluation: nobody can say what it
-    holds.
-    """
+    """The result of an abstract evaluation has an object that may hold tracers."""
 
 
 def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
-    """Leaves and structure of what `run` gives, without computing an array."""
+    """Return leaves and structure of the result of `run`, without computing an array."""
     kept: dict[int, Any] = {}
     structure: Any = None
 
@@ -241,7 +238,7 @@ def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
 
 
 def _is_harmless(leaf: Any, depth: int = 0) -> bool:
-    """Whether a leaf that is no array certainly holds no tracer."""
+    """Return whether a leaf that is not an array certainly holds no tracer."""
     if depth > 4:
         return False
     match leaf:
@@ -269,8 +266,9 @@ def _is_set(cell: Any) -> bool:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf of an argument is traced: arrays of JAX and NumPy, abstract ones, tracers,
-    references.
+    """Return whether a leaf of an argument is traced.
+
+    That applies to arrays of JAX and NumPy, abstract arrays, tracers and references.
     """
     match leaf:
         case jax.Array() | jax.ShapeDtypeStruct() | jax.core.Tracer():
@@ -284,23 +282,24 @@ def is_array(leaf: Any) -> bool:
 
 
 def is_number(leaf: Any) -> bool:
-    """Whether a leaf is a plain Python number, which `jax.jit` traces as a weakly typed scalar."""
+    """Return whether a leaf is a Python number, which `jax.jit` traces as a weakly typed scalar."""
     return type(leaf) in (bool, int, float, complex)
 
 
 def abstract(leaf: Any) -> Any:
-    """Shape, dtype and weak type of an array or number.
+    """Return the shape, dtype and weak type of an array or number.
 
-    Raises `OverflowError` for numbers that no dtype holds.
+    Raises:
+        OverflowError: no dtype can represent the number.
     """
     return jax.eval_shape(lambda value: value, leaf)
 
 
 def _varying(value: Any, found: Found) -> Any:
-    """An expression's value with the numbers in it traced as `jax.jit` traces them.
+    """Return an expression's value with its numbers abstract, like `jax.jit` traces them.
 
-    A number by itself stays as it is, and so do tuples of integers (a shape, axes), the numbers of
-    equinox modules, and all numbers of functions that a library's own `jit` traces.
+    A single number is unchanged, and so are tuples of integers (a shape, axes), the numbers of
+    equinox modules, and all numbers for functions that a library's own `jit` traces.
     """
     if found.jitted or found.wrapper is not None or is_number(value) or _is_sizes(value):
         return value
@@ -310,7 +309,7 @@ def _varying(value: Any, found: Found) -> Any:
         return value
     try:
         return structure.unflatten([_varying_leaf(leaf) for leaf in leaves])
-    except Exception:  # noqa: BLE001 - user code: a class that checks its leaves when it is made again
+    except Exception:  # noqa: BLE001 - user code: a class may check its leaves
         return value
 
 
@@ -334,7 +333,7 @@ def _keeps_numbers(value: Any) -> bool:
 
 
 def _abstract(leaf: Any) -> Any:
-    """An array's shape and dtype only."""
+    """Return an array's shape and dtype only."""
     if not is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct | jax.core.Tracer):
         return leaf
     aval = avals.of(leaf)
@@ -375,7 +374,7 @@ def _signature(found: Found) -> inspect.Signature | None:
 def _bound(
     function: str, found: Found, values: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Values by parameter as a call: by position as far as there is no gap, the rest by name."""
+    """Return a call with values by parameter: positional up to a gap, then by keyword."""
     signature = _signature(found)
     if signature is None:
         return tuple(values.values()), {}
@@ -422,7 +421,7 @@ def _bound(
 
 
 def named(found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by parameter, defaults too: they matter as much as what was given."""
+    """Return the arguments by parameter, including defaults."""
     signature = _signature(found)
     if signature is None:
         return {str(index): value for index, value in enumerate(args)}

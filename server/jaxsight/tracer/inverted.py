@@ -1,7 +1,8 @@
-"""The inverse of a found function, as a function of its own with inputs to trace it with.
+"""Create the inverse of a function, as a function with inputs to trace it with.
 
-It asks for all arguments that hold arrays, if the results determine them. Otherwise it asks for the
-first one but `self`, and takes the others as parameters of its own, behind the results.
+It returns all arguments that have arrays, if the results determine them.
+Otherwise it returns the first one except `self`, and takes the others as parameters after the
+results.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from jaxsight.tracer.inputs import Inputs, is_array
 from jaxsight.tracer.transforms import Call
 
 Key = int | str
-"""Which argument: its position, or its keyword."""
+"""An argument: its position, or its keyword."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """The arguments of a call, some of which are asked for."""
+    """The arguments of a call."""
 
     given: dict[Key, Any]
     names: dict[Key, str]
@@ -35,8 +36,11 @@ class _Arguments:
 
 
 def inverted(found: Found, inputs: Inputs, function: str, name: str) -> Call:
-    """Raises `UserError` of stage `sourcerize` when there is no inverse; the message names the
-    operation and its line.
+    """Return the inverse, traceable with its inputs.
+
+    Raises:
+        UserError: there is no inverse; its stage is `sourcerize`, and the message names the
+            operation and its line.
     """
     given: dict[Key, Any] = dict(enumerate(inputs.args))
     given.update(inputs.kwargs)
@@ -112,7 +116,7 @@ def _results(
     like: Sequence[Any],
     others: Sequence[Any],
 ) -> Any:
-    """What the function returns, as structs. Raises what the function raises."""
+    """Return the function's results as structs; raise the function's errors."""
     known = [_arrays(other) for other in others]
 
     def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> Any:
@@ -127,7 +131,7 @@ def _arrays(value: Any) -> list[Any]:
 
 
 def _filled(like: Any, arrays: Sequence[Any]) -> Any:
-    """A pytree with other arrays."""
+    """Return a pytree with replaced arrays."""
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)
     whole = [next(own) if is_array(leaf) else leaf for leaf in leaves]
@@ -135,9 +139,7 @@ def _filled(like: Any, arrays: Sequence[Any]) -> Any:
 
 
 def _emptied(like: Any, arrays: Sequence[Any]) -> Any:
-    """A pytree with other arrays, and nothing where there was no array: what a function can
-    return.
-    """
+    """Return a pytree with replaced arrays, and `None` for all other leaves."""
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)
     whole = [next(own) if is_array(leaf) else None for leaf in leaves]
@@ -145,7 +147,7 @@ def _emptied(like: Any, arrays: Sequence[Any]) -> Any:
 
 
 def _labels(count: int, taken: Sequence[str]) -> list[str]:
-    """`y`, or `y0`, `y1`, as the parameters for results are called."""
+    """Return names of the parameters for results: `y`, or `y0`, `y1`, …."""
     base = "y"
     while True:
         labels = [base] if count == 1 else [f"{base}{index}" for index in range(count)]

@@ -1,8 +1,8 @@
-"""What a file left in this process that cannot be undone, and who may still be answered after that.
+"""Track effects of files that cannot be undone, and which files can still be traced.
 
-The file itself may, as long as its results so far are kept; another file, or the same file from its
-beginning, would not get a fresh process's answer. Such a request ends in `Spoilt`, the server
-replaces the process and asks again.
+The file itself can, as long as its earlier results are kept; for another file, or the same file
+from its beginning, the answer would differ from that of a fresh process.
+Such a request ends in `Spoilt`, and the server replaces the process and repeats it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _REGISTERED_TWICE = (
     "Duplicate custom PyTreeDef type registration",
     "Duplicate serialization registration",
 )
-"""How the messages of JAX begin where a class is registered that has been.
+"""Beginnings of JAX's messages about a class that is registered again.
 
-A fresh process may not have been there.
+In a fresh process there may be no such error.
 """
 
 GRACE = 0.2
-"""Seconds that child processes have to end when another file is asked about."""
+"""Seconds for child processes to exit before a request for another file."""
 
 _POOL = "concurrent/futures/thread.py"
 
@@ -38,29 +38,33 @@ _TASKS = Path("/proc/self/task")
 
 
 class Spoilt(Exception):
-    """This process cannot answer as a fresh one would; the message says why."""
+    """This process cannot answer like a fresh one; the message has the reason."""
 
 
 class Leftovers:
-    """What is known to be left. `owner` is the file that left it."""
+    """Known leftovers; `owner` is the file that caused them."""
 
     def __init__(self) -> None:
         self.reason = ""
-        """In words, with the file's name; empty while nothing is left."""
+        """The reason with the file's name; empty if there are no leftovers."""
         self.owner = ""
         self._file = ""
         self._used = False
         self._fresh = True
-        """Whether nothing had run before the file that began last."""
+        """Whether the file that began last was the first one to run."""
         self._registered: list[str] = []
         self._waits_for_children = False
-        """Whether it is over when the child processes are."""
+        """Whether the reason ends when the child processes exit."""
         registrations.watch(self._entered)
         self._register_codec = codecs.register
         codecs.register = self._codec_registered
 
     def begin(self, file: str) -> None:
-        """A file is about to run. Raises `Spoilt` when another one has left something."""
+        """Start a file.
+
+        Raises:
+            Spoilt: another file has left something.
+        """
         if self._waits_for_children and file != self.owner and _end_soon():
             self._waits_for_children = False
             self.reason = ""
@@ -71,17 +75,18 @@ class Leftovers:
         self._registered.clear()
 
     def start_over(self) -> None:
-        """The file is about to run from its beginning, after it has run before.
+        """Start the current file from its beginning again.
 
-        Raises `Spoilt` when it has left something.
+        Raises:
+            Spoilt: it has left something.
         """
         if self.reason:
             raise Spoilt(self.reason)
 
     def end(self, lost: Iterable[str]) -> None:
-        """The file that began has run.
+        """Record the end of the file's run.
 
-        `lost` says what could not be restored: `lowered a resource limit`.
+        `lost` has the effects that could not be undone, such as `lowered a resource limit`.
         """
         self._used = True
         for what in (*lost, *self._registered, *_threads()):
@@ -97,20 +102,22 @@ class Leftovers:
             self.reason = f"{PurePath(self._file).name} {what}"
 
     def doubt(self, failure: Failure) -> None:
-        """Raise `Spoilt` where a failure may come from what an earlier run has registered."""
+        """Check whether a failure may be caused by registrations of an earlier run.
+
+        Raises:
+            Spoilt: it may be.
+        """
         if not self._fresh and failure.message.startswith(_REGISTERED_TWICE):
             raise Spoilt(f"{PurePath(self._file).name} registers a class again")
 
     def _codec_registered(self, search: Callable[[str], codecs.CodecInfo | None]) -> None:
-        """Stands in for `codecs.register`: which functions are registered cannot be asked."""
+        """Replace `codecs.register`, because registered functions cannot be listed."""
         if origins.asked_by_user(()):
             self._registered.append("registered a codec")
         self._register_codec(search)
 
     def _entered(self, kind: type) -> None:
-        """A class is registered as a pytree: note it where user code does so and the class is
-        another module's.
-        """
+        """Record a pytree registration by user code of a class of another module."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             name = frame.f_globals.get("__name__", "")
@@ -120,9 +127,9 @@ class Leftovers:
                     self._registered.append(f"registered {what} as a pytree")
                 return
             if name.startswith("importlib"):
-                return  # part of importing a library
+                return  # during the import of a library
             if name != _TREES and kind.__module__.partition(".")[0] == name.partition(".")[0]:
-                return  # a library's own class, when it is first needed
+                return  # a library's own class, on its first use
             frame = frame.f_back
 
 
@@ -130,14 +137,12 @@ _TREES = "jax._src.tree_util"
 
 
 def _lives_there(kind: type) -> bool:
-    """Whether the module that a class names has it: classes made by a library's functions name that
-    library.
-    """
+    """Return whether a class is in its module: factories of libraries name only the library."""
     return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
 def _threads() -> Iterator[str]:
-    """Threads of user code that go on."""
+    """Yield a reason if a thread of user code is still running."""
     here = threading.get_ident()
     for ident, frame in sys._current_frames().items():
         if ident != here and _is_of_user(frame):
@@ -146,9 +151,9 @@ def _threads() -> Iterator[str]:
 
 
 def _is_of_user(frame: FrameType) -> bool:
-    """Whether a thread may run user code: it does, or it is one of Python's that waits to.
+    """Return whether a thread may run user code, now or later.
 
-    A pool without work does not.
+    An idle thread of a pool does not.
     """
     if frame.f_code.co_name == "_worker" and frame.f_code.co_filename.endswith(_POOL):
         return False
@@ -167,7 +172,7 @@ def _is_ours(frame: FrameType | None) -> bool:
 
 
 def _end_soon() -> bool:
-    """Whether the child processes end within a moment."""
+    """Return whether the child processes exit within `GRACE`."""
     end = time.monotonic() + GRACE
     while _children():
         if time.monotonic() > end:
@@ -177,7 +182,7 @@ def _end_soon() -> bool:
 
 
 def _children() -> set[int]:
-    """The processes below this one that run, but for the helpers of `multiprocessing`."""
+    """Return the running processes below this one, except helpers of `multiprocessing`."""
     children: set[int] = set()
     try:
         for task in os.listdir(_TASKS):  # noqa: PTH208
@@ -191,7 +196,7 @@ def _children() -> set[int]:
 
 
 def _runs(process: int) -> bool:
-    """Whether a process is there and not over, waiting for somebody to ask how it ended."""
+    """Return whether a process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):

@@ -1,12 +1,12 @@
-"""What a file changed in modules that are not its own: names, attributes of classes, entries of
-dictionaries, lists and sets.
+"""Detect changes of other modules by a file: names, class attributes, and entries of containers.
 
-A snapshot holds shallow copies of the namespaces of all loaded modules, of the classes that they
-define and of the containers that they name; what differs from it later is compared by identity
-where it is not equal. Libraries change themselves all the time, when they fill a cache or load a
-part of themselves, and that is no concern of ours: of an installed module only such changes count
-as its own code does not make, or whose values are the user's. In a module of the project each
-change counts.
+A snapshot has shallow copies of the namespaces of all loaded modules, of the classes that they
+define and of the containers that they name; later differences are found by equality first, then by
+identity.
+Libraries change themselves often, when they fill a cache or load a part of themselves, which does
+not matter: for an installed module, only changes count that its own code does not make, or whose
+values are the user's.
+In a module of the project, every change counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GONE = object()
 _APART = frozenset(
     {"sys", "builtins", "warnings", "linecache", "importlib", "threading", "gc", "signal", "re"}
 )
-"""Modules whose state is restored elsewhere, or changes with each request."""
+"""Modules whose state is restored elsewhere, or changes at each request."""
 
 _NO_CHANGE = frozenset(
     {
@@ -51,7 +51,7 @@ _NO_CHANGE = frozenset(
         "__weakref__",
     }
 )
-"""Names that Python itself sets, when they are asked for or when modules are loaded."""
+"""Names that Python itself sets, on access or when it loads modules."""
 
 _CONTAINERS = (dict, list, set, OrderedDict, defaultdict)
 
@@ -74,9 +74,9 @@ _MUTATORS = frozenset(
 
 @dataclass(slots=True)
 class _Copied:
-    """A namespace, the attributes of a class, or a container, as it was.
+    """A namespace, the attributes of a class, or a container, with a copy.
 
-    `live` is what it is now, to be compared with.
+    `live` is its current content, to compare with.
     """
 
     module: ModuleType
@@ -84,12 +84,12 @@ class _Copied:
     live: Any
     then: Any
     name: str = ""
-    """What the module calls a container."""
+    """The module's name of a container."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One name, attribute or key, before and after; of a list or a set the whole."""
+    """A changed name, attribute or key, before and after; for a list or a set its whole content."""
 
     holder: Any
     key: Any
@@ -99,7 +99,7 @@ class _Change:
 
 @dataclass(slots=True)
 class Changes:
-    """What was changed. `lost` says, as a predicate, what can be neither undone nor done again."""
+    """Changes of modules; `lost` has those that can be neither undone nor repeated."""
 
     changes: tuple[_Change, ...] = ()
     lost: list[str] = field(default_factory=list)
@@ -108,12 +108,12 @@ class Changes:
         return bool(self.changes)
 
     def undo(self) -> None:
-        """Bring back what was there before."""
+        """Restore the values from before the changes."""
         for change in reversed(self.changes):
             self._put(change, change.before)
 
     def redo(self) -> None:
-        """Make the changes once more."""
+        """Repeat the changes."""
         for change in self.changes:
             self._put(change, change.after)
 
@@ -140,23 +140,23 @@ class Changes:
 
 
 class Snapshot:
-    """The modules that are loaded, as they are when this is made or `extend` first sees them."""
+    """Loaded modules, as they are when `extend` first sees them."""
 
     def __init__(self, apart: tuple[ModuleType, ...] = ()) -> None:
-        """`apart` are modules whose names are left alone, their classes and containers are not."""
+        """Take a snapshot; changes of names in `apart` are ignored, but not of their classes."""
         self._apart = frozenset(module.__name__ for module in apart) | _APART
         self._modules: dict[int, ModuleType] = {}
         self._copied: dict[int, _Copied] = {}
         self._left: set[int] = set()
         self._made = _made()
         self._listed: list[object] = []
-        """The modules that were loaded when `extend` looked last."""
+        """The modules that were loaded at the last call of `extend`."""
         for name in _APART & sys.modules.keys():
             self._take(sys.modules[name])
         self.extend()
 
     def extend(self) -> None:
-        """Take in modules that were loaded since; take back those that are gone."""
+        """Add modules that were loaded since, and remove those that were unloaded."""
         if same_objects(self._listed, sys.modules.values()):
             return
         loaded: dict[str, object] = dict(sys.modules)
@@ -179,7 +179,7 @@ class Snapshot:
         self._listed = list(loaded.values()) if complete else []
 
     def changes(self) -> Changes:
-        """Return what is no longer as it was."""
+        """Return the changes since the snapshot."""
         known = functools.cache(self._known)
         found = [
             _Change(sys.modules, name, before, after)
@@ -193,7 +193,7 @@ class Snapshot:
     def _take(self, module: ModuleType) -> None:
         names = vars(module)
         if module.__name__ in _APART:
-            # Other modules may have these under names of their own.
+            # Other modules may have references to these.
             self._left.update(id(each) for each in names.values() if type(each) in _CONTAINERS)
             return
         if module.__name__ not in self._apart:
@@ -205,13 +205,13 @@ class Snapshot:
                     self._copied[id(value)] = _Copied(module, value, value, value.copy(), name)
             elif isinstance(value, type) and id(value) not in self._copied:
                 attributes = vars(value)
-                # Those of other modules are taken in with theirs.
+                # Classes of other modules are copied with those modules.
                 if attributes.get("__module__") == module.__name__:
                     then = dict(attributes)
                     self._copied[id(value)] = _Copied(module, value, attributes, then)
 
     def _known(self) -> set[int]:
-        """The objects that modules name: keys of registries that are not the user's."""
+        """Return the objects named by modules: keys of registries that are not the user's."""
         return {
             id(value)
             for each in self._copied.values()
@@ -221,14 +221,12 @@ class Snapshot:
 
 
 def same_objects(some: Collection[object], others: Collection[object]) -> bool:
-    """Whether two collections hold the same objects in the same order."""
+    """Return whether two collections contain the same objects in the same order."""
     return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
 def _made() -> dict[str, object]:
-    """The modules that no import has made: stand-ins of the user's for modules that are not
-    installed.
-    """
+    """Return modules that were not imported, such as the user's substitutes for missing modules."""
     return {
         name: module
         for name, module in list(sys.modules.items())
@@ -240,9 +238,7 @@ def _made() -> dict[str, object]:
 
 
 def _is_complete(module: ModuleType) -> bool:
-    """Whether a module was imported, to its end, and is neither one of ours nor a file that is
-    traced.
-    """
+    """Return whether a module is completely imported, and neither ours nor a traced file."""
     if module.__name__ == "__main__" or module.__name__.partition(".")[0] == "jaxsight":
         return False
     spec = getattr(module, "__spec__", None)
@@ -255,17 +251,17 @@ def _is_being_imported(module: ModuleType) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two containers are equal. Objects are equal to themselves without being asked."""
+    """Return whether two containers are equal, with identical elements assumed to be equal."""
     try:
         return bool(one == other)
-    except Exception:  # noqa: BLE001 - arrays, and whatever user code defines as comparing
+    except Exception:  # noqa: BLE001 - arrays, and comparisons defined by user code
         return False
 
 
 def _counting(copied: _Copied, known: Known) -> Iterator[_Change]:
-    """The changes of one namespace, class or container that count.
+    """Yield the changes of a namespace, class or container that count.
 
-    The others are part of what it was from now on.
+    The other changes are added to its copy.
     """
     project = origins.of_module(copied.module.__name__) == origins.USER
     if isinstance(copied.live, list | set):
@@ -313,15 +309,15 @@ def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project
 
 def _counts_in_container(copied: _Copied, key: Any, before: Any, after: Any, known: Known) -> bool:
     if before is _GONE and _is_new(key, known):
-        return False  # what is registered for objects of the user's meets no other file
+        return False  # registrations for the user's objects do not affect other files
     if is_users(after):
         return True
-    # What a library adds of its own it adds when it is loaded.
+    # A library adds its own entries when it is loaded.
     return not (before is _GONE and callable(after)) and not _mutates(copied)
 
 
 def _is_new(key: Any, known: Known) -> bool:
-    """Whether a key is an object that no module has."""
+    """Return whether a key is an object that no module has."""
     if isinstance(key, str | int | float | tuple):
         return False
     return is_users(key) or (not isinstance(key, type) and id(key) not in known())
@@ -332,9 +328,7 @@ def _holds(container: Any, value: Any) -> bool:
 
 
 def is_users(value: Any) -> bool:
-    """Whether a function, a class or an instance comes from the user's code, perhaps wrapped by a
-    library.
-    """
+    """Return whether a function, class or instance is the user's, perhaps wrapped by a library."""
     for _ in range(8):
         code = getattr(value, "__code__", None)
         if isinstance(code, CodeType):
@@ -350,7 +344,10 @@ def is_users(value: Any) -> bool:
 
 
 def _is_users_class(kind: type) -> bool:
-    """By its module; where that is not loaded (a built-in class may name any) by its methods."""
+    """Return whether a class is the user's, by its module.
+
+    If that is not loaded (a built-in class may name any module), its methods decide.
+    """
     name = str(kind.__module__)
     if name in sys.modules or name == "builtins":
         return name != "builtins" and origins.of_module(name) == origins.USER
@@ -365,24 +362,24 @@ _WRAPPED = ("__wrapped__", "__func__", "func", "fget", "fun")
 
 
 def _inner(value: Any) -> Any:
-    """What a wrapper wraps; `None` for what is none."""
+    """Return the object that a wrapper wraps, or `None`."""
     return next((each for name in _WRAPPED if (each := _get(value, name)) is not None), None)
 
 
 def _get(value: Any, name: str) -> Any:
     try:
         return getattr(value, name, None)
-    except Exception:  # noqa: BLE001 - an attribute of whatever this is
+    except Exception:  # noqa: BLE001 - any attribute of any object
         return None
 
 
 def _mutates(copied: _Copied) -> bool:
-    """Whether functions of its module may change a container of this name."""
+    """Return whether functions of its module may change a container of this name."""
     return copied.name in _mutated(copied.module)
 
 
 def _codes(module: ModuleType) -> Iterator[CodeType]:
-    """The code of all functions that a module's own file defines."""
+    """Yield the code of all functions that a module's own file defines."""
     file = getattr(module, "__file__", None)
     seen: set[int] = set()
     todo: list[Any] = list(vars(module).values())
@@ -419,8 +416,9 @@ def _is_full(cell: types.CellType) -> bool:
 
 @functools.cache
 def _stored(module: ModuleType) -> frozenset[str]:
-    """The globals and attributes that a module's functions store, `setattr` and `globals` where
-    they use these.
+    """Return the globals and attributes that a module's functions store.
+
+    `setattr` and `globals` are included if the functions use them.
     """
     found: set[str] = set()
     for code in _codes(module):
@@ -436,7 +434,7 @@ _STORES = frozenset({"STORE_GLOBAL", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_ATTR
 
 @functools.cache
 def _mutated(module: ModuleType) -> frozenset[str]:
-    """The names in functions that change some container."""
+    """Return the names in functions that change a container."""
     found: set[str] = set()
     for code in _codes(module):
         if not _MUTATORS.isdisjoint(code.co_names) or any(

@@ -1,7 +1,8 @@
-"""What a traced function is in StableHLO: the answer to `Lower`, and its text for people.
+"""Lower traced functions to StableHLO: the answer to `Lower`, and text for users.
 
-The program that is sent on has no line, no file and no address in it, so its digest changes only
-when the program does. Where its equations are written is told beside it.
+The program for the compiler has no lines, files or addresses, so its digest changes only if the
+program does.
+The source lines of its equations are sent separately.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
-"""Of what JAX 0.12 raises for a Pallas kernel where it does not know the compute capability."""
+"""Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
 
 LARGEST = 40 * 1024 * 1024
-"""Bytes of constants that a program may capture to be compiled: it travels in one frame, in base64.
-"""
+"""Limit of a program's captured constants in bytes, as it is sent in one frame in base64."""
 
 _MOST = 50_000
-"""Equations that are told of, at most."""
+"""Maximum number of equations in the answer."""
 
 
 _Lowered = TypeVar("_Lowered")
 
 
 def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.Lowered:
-    """Lowers a traced function.
+    """Lower a traced function.
 
     Args:
         markers: how many of its first results are not the function's own.
 
     Raises:
-        UserError: of stage `lower`: it captures too much, or JAX cannot lower it for the platform.
+        UserError: it captures too much, or JAX cannot lower it for the platform; its stage is
+            `lower`.
     """
     _refuse_large(traced)
     artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
@@ -67,9 +68,7 @@ def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.
 
 
 class Facts(TypedDict):
-    """What HLO does not tell of the program that it was made from, by the names of
-    `compiler.protocol.Compile`.
-    """
+    """Facts about a program that its HLO does not have, as for `compiler.protocol.Compile`."""
 
     constants: tuple[str, ...]
     trips: tuple[tuple[str, int], ...]
@@ -77,7 +76,7 @@ class Facts(TypedDict):
 
 
 def facts(jaxpr: Any) -> Facts:
-    """Return what a compiler is told of a program besides its HLO."""
+    """Return facts about a program that its HLO does not have."""
     opened = jaxprs.open_jaxpr(jaxpr)
     return Facts(
         constants=tuple(dict.fromkeys(_types(jaxpr))),
@@ -87,27 +86,26 @@ def facts(jaxpr: Any) -> Facts:
 
 
 def results(count: int, markers: int = 0) -> Iterator[str]:
-    """The names of a program's flat results; the first `markers` are state that the function
-    updates.
-    """
+    """Yield names of a program's flat results; the first `markers` are updated state."""
     for index in range(count):
         yield "updated state" if index < markers else f"result {index - markers}"
 
 
 def named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
-    """The names of some flat inputs; by number where they have none."""
+    """Return names of flat inputs, such as `argument 0` for those without a name."""
     return tuple(names[at] if at < len(names) and names[at] else f"argument {at}" for at in inputs)
 
 
 def spanning(devices: int) -> str:
-    """Why a program of several devices is not compiled."""
+    """Return why a program for several devices is not compiled."""
     return f"it spans {devices} devices, and only programs for one device are compiled"
 
 
 def stablehlo(request: protocol.Show, traced: Any) -> protocol.Shown:
-    """The text of a traced function's StableHLO for a platform, each line linked to its equation.
+    """Return a traced function's StableHLO text for a platform, with lines linked to equations.
 
-    Raises as `lowered` does.
+    Raises:
+        UserError: as for `lowered`.
     """
     _refuse_large(traced)
     module = _lower(lambda: lowering.text(traced, request.platform))
@@ -121,8 +119,8 @@ def _refuse_large(traced: Any) -> None:
         size = units.size(captured)
         raise refusal(
             "lower",
-            f"it captures {size} of constants, which would be compiled into the program: make "
-            "them arguments",
+            f"it captures {size} of constants, which would be embedded in the program: pass "
+            "them as arguments",
             type="CapturedConstants",
         )
 
@@ -138,7 +136,7 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
 
 
 def _equations(opened: Any) -> Iterator[protocol.Equation]:
-    """All equations by their paths, outer ones first; at most `_MOST`."""
+    """Yield all equations with their paths, outer ones first, at most `_MOST`."""
     waiting: list[tuple[Any, str]] = [(opened, "")]
     told = 0
     while waiting:
@@ -162,9 +160,9 @@ _MAIN = "main"
 def _links(
     module: lowering.Text, spans: dict[str, protocol.Span | None]
 ) -> Iterator[protocol.Link]:
-    """Each line's equation.
+    """Yield each line's equation.
 
-    What a shared function does is told of by the first call that comes to it.
+    Lines of a shared function are linked to the equation of its first call.
     """
     functions: list[str] = []
     calls: dict[str, list[tuple[str, str]]] = {}
@@ -195,7 +193,7 @@ def _links(
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:
-    """The arrays that a jaxpr and those within capture, each once."""
+    """Yield the captured arrays of a jaxpr and its inner jaxprs, without duplicates."""
     known: set[int] = set()
     waiting = [jaxpr]
     seen: set[int] = set()
@@ -219,7 +217,7 @@ def _bytes(constant: Any) -> int:
 
 
 def _types(jaxpr: Any) -> Iterator[str]:
-    """The types of captured arrays as HLO writes them, `s32[8]`."""
+    """Yield the types of captured arrays in HLO's notation, e.g. `s32[8]`."""
     for constant in _constants(jaxpr):
         aval = avals.of(constant)
         shape = getattr(aval, "shape", None)
@@ -234,7 +232,7 @@ def _types(jaxpr: Any) -> Iterator[str]:
 
 
 def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """How often the loops of scans go round, those of `fori_loop`s with known bounds among them."""
+    """Yield the trip counts of scans, including those of `fori_loop`s with constant bounds."""
     for index, equation in enumerate(opened.eqns):
         if not equation.params:
             continue
@@ -250,8 +248,9 @@ _BARRIERS = frozenset({"optimization_barrier", "checkpoint", "remat2", "remat"})
 
 
 def _barriers(opened: Any, prefix: str = "") -> Iterator[str]:
-    """The paths of the equations whose results go straight into an `optimization_barrier`, a
-    checkpoint's too.
+    """Yield the paths of equations whose results go directly into an `optimization_barrier`.
+
+    The barriers of checkpoints are included.
     """
     made: dict[Any, int] = {}
     for index, equation in enumerate(opened.eqns):

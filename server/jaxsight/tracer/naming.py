@@ -1,5 +1,6 @@
-"""What the user called the variables of a jaxpr, seen while it is made: exact where source
-positions are ambiguous, as in gradients.
+"""Record the user's names of a jaxpr's variables during tracing.
+
+These are exact even if source positions are ambiguous, as in gradients.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ class _Named:
     """
 
     variable: Any
-    """Kept alive, so that no other one gets its address."""
+    """Kept alive, so that its address is not reused."""
     site: int = -1
     passed: bool = False
 
 
 @dataclass
 class Naming:
-    """To be the recorder's `naming` while a function is traced."""
+    """The recorder's `naming` while a function is traced."""
 
     site: Callable[[int], tuple[str, observer.Site] | None]
-    """The chunk and the site of a number."""
+    """Returns the chunk and the site of a number."""
     chunks: Sequence[protocol.Chunk]
     file: str
-    """The file that the chunks are of."""
+    """The file of the chunks."""
     _named: dict[int, _Named] = field(default_factory=dict)
     _kinds: dict[int, str] = field(default_factory=dict)
     _types: dict[int, set[Any]] = field(default_factory=dict)
-    """Those of the values that a site gave a name to."""
+    """Avals of the values that a site bound to a name, by site."""
 
     def __call__(self, number: int, value: Any) -> None:
-        """A value was seen at a site."""
+        """Record a value at a site."""
         kind = self._kinds.get(number)
         if kind is None:
             kind = self._kinds[number] = self._kind(number)
@@ -57,13 +58,13 @@ class Naming:
             named.site = number
 
     def _kind(self, number: int) -> str:
-        """What a site records besides expressions."""
+        """Return what a site records besides expressions."""
         found = self.site(number)
         places = found[1].places if found is not None else []
         return next((place.kind for place in places if place.kind != "expression"), "expression")
 
     def fits(self, file: str, place: tuple[int, int, int, int], aval: Any) -> bool:
-        """Whether the expression at a place had values of this type, as far as it was seen."""
+        """Return whether the expression at a place had values of this type, if it was recorded."""
         named = protocol.chunk_of(file)
         if named is None or named["path"] != self.file:
             return False
@@ -73,7 +74,7 @@ class Naming:
 
     @functools.cached_property
     def _by_place(self) -> dict[tuple[str, int, int, int, int], set[Any]]:
-        """The types by where an expression stands; to be read when the program has been made."""
+        """Types by place of an expression; to be read only after tracing."""
         found: dict[tuple[str, int, int, int, int], set[Any]] = {}
         for number, types in self._types.items():
             if (known := self.site(number)) is None:
@@ -86,7 +87,7 @@ class Naming:
         return found
 
     def name_of(self, variable: Any) -> str | None:
-        """The name that the outermost function gave a variable, as far as one is known."""
+        """Return the outermost function's name of a variable, if known."""
         named = self._named.get(id(variable))
         found = self.site(named.site) if named is not None and named.site >= 0 else None
         if found is None:

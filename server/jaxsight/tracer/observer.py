@@ -1,10 +1,11 @@
-"""Rewrites a chunk so that running it tells what every expression was.
+"""Rewrite a chunk so that running it records the value of every expression.
 
 Each expression that is read is wrapped in a call of the recording function, and names that a
-statement binds are recorded after it. Only the tree is rewritten: positions stay, so JAX's source
-columns, tracebacks and `__doc__` are those of the text. What this must never do is change what the
-program computes: what would need care (callees, decorators, defaults, annotations, patterns,
-f-strings, `super()`) is left as it is.
+statement binds are recorded after it.
+Only the tree is rewritten: positions stay the same, so JAX's source columns, tracebacks and
+`__doc__` are those of the text.
+This must never change the program's results: expressions that would need care (callees, decorators,
+defaults, annotations, patterns, f-strings, `super()`) are not wrapped.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 NAME = "__jaxsight_seen__"
-"""The global (or builtin) through which instrumented code calls `Recorder.record`.
+"""The global (or builtin) by which instrumented code calls `Recorder.record`.
 
-Ends in `__`: never mangled.
+It ends in `__`, so that it is never mangled.
 """
 
 Kind = Literal["expression", "target", "parameter"]
 
 _DEEPEST = 60
-"""Nesting below which nothing more is observed: the rewriting and the compiler recurse, generated
-sums are deep.
+"""Maximum nesting that is observed: the rewriting and the compiler recurse, and generated sums may
+be deep.
 """
 
 _WRAPPED = (
@@ -49,7 +50,7 @@ _WRAPPED = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a site's value stands: lines from 1 in the chunk, UTF-8 columns, the end exclusive."""
+    """The place of a site's value: lines from 1 in the chunk, UTF-8 columns, the end exclusive."""
 
     kind: Kind
     line: int
@@ -60,11 +61,10 @@ class Place:
 
 @dataclass(slots=True)
 class Site:
-    """One recording call.
+    """A recording call.
 
     The value of `y = x + 1` is that of the expression and that of the target: two places.
-
-    `scope` numbers the function around it within the chunk, -1 for the module's own statements.
+    `scope` is the number of the function around it in the chunk, -1 for module-level statements.
     """
 
     scope: int
@@ -72,9 +72,7 @@ class Site:
 
 
 def instrument(tree: ast.Module, first: int) -> list[Site]:
-    """Rewrites `tree` in place; the returned sites are numbered from `first` in its recording
-    calls.
-    """
+    """Rewrite `tree` in place, and return the sites; their numbers start from `first`."""
     rewriting = _Rewriting(first)
     tree.body = rewriting.block(tree.body)
     return rewriting.sites
@@ -115,7 +113,7 @@ class _Rewriting(ast.NodeTransformer):
         return ast.copy_location(call, node)
 
     def also(self, value: ast.expr | None, target: ast.expr) -> None:
-        """Lets the site of `value`, where it has one, stand for `target` too."""
+        """Add the place of `target` to the site of `value`, if it has one."""
         match value:
             case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=int(number)), _]) if (
                 name == NAME
@@ -123,7 +121,7 @@ class _Rewriting(ast.NodeTransformer):
                 self.sites[number - self.first].places.append(_place(target, "target"))
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """The statements rewritten, each followed by the recording of what it bound."""
+        """Return the rewritten statements, each followed by recordings of names that it binds."""
         out: list[ast.stmt] = []
         for statement in statements:
             visited = self.visit(statement)
@@ -143,7 +141,7 @@ class _Rewriting(ast.NodeTransformer):
         return out
 
     def bound(self, target: ast.expr) -> list[ast.stmt]:
-        """Statements that record the names that `target` binds."""
+        """Return statements that record the names that `target` binds."""
         return [
             self.recording(node.id, node, _place(node, "target"))
             for node in ast.walk(target)
@@ -194,7 +192,7 @@ class _Rewriting(ast.NodeTransformer):
         return visited
 
     def part(self, node: ast.expr) -> ast.expr:
-        """Rewrites what is inside `node`, but does not record `node` itself."""
+        """Rewrite the inside of `node`, but do not record `node` itself."""
         outer, self.depth = self.depth, self.depth + 1
         if self.depth < _DEEPEST:
             super().visit(node)
@@ -335,9 +333,7 @@ def _arguments(args: ast.arguments) -> list[ast.arg]:
 
 
 def _is_constant(node: ast.AST | None, depth: int = 0) -> bool:
-    """Whether the compiler folds `node`: wrapping a part would undo that, and there is nothing to
-    learn.
-    """
+    """Return whether the compiler folds `node`, which wrapping a part of it would prevent."""
     if depth > _DEEPEST:
         return False
     match node:

@@ -1,7 +1,7 @@
-"""The user's own compiler options, as far as they change what is predicted and shown.
+"""The user's own compiler options, if they affect predictions and displayed kernels.
 
-Those of `jax.jit(f, compiler_options=…)` are XLA's debug options. JAX documents that of them which
-keeps XLA from folding constants while it compiles (jax#39786).
+The options of `jax.jit(f, compiler_options=…)` are XLA's debug options.
+JAX documents the one that disables constant folding (jax#39786).
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ _FOLDING = "constant_folding"
 
 
 def compiler_options(traced: Any) -> tuple[tuple[str, str], ...]:
-    """Return the options with which a traced function is compiled for every target: others may be
-    unknown to a target's compiler.
+    """Return the options with which a traced function is compiled for every target.
+
+    Others may be unknown to a target's compiler.
     """
     passes = lowering.compiler_options(traced).get(_PASSES)
     return ((_PASSES, passes),) if isinstance(passes, str) and passes else ()
 
 
 def folds(traced: Any) -> tuple[protocol.Fold, ...]:
-    """Return what XLA would fold of a traced function; nothing where its options keep XLA from
-    it.
-    """
+    """Return the predicted folds of a traced function, none if its options disable folding."""
     passes = dict(compiler_options(traced)).get(_PASSES, "")
     return () if _FOLDING in passes.split(",") else folding.folds(traced.jaxpr)

@@ -1,4 +1,4 @@
-"""Whose code a file holds: the user's, a library's, or Python's own."""
+"""Determine whether the code of a file is the user's, a library's, or Python's own."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def of_file(path: str) -> str:
 
 
 def of_module(name: str) -> str:
-    """Return whose module this is, by its file or folder; a built-in one is Python's, one that is
-    gone the user's.
+    """Return the origin of a module, by its file or folder.
+
+    A built-in module is Python's, and a removed one the user's.
     """
     module = sys.modules.get(name)
     if module is None:
@@ -48,7 +49,7 @@ def of_module(name: str) -> str:
     if (folders := getattr(module, "__path__", None)) is not None:
         try:
             folder = next(iter(folders), None)
-        except KeyError:  # the package around it is gone, where such a path looks
+        except KeyError:  # the path depends on the package around it, which was removed
             return USER
         if isinstance(folder, str):
             return of_file(folder)  # a package without a module
@@ -57,7 +58,7 @@ def of_module(name: str) -> str:
 
 
 def of_frames(frame: FrameType | None) -> set[str]:
-    """Return whose code a frame and its callers run."""
+    """Return the origins of the code of a frame and its callers."""
     found: set[str] = set()
     while frame is not None:
         found.add(of_file(frame.f_code.co_filename))
@@ -66,8 +67,9 @@ def of_frames(frame: FrameType | None) -> set[str]:
 
 
 def asked_by_user(through: tuple[str, ...]) -> bool:
-    """Return whether what goes on is written in the user's code: the caller that is in none of the
-    modules `through`.
+    """Return whether user code made the current call.
+
+    The caller is the innermost frame that is in none of the modules `through`.
     """
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:

@@ -1,4 +1,4 @@
-"""A traced program as plain data: the answer to `Outline`."""
+"""Convert a traced program to plain data: the answer to `Outline`."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 
 _MOST = 50_000
-"""Equations that are told of, at most."""
+"""Maximum number of equations in the answer."""
 _LONGEST = 200
-"""Characters of a parameter that is told."""
+"""Maximum length of a parameter in the answer."""
 _LOOKED_AT = range(1 << 10, 64 << 20)
-"""Bytes of the captured arrays in which a rule is looked for."""
+"""Sizes in bytes of captured arrays for which a generating expression is searched."""
 
 
 def outlined(request: protocol.Outline, traced: Any) -> protocol.Outlined:
-    """The program of a traced function."""
+    """Return the program of a traced function."""
     program = _Teller().program(traced)
     return protocol.Outlined(request.id, program, options.folds(traced), runtime())
 
 
 def runtime() -> protocol.Runtime:
-    """What the user's programs run on by default; no backend is started to find out, and this
-    process has the CPU's alone.
+    """Return the default platform of the user's programs, without starting a backend.
+
+    This process has only the CPU's backend.
     """
     return protocol.Runtime(
         jaxlib=lowering.JAXLIB,
@@ -46,8 +47,9 @@ def runtime() -> protocol.Runtime:
 
 @functools.cache
 def _has_accelerators() -> bool:
-    """Whether a plugin for accelerators is installed:
-    https://docs.jax.dev/en/latest/about.html#components-of-the-jax-ecosystem.
+    """Return whether a plugin for accelerators is installed.
+
+    See https://docs.jax.dev/en/latest/about.html#components-of-the-jax-ecosystem.
     """
     plugins = importlib.metadata.entry_points(group="jax_plugins")
     return bool(plugins) or any(map(importlib.util.find_spec, ("jax_plugins", "libtpu")))
@@ -90,8 +92,8 @@ class _Teller:
 
     def _step(self, equation: Any, path: str) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
-        # A jaxpr that several equations share is told for each: what is known of its values
-        # differs.
+        # A jaxpr that several equations share is repeated for each, because facts about its values
+        # differ.
         bodies = [
             self._inner(part, f"{path}/{part.name}/")
             for part in (jaxprs.inner(equation) if equation.params else ())
@@ -126,7 +128,7 @@ class _Teller:
         return number
 
     def _value(self, aval: Any, origin: str, said: str) -> Value:
-        """Most values are of few types, which are looked at once."""
+        """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
             kind = self._kinds[aval] = _kind(aval)
@@ -134,7 +136,7 @@ class _Teller:
         return Value(text, dtype, shape, size, origin, weak, said)
 
     def _span(self, equation: Any) -> protocol.Span | None:
-        """Equations that were made by one call share its traceback."""
+        """Return the place of an equation; equations created by one call share its traceback."""
         traceback = equation.source_info.traceback
         known = self._places.get(id(traceback))
         if known is None:
@@ -163,8 +165,9 @@ def _names(opened: Any) -> list[str]:
 
 
 def _rule(constant: Any) -> str:
-    """What would make a captured array, `jnp.arange(1, 10, dtype=jnp.int32)`; empty where nothing
-    short does.
+    """Return an expression that generates a captured array, or `""` if there is no short one.
+
+    For example `jnp.arange(1, 10, dtype=jnp.int32)`.
     """
     from jaxsight.sourcerizer import constants, layout
 
@@ -175,7 +178,10 @@ def _rule(constant: Any) -> str:
 
 
 def _may_be_regular(constant: Any) -> bool:
-    """A glance at the first numbers: most arrays have no rule, and are not to be read whole."""
+    """Return whether an array may be regular, from its first elements.
+
+    Most arrays are not, and need not be read completely.
+    """
     try:
         few = np.asarray(constant[:4] if constant.ndim == 1 else constant[:2])
     except (TypeError, ValueError, IndexError):
@@ -201,7 +207,7 @@ def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _plain(value: Any) -> str:
-    """A parameter as a Python literal where it is one, else its name or text."""
+    """Return a parameter as a Python literal if it is one, else its name or text."""
     if isinstance(value, bool | int | str | type(None)):
         return (
             repr(value)

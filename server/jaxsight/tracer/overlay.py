@@ -1,9 +1,9 @@
-"""The text of files as the editor has them, for imports: a finder that stands first on
-`sys.meta_path`.
+"""Import files with the editor's text, by a finder that is first on `sys.meta_path`.
 
-It serves a project's modules only: from the editor where a file is open with other text than on
-disk, else from disk. All other modules are found as if it were not there. It never writes bytecode
-of a text that is not on disk.
+It serves only a project's modules: from the editor if a file is open with unsaved changes, else
+from disk.
+All other modules are found as if this finder did not exist.
+It never writes bytecode of text that is not on disk.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from jaxsight import reading
 from jaxsight.tracer import origins, reads
 
 Version = int
-"""Names a text: equal texts, equal versions. Line ends and encoding do not count."""
+"""Identifies a text: equal texts have equal versions, ignoring line ends and encoding."""
 
 
 class Texts:
-    """What files contain: the editor's text where a file is open, else the disk's."""
+    """Contents of files: the editor's text if a file is open, else that on disk."""
 
     def __init__(self) -> None:
         self._open: dict[str, str] = {}
@@ -33,18 +33,18 @@ class Texts:
         self._on_disk: dict[str, tuple[tuple[int, int, int], Version]] = {}
 
     def put(self, path: str, text: str | None) -> None:
-        """Take the editor's text of a file; `None` when it was closed."""
+        """Set the editor's text of a file, or remove it with `None`."""
         if text is None:
             self._open.pop(self.real(path), None)
         else:
             self._open[self.real(path)] = text.removeprefix("\ufeff")
 
     def unsaved(self, path: str) -> str | None:
-        """The editor's text of a file."""
+        """Return the editor's text of a file, if it is open."""
         return self._open.get(self.real(path))
 
     def version(self, path: str) -> Version | None:
-        """Names the text that an import would see now; `None` when there is none."""
+        """Return the version of the text that an import would get now; `None` without a file."""
         text = self.unsaved(path)
         if text is not None:
             return hash(_with_plain_line_ends(text))
@@ -60,9 +60,7 @@ class Texts:
         return known[1]
 
     def real(self, path: str) -> str:
-        """The path without links, so that the editor's and the import system's names of a file
-        meet.
-        """
+        """Return the path without links, so that paths of editor and import system match."""
         found = self._real.get(path)
         if found is None:
             found = self._real[path] = os.path.realpath(path)
@@ -76,13 +74,14 @@ def _with_plain_line_ends(text: str) -> str:
 def _version_of_bytes(data: bytes) -> Version:
     try:
         return hash(_with_plain_line_ends(decode_source(data)).removeprefix("\ufeff"))
-    except (SyntaxError, UnicodeDecodeError):  # a wrong coding cookie; importing will say so
+    except (SyntaxError, UnicodeDecodeError):  # a wrong encoding; importing raises an error
         return hash(data)
 
 
 class Finder(MetaPathFinder):
-    """Gives a project's modules a loader that knows of the editor; `is_project` says which files
-    those are.
+    """Gives a project's modules a loader with the editor's texts.
+
+    `is_project` decides which files are the project's.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """As the other finders find it, with our loader for a project's module."""
+        """Return the spec of the other finders, with our loader for a project's module."""
         spec = self._found_by_others(name, path, target) or self._not_on_disk(name, path)
         if (
             spec is not None
@@ -114,7 +113,7 @@ class Finder(MetaPathFinder):
         return spec
 
     def _note_missing(self, name: str, path: Sequence[str] | None) -> None:
-        """Where a module of the project would be: it may appear there."""
+        """Record the paths of a missing module of the project, as it may be created there."""
         last = name.rpartition(".")[2]
         for folder in sys.path if path is None else path:
             base = Path(folder, last)
@@ -134,7 +133,7 @@ class Finder(MetaPathFinder):
         return None
 
     def _not_on_disk(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
-        """A file that exists in the editor alone."""
+        """Return the spec of a file that exists only in the editor."""
         last = name.rpartition(".")[2]
         for folder in sys.path if path is None else path:
             for file in (str(Path(folder, last, "__init__.py")), str(Path(folder, f"{last}.py"))):
@@ -164,8 +163,8 @@ class Loader(SourceFileLoader):
         if text is not None:
             return self.source_to_code(text, self.path)
         if self._is_stale(self.path):
-            # Bytecode on disk is told apart by seconds and size alone, too coarse for a file being
-            # edited.
+            # Bytecode on disk is validated by seconds and size only, which is too coarse for a file
+            # that is being edited.
             return self.source_to_code(self.get_data(self.path), self.path)
         return super().get_code(fullname)
 
@@ -177,5 +176,5 @@ class Loader(SourceFileLoader):
         self._execute(self, module)
 
     def run(self, module: ModuleType) -> None:
-        """Execute the module's code, as `exec_module` of a plain loader does."""
+        """Execute the module's code, like `exec_module` of a plain loader."""
         super().exec_module(module)

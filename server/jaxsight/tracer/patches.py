@@ -1,9 +1,9 @@
-"""What each file changed in libraries and in modules of the project, put back in place while that
-file is asked about.
+"""Each file's changes of libraries and of the project's modules, applied during its requests.
 
-Changes are looked for when statements ran that may make some, which is neither an import nor a
-plain definition. They belong to these statements: when one of them is no longer part of the slice,
-the file starts over.
+Changes are searched for if statements ran that may make some, which excludes imports and plain
+definitions.
+They belong to these statements: if one of them is no longer part of the slice, the file starts
+again from its beginning.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jaxsight.tracer.worlds import World
 
 _PATCHES = re.compile(r"setattr|patch")
 _ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]", re.MULTILINE)
-"""In a function that is traced, what may change something beyond its own names."""
+"""Assignments in a traced function that may change objects other than its own names."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Patched:
     changes: Changes
     keys: frozenset[str]
-    """Of the statements that may have made them."""
+    """Keys of the statements that may have made the changes."""
 
 
 class Patches:
-    """The changes of all files. At most one file's are in place."""
+    """The changes of all files, of which at most one file's are applied."""
 
     def __init__(self, imports: Imports, leftovers: Leftovers) -> None:
         self._leftovers = leftovers
@@ -45,7 +45,7 @@ class Patches:
         imports.arrived = self._snapshot.extend
 
     def begin(self, world: World, chunks: Iterable[Chunk]) -> None:
-        """Before statements of a file run: put its changes in place, or have it start over."""
+        """Apply a file's changes before its statements run, or have it start again."""
         self._snapshot.extend()
         world.starting_over = functools.partial(self._start_over, ref(world))
         patched = self._by_world.get(world)
@@ -56,7 +56,7 @@ class Patches:
         patched.changes.redo()
 
     def _start_over(self, world: ref[World]) -> None:
-        """All statements run again, on libraries as they were."""
+        """Undo a file's changes, as all of its statements run again."""
         if (known := world()) is not None:
             if (patched := self._by_world.pop(known, None)) is not None:
                 patched.changes.undo()
@@ -64,10 +64,7 @@ class Patches:
         self._leftovers.start_over()
 
     def end(self, world: World, chunks: Iterable[Chunk]) -> tuple[str, ...]:
-        """After a request for a file: take its changes out.
-
-        Returns what cannot be undone, as predicates.
-        """
+        """Undo a file's changes after a request, and return those that cannot be undone."""
         ran = self._ran.setdefault(world, set())
         new = [chunk for chunk in chunks if chunk.key not in ran]
         if len(new) != world.executed:  # some ran once more
@@ -87,27 +84,25 @@ class Patches:
         return tuple(patched.changes.lost)
 
     def enter(self, world: World | None) -> None:
-        """Put a file's changes in place, for what is kept of it."""
+        """Apply a file's changes for a request about its earlier trace."""
         if world is not None and world in self._by_world:
             self._by_world[world].changes.redo()
 
     def leave(self, world: World | None) -> None:
-        """Take them out again."""
+        """Undo a file's changes after such a request."""
         if world is not None and world in self._by_world:
             self._by_world[world].changes.undo()
 
 
 def _may_patch(chunk: Chunk) -> bool:
-    """Whether running a statement, or tracing what it defines, may change a module."""
+    """Return whether running a statement, or tracing its definitions, may change a module."""
     if chunk.executes or chunk.acts or _PATCHES.search(chunk.text) is not None:
         return True
     return _ASSIGNS.search(chunk.text) is not None and _assigns_beyond(chunk.text)
 
 
 def _assigns_beyond(text: str) -> bool:
-    """Whether functions in a text assign into what they did not get as an argument or make
-    themselves.
-    """
+    """Return whether functions modify objects that are neither arguments nor their own."""
     own: set[str] = set()
     changed: set[str] = set()
     for node in ast.walk(ast.parse(text)):

@@ -1,4 +1,4 @@
-"""Stops a statement that takes too long, wherever it is in Python code."""
+"""Stop a statement that takes too long, anywhere in Python code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 class TookTooLong(BaseException):
-    """Unwinds a statement whose time is up.
+    """Aborts a statement that exceeded its time.
 
     Not an `Exception`: user code must not catch it by accident.
     """
@@ -17,7 +17,7 @@ class TookTooLong(BaseException):
 
 @contextlib.contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise `TookTooLong` in this thread where the block has not ended in time.
+    """Raise `TookTooLong` in this thread if the block exceeds its time.
 
     Native code is not interrupted.
     """
@@ -32,10 +32,10 @@ def at_most(seconds: float) -> Iterator[None]:
         finally:
             timer.cancel()
             limit.end()
-            timer.join()  # no thread of ours is taken for one that user code left
+            timer.join()  # it must not look like a thread that user code left
     except TookTooLong:
         if not limit.expired:
-            raise  # of a block around this one
+            raise  # for an enclosing block
         raise TookTooLong from None
 
 
@@ -55,7 +55,7 @@ class _Limit:
                 )
 
     def end(self) -> None:
-        """After this no exception is on its way."""
+        """Ensure that no exception is raised after this."""
         with self._lock:
             self._ended = True
             if self.expired:

@@ -1,4 +1,4 @@
-"""Where something is written, as the protocol with a tracer says it."""
+"""Source places in the protocol with a tracer."""
 
 from __future__ import annotations
 

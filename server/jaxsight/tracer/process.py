@@ -1,11 +1,14 @@
-"""Puts right what user code may have broken in this process, after every request.
+"""Restore the state of this process that user code may have changed, after every request.
 
-What shapes the results of a file's own code is in `effects` and comes back when that file is traced
-again. Here is what must only be whole again for the next request: descriptors 0 to 2 and the
-streams over them, `builtins`, JAX's namespaces, loaded modules, signal handlers and timers, hooks,
-tracing functions, the garbage collector; what `system` names. What cannot be undone is told, and
-`leftovers` keeps it from other files. Open files, and functions that `atexit` would call (a tracer
-never exits that way), are left as they are: no later answer depends on them.
+State that influences results of a file's own code is in `effects`, and is applied again when that
+file is traced again.
+The state here must only be restored for the next request: descriptors 0 to 2 and their streams,
+`builtins`, JAX's namespaces, loaded modules, signal handlers and timers, hooks, tracing functions,
+the garbage collector, and the state in `system`.
+Changes that cannot be undone are reported to `leftovers`, which keeps other files out of this
+process.
+Open files, and functions that `atexit` would call (a tracer never exits that way), are not touched:
+no later answer depends on them.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ _BUILTINS = vars(builtins)
 
 
 class Baseline:
-    """The process as it was when JAX was imported and no user code had run."""
+    """The state of the process after JAX was imported and before any user code ran."""
 
     def __init__(self) -> None:
         self._output = private(1)
@@ -42,10 +45,9 @@ class Baseline:
         self._environ = os.environ
         self._modules = dict(sys.modules)
         self._listed: list[object] = []
-        """The modules that were loaded when they were looked through last."""
+        """The modules that were loaded at the last restore."""
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            # As whoever started the server in the background had it. User code raises it as in its
-            # own Python.
+            # A server started in the background inherits this. User code expects Python's default.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         self._finders = tuple(sys.meta_path)
         self._handlers = _handlers()
@@ -59,11 +61,11 @@ class Baseline:
         self._system = System()
 
     def restore(self) -> tuple[str, ...]:
-        """Bring all of it back. Comes first after user code has run, whatever way that ended.
+        """Restore the process; call this first after user code has run, however that ended.
 
-        Returns what cannot be brought back, as predicates: `lowered a resource limit`.
+        Returns the changes that cannot be undone, as predicates such as `lowered a resource limit`.
         """
-        # Before anything else, and by a method alone: `len` and `isinstance` may be anything now.
+        # First, and by a method only, as `len` and `isinstance` may have been replaced.
         _BUILTINS.update(self._builtins)
         sys.settrace(self._trace)
         sys.setprofile(self._profile)
@@ -84,7 +86,7 @@ class Baseline:
         gc.set_debug(debug)
         effects.restore(self._state)
         lost += self._system.restore()
-        # What was printed goes on its way before the answer does.
+        # Send the output before the answer.
         self._streams["stdout"].flush()
         self._streams["stderr"].flush()
         return tuple(lost)
@@ -95,15 +97,14 @@ class Baseline:
             loaded: dict[str, object] = dict(sys.modules)
             for name, module in loaded.items():
                 if module is None:
-                    del sys.modules[name]  # what must not be imported, for one file
+                    del sys.modules[name]  # a file has blocked this import
                 elif self._modules.get(name) is not module and _is_installed(module):
                     self._modules[name] = module
             self._listed = list(sys.modules.values())
         for finder in reversed(self._finders):
             if finder not in sys.meta_path:
                 sys.meta_path.insert(0, finder)
-        # A finder that a library adds when it is imported (`six`) is needed by whoever imports it
-        # later.
+        # A finder that a library such as `six` adds on import is needed by its later importers.
         sys.meta_path[:] = [
             each
             for each in sys.meta_path
@@ -119,7 +120,7 @@ class Baseline:
                 os.dup2(good, descriptor)
 
     def _give_streams(self) -> None:
-        """Streams over the descriptors, that user code may close without closing those."""
+        """Set streams over the descriptors, which stay open if user code closes the streams."""
         for descriptor, name in enumerate(_STREAMS):
             stream = self._streams.get(name)
             if stream is None or stream.closed:
@@ -145,9 +146,7 @@ _UNCATCHABLE = frozenset({"SIGKILL", "SIGSTOP"})
 
 
 def _is_installed(module: object) -> TypeGuard[ModuleType]:
-    """Whether a module was imported from where packages are installed, to its end: it is there to
-    stay.
-    """
+    """Return whether a module of an installed package was imported completely."""
     spec = getattr(module, "__spec__", None)
     loader = getattr(spec, "loader", None)
     if not isinstance(module, ModuleType) or loader is None or isinstance(loader, SliceLoader):
@@ -157,8 +156,9 @@ def _is_installed(module: object) -> TypeGuard[ModuleType]:
 
 
 def _is_hook(finder: object) -> bool:
-    """Whether a finder on `sys.meta_path` is one that a file put there: its own, or a library's
-    import hook.
+    """Return whether a file added this finder to `sys.meta_path`.
+
+    It is the file's own, or a library's import hook.
     """
     kind = finder if isinstance(finder, type) else type(finder)
     name = kind.__module__
@@ -166,7 +166,7 @@ def _is_hook(finder: object) -> bool:
 
 
 def _stream(descriptor: int) -> TextIO:
-    """Line by line, so that the output of code that never returns is seen."""
+    """Return a line-buffered stream, so that output of code that never returns is shown."""
     return open(
         descriptor,
         "r" if descriptor == 0 else "w",
@@ -185,7 +185,7 @@ def _same(descriptor: int, other: int) -> bool:
 
 
 def _handlers() -> dict[signal.Signals, Any]:
-    """The handlers that can be set from Python."""
+    """Return the handlers that can be set from Python."""
     numbers = (s for s in signal.Signals if s.name not in _UNCATCHABLE)
     found = {number: signal.getsignal(number) for number in numbers}
     return {number: handler for number, handler in found.items() if handler is not None}

@@ -1,8 +1,9 @@
-"""A traced program as plain data: what findings are made from, without JAX.
+"""A traced program as plain data, from which findings are derived without JAX.
 
-Part of the protocol with a tracer, so the standard library alone. Values are numbered through the
-whole program; a `Step` names what it reads and gives by these numbers. Paths of equations are those
-of everything else here: `3/body/1` (`tracer.compat.jaxprs`).
+As part of the protocol with a tracer, this uses only the standard library.
+Values are numbered across the whole program; a `Step` refers to its operands and results by these
+numbers.
+Paths of equations have the common form, e.g. `3/body/1` (`tracer.compat.jaxprs`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ INPUT, CONSTANT, LITERAL, RESULT = "input", "constant", "literal", "result"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One array of a program.
+    """An array of a program.
 
-    `text` is its type as jaxprs print it (`f32[8,16]`), `origin` one of the four above.
+    `text` is its type as in jaxprs (`f32[8,16]`), `origin` one of the four above.
     """
 
     text: str
@@ -28,14 +29,14 @@ class Value:
     origin: str
     weak: bool = False
     said: str = ""
-    """What a scalar is as Python source; for an argument its name; for a captured array with a
-    rule, what would make it (`jnp.arange(1, 10)`).
+    """The Python source of a scalar, the name of an argument, or an expression that generates a
+    captured array (`jnp.arange(1, 10)`), if any.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A jaxpr: the program's own (`name` is empty), or one that an equation carries."""
+    """A jaxpr: the program's own (with an empty `name`), or an equation's."""
 
     name: str
     inputs: tuple[int, ...]
@@ -45,9 +46,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One equation.
+    """An equation.
 
-    `parameters` are those that say something, as Python literals where they can be.
+    `parameters` are those without defaults, as Python literals if possible.
     """
 
     path: str
@@ -58,15 +59,15 @@ class Step:
     parameters: tuple[tuple[str, str], ...] = ()
     bodies: tuple[Body, ...] = ()
     backward: bool = False
-    """It is of the backward pass of a reverse-mode derivative."""
+    """Whether it belongs to the backward pass of a reverse-mode derivative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """All of it. `cut` when it was too long to be told whole."""
+    """A whole program; `cut` if it is incomplete because of its length."""
 
     values: tuple[Value, ...]
     body: Body
     donated: tuple[int, ...] = ()
-    """Indices of the inputs whose buffers the caller gives away."""
+    """Indices of the inputs whose buffers the caller donates."""
     cut: bool = False

@@ -1,18 +1,20 @@
-"""What the server and a tracer say to each other.
+"""Messages between the server and a tracer.
 
-This module is the protocol's specification. Both sides import it, so it uses the standard library
-alone and must run on every Python from 3.11 on. Every message is a frozen dataclass;
-`jaxsight.workers.wire` turns one into a frame and back. A tracer speaks first (`Hello`), then
-answers each `Trace`, `Show`, `Lower`, `Outline` or `Compare` with exactly one of `Traced`, `Shown`,
-`Lowered`, `Outlined`, `Compared`, `Failed` or `Cancelled` that carries the request's `id`; `Stage`
-messages may come before it. A `Trace` that asks to `sourcerize` is answered by `Shown`, any other
-one by `Traced`. `Overlay` and `Cancel` have no answer.
+This module is the protocol's specification.
+Both sides import it, so it uses only the standard library and must run on all Pythons since 3.11.
+Every message is a frozen dataclass; `jaxsight.workers.wire` converts it to a frame and back.
+A tracer starts with `Hello`, then answers each `Trace`, `Show`, `Lower`, `Outline` or `Compare`
+with exactly one `Traced`, `Shown`, `Lowered`, `Outlined`, `Compared`, `Failed` or `Cancelled` with
+the request's `id`; `Stage` messages may precede it.
+A `Trace` with `sourcerize` is answered by `Shown`, any other `Trace` by `Traced`.
+`Overlay` and `Cancel` have no answer.
 
-Positions on the wire are Python's own: lines from 1 *within the chunk's text*, columns in UTF-8
-bytes. The tracer never knows where a chunk stands in its file: an edit that moves a chunk changes
-nothing here. A chunk is compiled under the file name `chunk_file(path, id, above)`, so every frame,
-warning and location of JAX leads back to it; the lines of its code are those of the file, for code
-that asks for them, and the name says how many of them are above the chunk.
+Positions are Python's own: lines from 1 *within the chunk's text*, columns in UTF-8 bytes.
+The tracer never knows the position of a chunk in its file: an edit that moves a chunk changes
+nothing here.
+A chunk is compiled under the file name `chunk_file(path, id, above)`, so every frame, warning and
+location of JAX can be mapped to it; the line numbers of its code are those of the file, for code
+that reads them, and the name has the number of lines above the chunk.
 """
 
 from __future__ import annotations
@@ -24,48 +26,47 @@ from jaxsight.tracer.places import Span as Span  # noqa: PLC0414 - part of the p
 from jaxsight.tracer.program import Program
 
 VERSION = 12
-"""Raised whenever a message changes; a tracer that greets with another version is refused."""
+"""Incremented when a message changes; a tracer with another version is rejected."""
 
 _CHUNK = r"§(?P<chunk>[0-9a-f]{16})(?:\+(?P<above>\d+))?"
 CHUNK_FILE = re.compile(rf"(?P<path>[^\n\"'<>]*?){_CHUNK}")
 """Finds `chunk_file` names inside any text (tracebacks, warnings, JAX's messages)."""
 _NAME = re.compile(rf"(?P<path>.*){_CHUNK}", re.DOTALL)
-"""A `chunk_file` name by itself: its path may have any character."""
+"""A complete `chunk_file` name, whose path may contain any character."""
 
 
 def chunk_file(path: str, chunk: str, above: int = 0) -> str:
-    """The file name under which a chunk is compiled: the real path, a section sign, the chunk's id,
-    the lines above it.
+    """Return the file name under which a chunk is compiled.
+
+    It has the real path, a section sign, the chunk's id, and the number of lines above it.
     """
     return f"{path}§{chunk}+{above}" if above else f"{path}§{chunk}"
 
 
 def chunk_of(name: str) -> re.Match[str] | None:
-    """The parts of the file name under which a chunk was compiled; nothing for another file's
-    name.
-    """
+    """Return the parts of a `chunk_file` name, or `None` for another name."""
     return _NAME.fullmatch(name)
 
 
 def real_file(name: str) -> str:
-    """The path of the file that code is in, for the file name that it is compiled under."""
+    """Return the path of the file for a file name that code is compiled under."""
     found = chunk_of(name)
     return found["path"] if found is not None else name
 
 
 def line_in_chunk(found: re.Match[str], line: int) -> int:
-    """The line in the chunk, for a line of code under a name whose parts `chunk_of` found."""
+    """Return the line in the chunk for a line of code in the file; `found` is from `chunk_of`."""
     return line - int(found["above"] or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One top-level piece of a module: a statement, or several that share a line.
+    """A top-level part of a module: a statement, or several that share a line.
 
-    `id` is 16 hex digits that name this text (equal text, equal id within a file). `key` names its
-    meaning: a digest of its syntax tree without positions, comments and docstrings, and of
-    everything that it depends on in the slice. The tracer re-executes a chunk when it has not yet
-    executed this `key`, and only then.
+    `id` is 16 hex digits that identify this text (equal texts in a file have equal ids).
+    `key` identifies its meaning: a digest of its syntax tree without positions, comments and
+    docstrings, and of its dependencies in the slice.
+    The tracer executes a chunk if and only if it has not yet executed this `key`.
     """
 
     id: str
@@ -73,28 +74,23 @@ class Chunk:
     text: str
     binds: tuple[str, ...] = ()
     executes: bool = False
-    """It does more than bind names to functions, modules and constants, so it must run in its
-    place.
-    """
+    """It does more than bind names to functions, modules and constants, so it must run in order."""
     acts: bool = False
-    """It may change anything: what else was executed holds only together with this execution of it.
-    """
+    """It may change anything: results of other chunks are valid only with this execution of it."""
     needed: bool = True
-    """The function needs it by name. What others raise is a caveat, not a failure."""
+    """The function needs its names; errors of other chunks are caveats, not failures."""
     unlimited: bool = False
-    """It may take as long as the request may."""
+    """It may take as long as the whole request."""
     above: int = 0
-    """The lines above it in the file.
+    """Number of lines above it in the file.
 
-    They are in the `key` only where the code of the slice may ask for its lines.
+    The `key` includes it only if code of the slice may read line numbers.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """An abstract array: dtype by its numpy/ml_dtypes name (`float32`, `bfloat16`), shape in
-    elements.
-    """
+    """An abstract array, with the dtype's numpy or ml_dtypes name, e.g. `float32`, `bfloat16`."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -103,8 +99,9 @@ class ArraySpec:
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """An array of typed PRNG keys; `impl` is JAX's short tag (`fry`, `rbg`, `unsafe_rbg`) or
-    name.
+    """An array of typed PRNG keys.
+
+    `impl` is JAX's short tag (`fry`, `rbg`, `unsafe_rbg`) or name.
     """
 
     impl: str
@@ -113,9 +110,9 @@ class KeySpec:
 
 @dataclass(frozen=True, slots=True)
 class ValueSpec:
-    """A Python expression, evaluated in the module with the sizes as names.
+    """A Python expression, evaluated in the module's namespace with sizes as names.
 
-    `literal` ones are passed as they are.
+    `literal` ones are passed unchanged.
     """
 
     source: str
@@ -124,9 +121,7 @@ class ValueSpec:
 
 @dataclass(frozen=True, slots=True)
 class TreeSpec:
-    """A pytree display: `kind` is `dict`, `list` or `tuple`; `keys` are Python literals' sources
-    for a dict.
-    """
+    """A pytree: `kind` is `dict`, `list` or `tuple`; `keys` are source literals for a dict."""
 
     kind: str
     children: tuple[InputSpec, ...]
@@ -138,8 +133,9 @@ InputSpec = ArraySpec | KeySpec | ValueSpec | TreeSpec
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of the call: by the parameter's name, `*args` items by position as `args[0]`,
-    `**kwargs` by key.
+    """An argument of the call.
+
+    Its name is that of the parameter, `args[0]` for an item of `*args`, the key for `**kwargs`.
     """
 
     name: str
@@ -158,31 +154,34 @@ class Sourcerize:
 
     `style` is one of `STYLES`, `transform` one of `TRANSFORMS` or empty.
 
-    `grad` and `value_and_grad` are with respect to the first argument that is all floating point,
-    `vmap` maps a new leading axis of `MAPPED_SIZE` in every array, `jvp` takes primals and
-    tangents, `inverse` takes results and gives the arguments.
+    `grad` and `value_and_grad` differentiate with respect to the first argument that is all
+    floating point, `vmap` maps over a new leading axis of `MAPPED_SIZE` in every array, `jvp` takes
+    primals and tangents, `inverse` takes results and returns the arguments.
     """
 
     style: str = "lax"
     transform: str = ""
     name: str = ""
-    """What the written function is called; the tracer chooses when it is empty."""
+    """The name of the written function; if empty, the tracer chooses one."""
     constants: str = ""
-    """Where arrays go: into the text, or nowhere, with an error, if they are too large for it
-    (`inline`), into a file beside it (`npz`), or into arguments of the written function
-    (`argument`). When it is empty: into the text if they fit there, else into arguments.
+    """Where arrays are written: in the text, with an error if they are too large (`inline`), in a
+    file next to it (`npz`), or as arguments of the written function (`argument`).
+
+    If empty: in the text if they fit, else as arguments.
     """
     shapes: bool = False
-    """A comment with the type on each line."""
+    """Add a comment with the type to each line."""
     sources: bool = False
-    """The user's source as a comment wherever it changes."""
+    """Add the user's source lines as comments."""
     inline: bool = False
-    """Jitted functions written out where they are called."""
+    """Inline jitted functions at their call sites."""
     scopes: bool = False
-    """`jax.named_scope` around what was computed under one."""
+    """Preserve `jax.named_scope` annotations."""
     derivatives: str = ""
-    """Which rules of custom derivatives are written: those of three orders (`exact`), of one
-    (`first`), or none (`primal`). The setting `sourcerize.derivatives` when it is empty.
+    """Custom derivative rules to write: up to the third order (`exact`), the first order only
+    (`first`), or none (`primal`).
+
+    If empty: the setting `sourcerize.derivatives`.
     """
 
 
@@ -191,18 +190,14 @@ MAPPED_SIZE = 8
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Run the slice, take `function` (a qualified name; `Class.method` for methods) and trace
-    it.
-    """
+    """Execute the slice and trace `function` (a qualified name; `Class.method` for methods)."""
 
     id: int
     file: str
     module: str
-    """The dotted name to run the module under, so that relative imports work; `__jaxsight__.stem`
-    when unknown.
-    """
+    """The dotted name of the module, for relative imports; `__jaxsight__.stem` if unknown."""
     root: str
-    """The project root; put on `sys.path`, as are `root/src` and the file's folder."""
+    """The project root; it, `root/src` and the file's folder are added to `sys.path`."""
     chunks: tuple[Chunk, ...]
     """The slice, in the file's order."""
     function: str
@@ -211,35 +206,30 @@ class Trace:
     future_flags: int = 0
     """Flags of the module's `from __future__` imports, for `compile`."""
     call: str | None = None
-    """A doctest call, e.g. `f(jnp.ones(3), n=2)`: evaluated for its arguments instead of
-    `arguments`.
-    """
+    """A doctest call whose arguments replace `arguments`, e.g. `f(jnp.ones(3), n=2)`."""
     sourcerize: Sourcerize | None = None
-    """Write the function as source instead of telling about it."""
+    """Write the function as source, and answer with `Shown`."""
     patience: float = 5.0
-    """Seconds that a chunk may take which is neither `needed` nor `unlimited`; it is left out then.
-    """
+    """Seconds after which a chunk that is neither `needed` nor `unlimited` is skipped."""
     whole: bool = False
-    """Nothing of the module is left out that other modules might look up in it."""
+    """The chunks include all names of the module that other modules might import."""
 
 
 JAXPR = "jaxpr"
 STABLEHLO = "stablehlo"
 PROGRAM = "program"
-"""The jaxpr without lines of files, and digests of the arrays that it captures: equal for equal
-programs.
-"""
+"""The jaxpr without line numbers, and digests of its captured arrays: equal for equal programs."""
 CONSTANT = "constant "
-"""How a line with such a digest begins."""
+"""Prefix of a line with such a digest."""
 
 _SCOPE = re.compile(r"eq\[([^\]]*)\]")
 
 
 def equation_path(name: str) -> str:
-    """The path of an equation in the name of a lowered operation, `""` when there is none.
+    """Return the path of an equation in the name of a lowered operation, or `""`.
 
-    `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`. XLA joins names with `;` where several
-    operations became one: the first counts.
+    `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
+    XLA joins names with `;` if several operations became one: the first counts.
     """
     if "eq[" not in name:
         return ""
@@ -248,8 +238,7 @@ def equation_path(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Give a whole text of what was traced before: the jaxpr, its StableHLO for a platform, or what
-    one of `Traced.views` makes of it.
+    """Return a text of a trace: its jaxpr, its StableHLO for a platform, or one of `Traced.views`.
 
     `trace` is the id of a `Traced` answer, `platform` as in `Lower`.
     """
@@ -262,7 +251,7 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Lower:
-    """Lower what was traced before to StableHLO.
+    """Lower a trace to StableHLO.
 
     `trace` is the id of a `Traced` answer, `platform` one of `cpu`, `cuda`, `rocm`, `tpu`.
     """
@@ -271,14 +260,12 @@ class Lower:
     trace: int
     platform: str
     capability: str = ""
-    """The compute capability of the GPU (`9.0`), which Pallas kernels are made for; empty where it
-    is not known.
-    """
+    """The compute capability of the GPU for Pallas kernels (`9.0`); empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Tell the whole of what was traced before as plain data.
+    """Return a trace as plain data.
 
     `trace` is the id of a `Traced` answer.
     """
@@ -289,10 +276,11 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Run two functions on the same drawn inputs. `trace` and `other` are ids of `Traced` answers.
+    """Run two functions on the same random inputs; `trace` and `other` are ids of `Traced` answers.
 
-    Where the first one cannot be traced, `run` says how to have it: it is called with values then,
-    one operation after another.
+    If the first function cannot be traced, `run` is a request for it: it is then called with
+    values,
+    one operation at a time.
     """
 
     id: int
@@ -303,10 +291,10 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Import `file` whole under the name `module`, and give the program of each of `functions`,
-    whose chunks do not count.
+    """Import `file` as the module `module`, and return the programs of `functions`.
 
-    A process of its own answers it, by `Imported`, or by `Failed` when the import raises.
+    The chunks of `functions` are ignored.
+    A process of its own answers it by `Imported`, or by `Failed` if the import raises an error.
     """
 
     id: int
@@ -315,16 +303,14 @@ class Import:
     root: str
     functions: tuple[Trace, ...]
     lines: tuple[tuple[int, int], ...] = ()
-    """First and last lines (from 1) of the top-level statements to run; all of them when it is
-    empty.
-    """
+    """First and last lines (from 1) of the top-level statements to run; empty for all."""
     deadline: float = 60.0
-    """Seconds after which the process writes where it is to its output, and ends."""
+    """Seconds after which the process prints a traceback and exits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The editor's text of an open file, for imports; `None` when the file was closed."""
+    """The editor's text of an open file, for imports; `None` if the file was closed."""
 
     path: str
     text: str | None
@@ -339,9 +325,9 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The tracer's greeting, once jax is imported.
+    """The tracer's handshake, after it has imported jax.
 
-    `problem` says why it cannot trace (then `jax` may be empty).
+    `problem` is the reason why it cannot trace (`jax` may be empty then).
     """
 
     version: int
@@ -356,7 +342,10 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What request `id` is at: `execute`, `inputs`, `trace`, `sourcerize`; `detail` for people."""
+    """The current stage of request `id`: `execute`, `inputs`, `trace` or `sourcerize`.
+
+    `detail` is for users.
+    """
 
     id: int
     stage: str
@@ -365,9 +354,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one expression was: `text` as jaxprs print it (`f32[8,16]`; a pytree as its display).
+    """A value of an expression: `text` as in jaxprs (`f32[8,16]`; a pytree in Python's notation).
 
-    `inside` tells, outermost first, what the value lives in beyond the plain trace: `scan body`,
+    `inside` lists the stages around the value, outermost first, beyond the plain trace: `scan
+    body`,
     `while cond`, `cond branch`, `vmap over 32 (axis 0)`, `grad`…
     """
 
@@ -379,11 +369,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The values that one expression, assignment target or parameter took: indices into
-    `Traced.seen`.
+    """Values of an expression, assignment target or parameter, as indices of `Traced.seen`.
 
-    `kind`: `expression`, `target` or `parameter`. At most `OBSERVED_VALUES` distinct values are
-    kept; `more` counts the distinct ones left out.
+    `kind`: `expression`, `target` or `parameter`.
+    At most `OBSERVED_VALUES` distinct values are kept; `more` counts the others.
     """
 
     span: Span
@@ -399,7 +388,7 @@ OBSERVED_VALUES = 4
 class Frame:
     """A frame of a traceback.
 
-    `span` is set when it lies in a chunk; else `file` and `line` say where.
+    `span` is set if it is in a chunk; else `file` and `line` are.
     """
 
     function: str
@@ -413,13 +402,15 @@ class Failure:
     """An exception of user code.
 
     `type` is the class's qualified name, `bases` the names of its superclasses.
-
-    `stage`: `execute` (a chunk), `whole` (another module takes names from this one that were not
-    sent: ask again with the whole module), `find` (the function is not there or cannot be traced:
-    `async`, generator), `inputs` (an example input did not evaluate: `argument` names it), `trace`,
-    `sourcerize` (what was traced cannot be written as source, or what was written is not the same
-    program: the message says where), `view` (an interpreter of the user's). Frames run from the
-    outermost to the innermost; those of JAX and of the tracer itself are left out.
+    `stage`: `execute` (a chunk), `whole` (another module imports names of this one that were not
+    sent:
+    repeat the request with the whole module), `find` (the function does not exist or cannot be
+    traced:
+    `async`, generator), `inputs` (an example input cannot be evaluated: `argument` names it),
+    `trace`,
+    `sourcerize` (the trace cannot be written as source, or the source is not the same program: the
+    message says where), `view` (one of the user's jaxpr interpreters).
+    Frames are ordered from outermost to innermost, without those of JAX and of the tracer itself.
     """
 
     stage: str
@@ -443,8 +434,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """A statement of the module that was not run as importing the module would run it, so that the
-    answer may differ.
+    """A statement that was not run as an import would run it, so that the answer may differ.
 
     `reason` is one clause about chunk `chunk`: `raised ValueError: …`, `was stopped after 5 s`.
     """
@@ -455,10 +445,9 @@ class Caveat:
 
 @dataclass(frozen=True, slots=True)
 class Reused:
-    """A chunk of the slice that was not executed as sent, because an earlier text with the same
-    meaning had been.
+    """A chunk of the slice that was not executed, because one with the same meaning had been.
 
-    Spans name that one, `executed`, whose text was `text`; `asked` is the id that was sent.
+    Spans refer to that one, `executed`, whose text is `text`; `asked` is the id in the request.
     """
 
     asked: str
@@ -468,14 +457,12 @@ class Reused:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A function traced.
+    """A traced function.
 
-    `parameters` pairs names with the display of their avals; `outputs` is the display of the
-    result.
-
+    `parameters` pairs names with the text of their avals; `outputs` is the text of the result.
     `jaxpr` is the folded text for a hover (at most `FOLDED_LINES` lines); `equations` counts all
-    equations, those of inner jaxprs too. `modules` are the project's files that were imported on
-    the way, with which this answer stands and falls.
+    equations, including those of inner jaxprs.
+    `modules` are the project's files that were imported, whose changes invalidate this answer.
     """
 
     id: int
@@ -485,27 +472,26 @@ class Traced:
     folded: bool
     equations: int
     constants: tuple[tuple[str, int], ...] = ()
-    """Captured constants: display of the aval, bytes."""
+    """Captured constants: text of the aval, bytes."""
     seen: tuple[Seen, ...] = ()
     observations: tuple[Observation, ...] = ()
     warnings: tuple[Warned, ...] = ()
     modules: tuple[str, ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
-    """Time of each stage."""
+    """Seconds of each stage."""
     executed: int = 0
-    """How many chunks had to be executed for this answer (the others were reused)."""
+    """Number of chunks that were executed for this answer (the others were reused)."""
     reused: tuple[Reused, ...] = ()
     views: tuple[str, ...] = ()
-    """The interpreters that packages register in this environment: what `Show` can give besides."""
+    """Jaxpr interpreters that installed packages register: further values of `Show.what`."""
     caveats: tuple[Caveat, ...] = ()
-    """Statements that did not run to their end."""
+    """Statements that did not complete."""
     updates: tuple[str, ...] = ()
-    """What the function updates in place, by the names of its parameters and globals (`model`,
-    `self.count`): outputs too.
+    """Names of parameters and globals that the function updates in place (`model`, `self.count`),
+    which are outputs too.
     """
     left_out: tuple[str, ...] = ()
-    """Those of `updates` that are not outputs: what is no array, or what a library's `jit` drops.
-    """
+    """Those of `updates` that are not outputs: not arrays, or dropped by a library's `jit`."""
 
 
 FOLDED_LINES = 40
@@ -513,8 +499,9 @@ FOLDED_LINES = 40
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Request `id` ended with an exception; observations made until then are kept: shapes up to the
-    error still show.
+    """Request `id` ended with an exception.
+
+    Observations up to it are kept, so that shapes are still shown.
     """
 
     id: int
@@ -534,10 +521,10 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Spoiled:
-    """This process cannot answer request `id` as a fresh one would: what another file, or an
-    earlier text, did in it cannot be undone.
+    """This process cannot answer request `id` like a fresh one.
 
-    The supervisor replaces the process and asks the new one; nobody else sees this message.
+    Effects of another file, or of an earlier text, cannot be undone.
+    The supervisor replaces the process and repeats the request; nobody else gets this message.
     """
 
     id: int
@@ -546,7 +533,7 @@ class Spoiled:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A function of an imported file: its program (`PROGRAM`), or why there is none."""
+    """A function of an imported file: its program (`PROGRAM`), or the reason why there is none."""
 
     program: str = ""
     failure: Failure | None = None
@@ -554,7 +541,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A file was imported. `functions` are in the order of the request."""
+    """A file was imported; `functions` are in the order of the request."""
 
     id: int
     functions: tuple[Made, ...]
@@ -562,7 +549,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Line `line` (from 0) of a shown text stands for equation `path`, written at `span`."""
+    """Line `line` (from 0) of a text shows equation `path`, written at `span`."""
 
     line: int
     path: str
@@ -571,9 +558,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """One equation of a lowered program: its path, its primitive, where the user wrote it, and what
-    it gives (`f32[8,16]`).
-    """
+    """An equation of a lowered program: its path, primitive, place, and results (`f32[8,16]`)."""
 
     path: str
     primitive: str
@@ -583,11 +568,9 @@ class Equation:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A computation that XLA would do while compiling, predicted from the jaxpr: equation `path`,
-    over `elements` elements.
+    """A computation that XLA would fold, predicted from the jaxpr: equation `path`.
 
-    `seconds` is a rough estimate of what it would cost; `trap` says whether it is not to be
-    awaited.
+    `seconds` is a rough estimate of its time; `trap` says whether folding is to be disabled.
     """
 
     path: str
@@ -600,11 +583,12 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A program in StableHLO, its operations located by the paths of their equations instead of by
-    lines.
+    """A program in StableHLO; the locations of its operations are paths of equations, not lines.
 
-    `program` is a portable artifact (MLIR bytecode) in base64. `key` is a digest of the program
-    without names of files: an edit that only moves lines does not change it.
+    `program` is a portable artifact (MLIR bytecode) in base64.
+    `key` is a digest of the program without file names: an edit that only moves lines does not
+    change
+    it.
     """
 
     id: int
@@ -614,32 +598,31 @@ class Lowered:
     equations: tuple[Equation, ...] = ()
     folds: tuple[Fold, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
-    """The compiler options of the user's `jax.jit` that hold for every target; part of `key`."""
+    """The compiler options of the user's `jax.jit` that apply to every target; part of `key`."""
     constants: tuple[str, ...] = ()
-    """Types of the arrays that the program captures, as HLO writes them."""
+    """Types of the arrays that the program captures, in HLO's notation."""
     barriers: tuple[str, ...] = ()
-    """Paths of the equations whose results go straight into an `optimization_barrier`."""
+    """Paths of the equations whose results go directly into an `optimization_barrier`."""
     trips: tuple[tuple[str, int], ...] = ()
-    """How often the loops of scans go round, by path."""
+    """Trip counts of scans, by path."""
     jaxlib: str = ""
     stablehlo: str = ""
     """The StableHLO version of the artifact."""
     parameters: tuple[str, ...] = ()
-    """The program's parameters by name (`x`, `params['w']`): the function's inputs but for those
-    that it does not use.
-    """
+    """Names of the program's parameters (`x`, `params['w']`): the inputs that it uses."""
     donated: tuple[str, ...] = ()
     """The names of the inputs whose buffers are donated."""
     results: tuple[str, ...] = ()
-    """The program's results by name: `result 0`."""
+    """Names of the program's results, e.g. `result 0`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A whole text, with the lines that lead back to the source. Several links may name one line.
+    """A text, with links from lines to the source; a line may have several links.
 
-    Source that a `Trace` asked for was traced again and found to be the same program, of
-    `equations` equations.
+    Source that a `Trace` requested was traced again and verified to be the same program, of
+    `equations`
+    equations.
     """
 
     id: int
@@ -648,30 +631,29 @@ class Shown:
     equations: int = 0
     reused: tuple[Reused, ...] = ()
     companion: str = ""
-    """The file of arrays that written source reads from beside it, in base64; empty where there is
-    none.
-    """
+    """The file of arrays next to written source, in base64; empty if there is none."""
     ran: tuple[str, ...] = ()
-    """How written source was run beside the original, with equal results: `eagerly`, `under jit`,
-    `under grad`."""
+    """Runs of written source with results equal to the original's: `eagerly`, `under jit`, `under
+    grad`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What compiles and runs programs by default where the tracer is."""
+    """The default platform of programs in the tracer's environment."""
 
     jaxlib: str = ""
     backend: str = ""
-    """`cpu`; empty where an accelerator may be used."""
+    """`cpu`, or empty if an accelerator may be used."""
     machine: str = ""
     """The system and its processor: `linux x86_64`."""
     flags: str = ""
-    """XLA's flags of the environment (`XLA_FLAGS`)."""
+    """The environment variable `XLA_FLAGS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlined:
-    """A traced program as plain data, what XLA would fold of it, and what it would run on."""
+    """A traced program as plain data, its predicted folds, and its default platform."""
 
     id: int
     program: Program
@@ -681,9 +663,9 @@ class Outlined:
 
 @dataclass(frozen=True, slots=True)
 class Miscompiled:
-    """What the CPU compiler of `jaxlib` computes wrongly of a function: `usual` at index `at` of a
-    result, and `second` without library fusions.
+    """A wrong result of `jaxlib`'s CPU compiler for a function.
 
+    At index `at` of a result it is `usual`, but `second` without library fusions.
     `difference` is the largest one, as a multiple of the root mean square of `second`'s result.
     """
 
@@ -700,10 +682,10 @@ class Miscompiled:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Whether two functions gave the same; `words` say where they part, or how far they agree.
+    """The result of a comparison; `words` describe the difference, or how exact the agreement is.
 
-    `gradients` counts the draws whose gradients were held against each other; `nonfinite` how many
-    of their numbers were not finite in either.
+    `gradients` counts the runs whose gradients were compared; `nonfinite` how many of their numbers
+    were not finite in each function.
     """
 
     id: int
@@ -713,13 +695,11 @@ class Compared:
     gradients: int = 0
     nonfinite: tuple[int, int] = (0, 0)
     miscompiled: Miscompiled | None = None
-    """What is wrong with the first of the two as it is compiled; the comparison then says nothing
-    about the second.
-    """
+    """An error in the compiled code of the first function; the second was not compared then."""
 
 
 Request = Trace | Show | Lower | Outline | Compare
-"""What is answered by one message."""
+"""Messages with one answer."""
 
 ToTracer = Request | Overlay | Cancel | Import
 FromTracer = (

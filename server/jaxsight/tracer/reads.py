@@ -1,9 +1,11 @@
-"""Which files code reads while it runs, and whether they are still what they were.
+"""Record which files code reads while it runs, and whether they have changed since.
 
-Python tells of each file that it opens (`sys.addaudithook`), and we ask it to tell of `os.stat`.
-Noted are regular files that code of the project may have read as data, and files that were looked
-for and were not there. Left out are sources and bytecode, what is installed, what only looks like a
-file (`/proc`), and what the code has written itself.
+Python reports each file that it opens (`sys.addaudithook`), and a replacement of `os.stat` reports
+its calls.
+Recorded are regular files that the project's code may have read as data, and missing files that it
+looked for.
+Not recorded are sources and bytecode, installed files, virtual files (`/proc`), and files that the
+code itself has written.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from typing import Any
 from jaxsight.tracer import origins
 
 Version = tuple[int, int, int] | None
-"""Time of the last change in ns, size in bytes, inode; `None` for a file that is not there."""
+"""Modification time in ns, size in bytes, inode; `None` for a missing file."""
 
 MOST = 256
-"""Files noted at once."""
+"""Maximum number of recorded files."""
 
 _KEPT_WRITTEN = 4096
 _SOURCES = (".py", ".pyc", ".pyi", ".so", ".pyd")
@@ -30,42 +32,42 @@ _NO_FILES = ("/proc/", "/dev/", "/sys/")
 _PYTHON = tuple(f"{prefix}{os.sep}lib{os.sep}" for prefix in {sys.prefix, sys.base_prefix})
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
-# Taken now, since user code may put something else in their place.
+# Bound now, as user code may replace them.
 _stat, _real, _is_regular, _decode = os.stat, os.path.realpath, stat.S_ISREG, os.fsdecode
 
 
 class Reads(dict[str, Version]):
-    """Files by their real paths, as they were when they were opened."""
+    """Files by their real paths, with their versions when they were opened."""
 
     def current(self) -> bool:
-        """Whether all of them are as they were."""
+        """Return whether no file has changed."""
         return all(path in _written or version_of(path) == self[path] for path in self)
 
     def note(self, path: str, version: Version) -> None:
-        """Add a file. What it was when it was first read counts."""
+        """Add a file; the version at its first read counts."""
         if len(self) < MOST:
             self.setdefault(path, version)
 
 
 _recording: list[Reads] = []
 _written: dict[str, None] = {}
-"""By code that ran here, the first ones first."""
+"""Files written by code in this process, in order."""
 
 
 @contextlib.contextmanager
 def recording(into: Reads | None = None) -> Iterator[Reads]:
-    """While code runs whose reads are to be noted. One within another notes for both."""
+    """Record reads of the code in the block; nested blocks record for all outer ones too."""
     noted = Reads() if into is None else into
     _recording.append(noted)
     try:
         yield noted
     finally:
-        # By identity: equal ones may be active at once.
+        # By identity, as equal ones may be active at once.
         _recording[:] = [each for each in _recording if each is not noted]
 
 
 def missing(paths: Iterable[str]) -> None:
-    """These were looked for."""
+    """Record paths that were searched for, if they do not exist."""
     for path in paths:
         if _recording and version_of(path) is None:
             for noted in _recording:
@@ -73,7 +75,7 @@ def missing(paths: Iterable[str]) -> None:
 
 
 def version_of(path: str) -> Version:
-    """Return what names a file's content as it is now."""
+    """Return the current version of a file."""
     try:
         status = _stat(path)
     except (OSError, ValueError):
@@ -82,18 +84,14 @@ def version_of(path: str) -> Version:
 
 
 def watch() -> None:
-    """Notice files that are opened, or asked about, from now on, for as long as the process
-    lasts.
-    """
+    """Record opened files and calls of `os.stat` for the rest of the process."""
     sys.addaudithook(_audit)
     os.stat = _noting_stat
 
 
 @functools.wraps(os.stat)
 def _noting_stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
-    """Stands in for `os.stat`, of which Python does not tell: whether a file exists may decide what
-    code does.
-    """
+    """Replace `os.stat`, which has no audit event: code may depend on the existence of a file."""
     try:
         return _stat(path, *args, **kwargs)
     finally:
@@ -105,7 +103,7 @@ def _noting_stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
 
 def _audit(event: str, arguments: tuple[object, ...]) -> None:
     if event == "open" and _recording:
-        # What is raised here would be raised in user code.
+        # An error here would be raised in user code.
         with contextlib.suppress(Exception):
             _opened(*arguments)
 

@@ -1,12 +1,13 @@
-"""Keeps what instrumented code tells: which abstract values each expression took, and inside what.
+"""Record the abstract values of each expression of instrumented code, and the stages around it.
 
-`Recorder.record` runs on every expression of user code, so it looks at little and returns early. It
-holds avals and texts, never a tracer, a trace or an array: a recorder cannot leak. It never changes
-nor replaces what it is given.
+`Recorder.record` runs for every expression of user code, so it does little and returns early.
+It stores avals and texts, never a tracer, a trace or an array: a recorder cannot leak.
+It never changes or replaces values.
 
 JAX caches the jaxprs of inner functions (`jit` helpers, loop bodies at module level) and then does
-not run their code again. What was seen while such a jaxpr was made is kept, and found again by the
-jaxpr in the next result.
+not run their code again.
+Observations made while such a jaxpr was traced are kept, and found again by the jaxpr in the next
+result.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class CancelledByServer(BaseException):
-    """Unwinds user code whose answer nobody waits for.
+    """Aborts user code of a cancelled request.
 
     Not an `Exception`: user code must not catch it by accident.
     """
@@ -58,23 +59,21 @@ _KINDS: dict[type, int] = {
 }  # fmt: skip
 
 _DISTINCT = 256
-"""Distinct values counted per expression; a Python loop over numbers has no end of them."""
+"""Maximum number of distinct values counted per expression; a Python loop may have many."""
 
 _PATIENCE = 64
-"""A tree is described this often per expression without anything new; then only its class is looked
-at.
-"""
+"""After this many trees without a new description, trees of an expression are not described."""
 
 _KEPT = 1024
-"""How many jaxprs' observations are kept for when JAX reuses them."""
+"""Maximum number of jaxprs whose observations are kept, as JAX may reuse the jaxprs."""
 
 _VARIANTS = 16
-"""How many are kept of one place in the text: for other inputs, and as executed at other times."""
+"""Maximum number of jaxprs of one place in the text, with other inputs or other executions."""
 
 
 @dataclasses.dataclass(slots=True)
 class _Values:
-    """What one expression took in one context, by aval, number or text."""
+    """Values of an expression in a context, by aval, number or text."""
 
     last: Any = None
     found: dict[Any, protocol.Seen] = dataclasses.field(default_factory=dict)
@@ -104,7 +103,7 @@ Sites = dict[int, _Values]
 
 @dataclasses.dataclass(slots=True)
 class _Context:
-    """One trace that user code ran in, and what was seen there."""
+    """A trace that user code ran in, with its observations."""
 
     trace: Any
     """A weak reference."""
@@ -114,32 +113,31 @@ class _Context:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kept:
-    """What was seen in one context of a jaxpr: `outer` entries of each `Seen.inside` tell where the
-    jaxpr was made.
+    """Observations in a context of a jaxpr.
+
+    The first `outer` entries of each `Seen.inside` are the stages around the jaxpr.
     """
 
     sites: Sites
     outer: int
 
     def moved(self, inside: tuple[str, ...]) -> Sites:
-        """The same as seen from another use of the jaxpr, which is inside of `inside`."""
+        """Return the observations for another use of the jaxpr, inside of `inside`."""
         return {number: values.moved(self.outer, inside) for number, values in self.sites.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Variant:
-    """Which of the jaxprs that one place in the text has become: by its inputs, and by the
-    executions seen in it.
-    """
+    """Identifies a jaxpr of a place in the text, by its inputs and the observed executions."""
 
     inputs: tuple[Any, ...]
     instances: frozenset[int]
-    """Their first numbers."""
+    """First numbers of the executions."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Instance:
-    """A chunk as instrumented for one execution: its sites are numbered from `first`."""
+    """A chunk as instrumented for an execution; its sites are numbered from `first`."""
 
     first: int
     sites: tuple[observer.Site, ...]
@@ -150,25 +148,26 @@ class _Instance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Observed:
-    """What `Recorder.collect` answers; fields as in `protocol.Traced`."""
+    """The result of `Recorder.collect`; fields as in `protocol.Traced`."""
 
     seen: tuple[protocol.Seen, ...] = ()
     observations: tuple[protocol.Observation, ...] = ()
 
 
 class Recorder:
-    """One per world (per file that is served).
+    """Records observations of one world, that is of one file.
 
-    `record` goes into the namespace (or `builtins`) as `observer.NAME`.
+    `record` is stored in the namespace (or `builtins`) as `observer.NAME`.
     """
 
     def __init__(self) -> None:
         self.cancelled = False
-        """Set from any thread to stop the running request at its next observed expression; the
-        runner clears it.
+        """Set by any thread to stop the current request at its next observed expression.
+
+        The runner clears it.
         """
         self.naming: Callable[[int, Any], None] | None = None
-        """Told each array with its site, while there is someone who wants to know."""
+        """If set, called with each array and its site."""
         self._instances: dict[tuple[str, str], _Instance] = {}
         self._next = 0
         self._executed: dict[tuple[str, str], list[Sites]] = {}
@@ -180,8 +179,9 @@ class Recorder:
         self._describing = False
 
     def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
-        """Rewrites the chunk's tree in place and registers its sites, replacing those of an earlier
-        execution of it.
+        """Rewrite the chunk's tree in place and register its sites.
+
+        They replace those of an earlier execution of the chunk.
         """
         self.forget(chunk, key)
         sites = observer.instrument(tree, self._next)
@@ -190,7 +190,7 @@ class Recorder:
         return tree
 
     def forget(self, chunk: str, key: str) -> None:
-        """Drops a chunk that will not be asked for again, and all that was seen in it."""
+        """Remove a chunk that is no longer needed, and its observations."""
         instance = self._instances.pop((chunk, key), None)
         self._executed.pop((chunk, key), None)
         if instance is None:
@@ -211,7 +211,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def executing(self, chunk: str, key: str) -> Iterator[None]:
-        """While a chunk's statements run: functions that they call are observed on its account."""
+        """Record the execution of a chunk, including functions that it calls."""
         self._begin()
         try:
             yield
@@ -221,7 +221,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[list[Sites]]:
-        """While a function is traced. The list is filled at the end, for `collect`."""
+        """Record the tracing of a function; the list is filled at the end, for `collect`."""
         self._begin()
         found: list[Sites] = []
         try:
@@ -230,7 +230,7 @@ class Recorder:
             found += [context.values for context in self._end()]
 
     def _begin(self) -> None:
-        # Classes of user code are forgotten each time: they hold on to whole modules.
+        # Forget classes of user code each time, as they keep whole modules alive.
         self._kinds = dict(_KINDS)
         self._contexts = {}
         self._current = None
@@ -263,7 +263,11 @@ class Recorder:
         return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
 
     def record(self, site: int, value: Any) -> Any:
-        """Returns `value`. Raises `CancelledByServer` once `cancelled` is set."""
+        """Record a value at a site, and return it.
+
+        Raises:
+            CancelledByServer: `cancelled` is set.
+        """
         if self.cancelled:
             raise CancelledByServer
         kind = self._kinds.get(type(value))
@@ -295,9 +299,7 @@ class Recorder:
         elif kind == _NUMBER and type(value) in _NUMBERS:
             _add_number(values, value, context.situation)
         elif kind == _NUMBER:
-            with self._looking(
-                value
-            ):  # a member of an enum that `__new__` is making has no hash yet
+            with self._looking(value):  # a member of an enum has no hash yet during its `__new__`
                 _add_number(values, value, context.situation)
         elif kind == _ARRAY:
             key = (type(value), value.shape, value.dtype)
@@ -311,20 +313,21 @@ class Recorder:
 
     @contextlib.contextmanager
     def _looking(self, value: Any) -> Iterator[None]:
-        """Looking at a value may run user code (`tree_flatten`): it is not recorded, lest it be
-        looked at without end, and what it raises is no error of the program's, as when an object is
-        not yet made (`self` in `__init__`).
+        """Inspect a value, which may run user code (`tree_flatten`).
+
+        That code is not recorded, to prevent infinite recursion, and its errors are not the
+        program's: the object may be incomplete (`self` in `__init__`).
         """
         self._describing = True
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - user code raises what it likes
-            logger.debug("a %s cannot be looked at: %r", type(value).__name__, error)
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            logger.debug("cannot inspect a %s: %r", type(value).__name__, error)
         finally:
             self._describing = False
 
     def site(self, number: int) -> tuple[str, observer.Site] | None:
-        """A site by its number, and its chunk."""
+        """Return the chunk and the site of a number."""
         for (chunk, _), instance in self._instances.items():
             if number in instance:
                 return chunk, instance.sites[number - instance.first]
@@ -334,7 +337,7 @@ class Recorder:
         context = self._contexts.get(id(trace))
         if context is None or context.trace() is not trace:
             if context is not None:
-                # Another trace had this address before: what was seen there stays.
+                # Another trace had this address before: keep its observations.
                 self._contexts[-len(self._contexts)] = context
             context = _Context(traces.reference(trace), traces.situation(trace))
             self._contexts[id(trace)] = context
@@ -347,9 +350,10 @@ class Recorder:
         found: list[Sites],
         reached: Iterable[jaxprs.Reached] = (),
     ) -> Observed:
-        """What was seen in `chunks`: while tracing (`found`), while JAX made the inner jaxprs that
-        it reused (`reached`), and, in functions that neither came to, while the chunks were
-        executed.
+        """Return the observations in `chunks`.
+
+        They come from the trace (`found`), from inner jaxprs that JAX reused (`reached`), and, for
+        functions in neither, from the execution of the chunks.
         """
         chosen = list(chunks)
         instances = {
@@ -366,9 +370,7 @@ class Recorder:
         return table.observed()
 
     def unfinished(self) -> list[jaxprs.Reached]:
-        """The inner jaxprs that the running traces have come to: to be asked while an exception
-        still holds them.
-        """
+        """Return the inner jaxprs of running traces; call this while an exception holds them."""
         return [
             reached
             for context in self._contexts.values()
@@ -380,12 +382,12 @@ class Recorder:
     def _reused(
         self, results: Iterable[jaxprs.Reached], found: list[Sites], instances: frozenset[int]
     ) -> list[Sites]:
-        """What was seen in jaxprs when JAX made them, as far as it was in these executions."""
+        """Return the observations of reused jaxprs, as far as they belong to these executions."""
         ran = {id(sites) for sites in found}
         reused: list[Sites] = []
         for reached in results:
             known = self._kept.get(reached.staged, {})
-            # The newest first of those that share most of the executions.
+            # Prefer those that share most executions, then the newest.
             variants = sorted(
                 (variant for variant in reversed(known) if variant.instances & instances),
                 key=lambda variant: -len(variant.instances & instances),
@@ -395,7 +397,7 @@ class Recorder:
             same = next((each for each in variants if each.inputs == reached.inputs), None)
             if same is None and any(id(kept.sites) in ran for v in variants for kept in known[v]):
                 continue
-            # A transformation changed the inputs (`vmap` adds an axis)? Then the likeliest will do.
+            # If a transformation changed the inputs (`vmap` adds an axis), use the most likely one.
             contexts = known[same or variants[0]]
             reused += [kept.moved(reached.inside) for kept in contexts if id(kept.sites) not in ran]
             ran |= {id(kept.sites) for kept in contexts}
@@ -403,7 +405,7 @@ class Recorder:
 
 
 def _last_passes(contexts: list[_Context]) -> list[_Context]:
-    """Without what belongs to a loop body's earlier pass: JAX threw that jaxpr away."""
+    """Return the contexts without those of a loop body's earlier traces, which JAX discards."""
     latest: dict[tuple[int, traces.Staged], int] = {}
     for context in contexts:
         for run in context.situation.passes:
@@ -417,7 +419,7 @@ def _last_passes(contexts: list[_Context]) -> list[_Context]:
 
 
 def _classify(value: Any) -> int:
-    """What to do with values of this class."""
+    """Return how to handle values of this class."""
     match value:
         case jax.core.Tracer() | jax.Array():
             return _ABSTRACT
@@ -469,7 +471,7 @@ def _add_tree(values: _Values, value: Any, situation: traces.Situation) -> None:
 
 
 class _Table:
-    """Observations under construction: values by site, texts shared."""
+    """Observations under construction: values by site, with shared texts."""
 
     def __init__(self) -> None:
         self.numbers: dict[protocol.Seen, int] = {}
@@ -481,8 +483,9 @@ class _Table:
         instances: dict[tuple[str, str], _Instance],
         known: frozenset[tuple[str, str, int]] = frozenset(),
     ) -> frozenset[tuple[str, str, int]]:
-        """Adds what was seen in functions that are not `known`; answers which functions (chunk,
-        key, scope) there were.
+        """Add observations in functions that are not `known`, and return their functions.
+
+        A function is identified by chunk, key and scope.
         """
         ranges = sorted((instance.first, name) for name, instance in instances.items())
         owner = {

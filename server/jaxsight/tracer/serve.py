@@ -1,10 +1,9 @@
-"""The tracer's two threads: one reads what the server says, the main one runs user code and
-answers.
+"""The tracer's two threads: one reads messages, the main thread runs user code and answers.
 
-User code runs in the main thread, where signal handlers work and libraries expect to be. The
-reading thread is never blocked by it: a cancellation is heeded at once, and when the server is gone
-the process ends at once, whatever runs. Every request gets its answer, also when this program is at
-fault; only a process that dies gives none.
+User code runs in the main thread, where signal handlers work and where libraries expect to run.
+It never blocks the reading thread: a cancellation takes effect at once, and when the server exits,
+so does this process, whatever is running.
+Every request is answered, even after an internal error; only a process that dies does not answer.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ logger = logging.getLogger(__name__)
 READ_AT_ONCE = 1 << 16
 
 BROKEN_PROTOCOL = 3
-"""The exit code of a tracer that was sent what is no message."""
+"""The exit code of a tracer that received invalid data."""
 
 
 class Line:
-    """The connection with the server, and which request is being worked on."""
+    """The connection with the server, and the current request."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self.requests: SimpleQueue[Request | Overlay] = SimpleQueue()
@@ -58,14 +57,14 @@ class Line:
     def send(self, message: FromTracer) -> None:
         """Write a message, from the main thread.
 
-        A process that user code forked has nothing to say and ends here.
+        A process that user code forked must not write, and exits here.
         """
         if os.getpid() != self._process:
             os._exit(0)
         wire.write(self._outgoing, message)
 
     def start(self, request: int) -> bool:
-        """Begin to work on a request. False: it was cancelled before its turn."""
+        """Start a request, and return false if it was cancelled before."""
         with self._lock:
             if request in self._dropped:
                 self._dropped.discard(request)
@@ -74,8 +73,9 @@ class Line:
             return True
 
     def on_cancel(self, stop: Callable[[], None]) -> None:
-        """What cancels the running request; called from the reading thread, or at once when that
-        has been asked for.
+        """Set the function that cancels the current request.
+
+        The reading thread calls it, or this method does if the request has been cancelled already.
         """
         with self._lock:
             self._stop = stop
@@ -83,7 +83,7 @@ class Line:
                 stop()
 
     def finish(self) -> None:
-        """End the work on a request: a later cancellation of it does nothing."""
+        """End a request; cancelling it later has no effect."""
         with self._lock:
             self._running = self._stop = None
             if self.requests.empty():
@@ -96,7 +96,7 @@ class Line:
                 for message in frames.feed(data):
                     self._take(message)
         except (wire.WireError, OSError):
-            logger.exception("the server's messages cannot be read")
+            logger.exception("cannot read the server's messages")
             os._exit(BROKEN_PROTOCOL)
         os._exit(0)
 
@@ -111,18 +111,18 @@ class Line:
             case Trace() | Show() | Lower() | Outline() | Compare() | Overlay():
                 self.requests.put(message)
             case _:
-                logger.error("the server sent %s, which only a tracer says", type(message).__name__)
+                logger.error("unexpected message from the server: %s", type(message).__name__)
 
     def _leave_to_parent(self) -> None:
         for descriptor in (self._incoming, self._outgoing):
             try:
                 os.close(descriptor)
             except OSError:
-                continue  # closed by user code before
+                continue  # already closed by user code
 
 
 def serve(incoming: int, outgoing: int) -> None:
-    """Greet, then answer requests until the server closes the pipe. Never returns."""
+    """Send the handshake, then answer requests until the server closes the pipe; never return."""
     line = Line(incoming, outgoing)
     hello = greet()
     line.send(hello)
@@ -134,7 +134,7 @@ def serve(incoming: int, outgoing: int) -> None:
 
 
 def _decline(line: Line, problem: str) -> None:
-    """Answer all requests with the reason why none can be served."""
+    """Answer all requests with the reason why this environment cannot trace."""
     failure = Failure(stage="start", type="ImportError", message=problem)
     while True:
         match line.requests.get():

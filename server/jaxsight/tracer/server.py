@@ -1,7 +1,8 @@
-"""Answers requests one after another, and leaves the process whole between them.
+"""Answer requests in order, and restore the process between them.
 
-Whatever user code does short of ending the process becomes an answer. An error of this program
-becomes one too (`Failed` at stage `internal`), with the traceback on the output.
+All results of user code, unless it ends the process, become answers.
+An internal error becomes an answer too (`Failed` at stage `internal`), with the traceback on the
+output.
 """
 
 from __future__ import annotations
@@ -53,21 +54,21 @@ logger = logging.getLogger(__name__)
 _clear_caches: Callable[[], None] = jax.clear_caches
 
 HOUSEKEEPING = 128
-"""Edits after which JAX's caches are emptied.
+"""Number of edits after which JAX's caches are cleared.
 
-They hold on to classes and functions of texts long gone (33 KiB for an edited class that a jitted
-helper takes); emptying them costs about 20 ms, and the next trace as much again.
+They keep classes and functions of earlier texts alive (33 KiB for an edited class that is passed to
+a jitted helper); clearing them takes about 20 ms, and slows the next trace by as much.
 """
 
 TRACES = 64
-"""Traces whose world is remembered: more than are kept."""
+"""Maximum number of traces whose world is remembered, which is more than are kept."""
 
 About = TypeVar("About", Show, Lower, Outline, Compare)
 Answered = TypeVar("Answered", Show, Lower, Outline, Compare, Trace)
 
 
 class Tracer:
-    """All that the process keeps between requests."""
+    """The state of the process across requests."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -76,21 +77,21 @@ class Tracer:
         self._tracing = Tracing()
         self._leftovers = Leftovers()
         self._traced_in: dict[int, ref[World]] = {}
-        """The worlds of traces that may still be asked for, by their requests' ids."""
+        """The worlds of traces that requests may still refer to, by id."""
         self._reads: WeakKeyDictionary[World, Reads] = WeakKeyDictionary()
-        """What each file read while its statements ran."""
+        """Files that each file's statements have read."""
         self._edits = 0
         reads.watch()
         if line.requests.empty():
             _warm_up()
             gc.collect()
         self._patches = Patches(self._imports, self._leftovers)
-        gc.freeze()  # JAX is here to stay: collections need not look at it
+        gc.freeze()  # JAX's objects stay alive, so collections need not scan them
         gc.enable()
         self._baseline = Baseline()
 
     def run(self) -> None:
-        """Answer until the process ends, which it does when the server closes the pipe."""
+        """Answer requests until the process exits, because the server has closed the pipe."""
         while True:
             match self._line.requests.get():
                 case Overlay(path, text):
@@ -110,9 +111,7 @@ class Tracer:
                     self._keep_house()
 
     def _about(self, answer: Callable[[About], FromTracer], request: About) -> FromTracer:
-        """Answer a request about a trace that is kept, with what its file changed in libraries in
-        place.
-        """
+        """Answer a request about a trace, with its file's changes of libraries applied."""
         known = self._traced_in.get(request.trace)
         world = known() if known is not None else None
         self._patches.enter(world)
@@ -124,9 +123,9 @@ class Tracer:
     def _apart(
         self, answer: Callable[[Answered], FromTracer], request: Answered, file: str
     ) -> FromTracer:
-        """Answer a request in a context of its own: variables that it sets go with it.
+        """Answer a request in a context of its own, which discards context variables that it sets.
 
-        One that needs a fresh process says so.
+        If it needs a fresh process, the answer is `Spoiled`.
         """
         try:
             self._leftovers.begin(file)
@@ -135,14 +134,12 @@ class Tracer:
             return Spoiled(request.id, str(spoilt))
 
     def _restore(self, request: Trace | None = None, world: World | None = None) -> None:
-        """Make the process whole after a request, for a file or about what is kept of one, and note
-        what cannot be undone.
-        """
+        """Restore the process after a request, and record changes that cannot be undone."""
         lost = self._baseline.restore()
         if request is not None and world is not None:
             lost += self._patches.end(world, request.chunks)
         if request is None or request.function:
-            # A spare that imports for nobody in particular has no file to blame.
+            # The imports of a spare do not belong to a file.
             self._leftovers.end(lost)
 
     def _keep_house(self) -> None:
@@ -157,7 +154,7 @@ class Tracer:
         except UserError as error:
             return Failed(request.id, error.failure)
         except Exception as error:
-            logger.exception("a trace could not be shown")
+            logger.exception("failed to show a trace")
             return Failed(request.id, failure(error, "internal"))
 
     def _lower(self, request: Lower) -> FromTracer:
@@ -169,7 +166,7 @@ class Tracer:
         except UserError as error:
             return Failed(request.id, error.failure)
         except BaseException as error:  # lowering runs rules that user code may have registered
-            logger.exception("a trace could not be lowered")
+            logger.exception("failed to lower a trace")
             return Failed(request.id, failure(error, "lower"))
         finally:
             self._restore()
@@ -181,7 +178,7 @@ class Tracer:
         except UserError as error:
             return Failed(request.id, error.failure)
         except Exception as error:
-            logger.exception("a traced program could not be told")
+            logger.exception("failed to outline a trace")
             return Failed(request.id, failure(error, "internal"))
 
     def _compare(self, request: Compare) -> FromTracer:
@@ -206,10 +203,8 @@ class Tracer:
             return Failed(request.id, error.failure)
         except Spoilt:
             raise
-        except (
-            BaseException
-        ) as error:  # what runs may be of user code: derivatives' rules, lowering's
-            logger.exception("two traces could not be compared")
+        except BaseException as error:  # derivative and lowering rules may be user code
+            logger.exception("failed to compare two traces")
             return Failed(request.id, failure(error, "compare"))
         finally:
             self._restore()
@@ -242,7 +237,7 @@ class Tracer:
                     with reads.recording(read):
                         return self._traced(request, world, read, stage)
                 finally:
-                    # Before all else: the rest must not run on what user code made of `builtins`.
+                    # First, as user code may have changed `builtins`.
                     self._restore(request, world)
                     self._line.finish()
                     self._edits += world.executed > 0
@@ -262,9 +257,7 @@ class Tracer:
             return self._failed(request, world, read, told, None)
 
     def _prepare(self, request: Trace, world: World) -> None:
-        """Make the names of the slice; from the beginning when a file that its statements read is
-        another one now.
-        """
+        """Execute the slice, from the beginning if a file that its statements read has changed."""
         known = self._reads.setdefault(world, Reads())
         if not known.current():
             importlib.invalidate_caches()
@@ -275,7 +268,7 @@ class Tracer:
             world.prepare(request, self._imports)
 
     def _modules(self, world: World, read: Reads) -> tuple[str, ...]:
-        """The files that an answer stands and falls with: those imported, and those read."""
+        """Return the files whose changes invalidate an answer: those imported, and those read."""
         known = self._reads.get(world, Reads())
         return tuple(sorted({*world.files(self._imports), *known, *read}))
 
@@ -285,8 +278,7 @@ class Tracer:
         begin = time.perf_counter()
         self._prepare(request, world)
         seconds = time.perf_counter() - begin
-        # The chunks as they were executed: with other ids than asked for, where a text changed and
-        # its meaning did not.
+        # The executed chunks, which have other ids if a text has changed but not its meaning.
         executed = replace(request, chunks=world.chunks)
         if request.sourcerize is not None:
             written = self._tracing.sourcerize(
@@ -335,9 +327,7 @@ class Tracer:
 
 
 def _reused(request: Trace, world: World) -> tuple[Reused, ...]:
-    """Which chunks stand for others that mean the same; fewer than asked for when one of them
-    raised.
-    """
+    """Return the chunks that were reused; fewer than requested if a chunk raised an error."""
     return tuple(
         Reused(asked.id, executed.id, executed.text)
         for asked, executed in zip(request.chunks, world.chunks, strict=False)
@@ -346,7 +336,7 @@ def _reused(request: Trace, world: World) -> tuple[Reused, ...]:
 
 
 def _warm_up() -> None:
-    """Trace something small, so that the first request finds done what JAX does once."""
+    """Trace a small function, so that JAX's one-time work is done before the first request."""
 
     def small(x: jax.Array) -> jax.Array:
         return jax.numpy.tanh(x @ x.T).sum()

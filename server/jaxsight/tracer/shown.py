@@ -1,8 +1,8 @@
-"""Jaxprs as texts: folded for a hover, whole with links to the source for a document.
+"""Format jaxprs: folded for a hover, or whole with links to the source for a document.
 
-Files of chunks are left as `path§chunk` in every text: only the server knows at which line a chunk
-stands now, so it words them (`protocol.CHUNK_FILE`). The folded text must stay cheap for a jaxpr of
-any length: it prints no more than it shows.
+File names of chunks stay `path§chunk` in every text: only the server knows the current line of a
+chunk, so it replaces them (`protocol.CHUNK_FILE`).
+Folding must be fast for a jaxpr of any length: it prints no more than it shows.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import clean, span_of
 
 _LONG_PARAMETER = 60
-"""Characters of one parameter's text in a folded jaxpr."""
+"""Maximum length of a parameter's text in a folded jaxpr."""
 
 _MANY = 6
-"""Inputs and outputs of a jaxpr or equation beyond which a folded text elides them."""
+"""Maximum number of inputs and outputs of a jaxpr or equation in a folded text."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 _NUMPY = re.compile(r"np\.(?:u?int|float)\d+\((?P<number>[^()]*)\)")
-"""NumPy scalars among the parameters print their type; it says nothing here."""
+"""NumPy scalars in parameters, whose type is removed."""
 
 _REPEATED = 3
-"""A shared inner jaxpr of more equations than this is printed once; afterwards its first place is
-named.
-"""
+"""A shared inner jaxpr with more equations is printed once, and later refers to its first place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,9 @@ class Folded:
 
 
 def folded(jaxpr: Any, equations: int) -> Folded:
-    """At most `protocol.FOLDED_LINES` lines: the whole when it fits, else inner jaxprs as one line
-    each, else the beginning.
+    """Return at most `protocol.FOLDED_LINES` lines of a jaxpr.
+
+    This is the whole jaxpr if it fits, else its beginning with inner jaxprs as one line each.
     """
     opened = jaxprs.open_jaxpr(jaxpr)
     if equations <= protocol.FOLDED_LINES and _least_lines(opened) <= protocol.FOLDED_LINES:
@@ -52,7 +51,7 @@ def folded(jaxpr: Any, equations: int) -> Folded:
             return Folded(clean(text), False)
     lines = _beginning(opened)
     if len(lines) > protocol.FOLDED_LINES:
-        # Inputs or results that take many lines by themselves.
+        # Inputs or results that take many lines.
         lines = [*lines[: protocol.FOLDED_LINES - 1], "…"]
     return Folded(clean("\n".join(lines)), True)
 
@@ -60,7 +59,7 @@ def folded(jaxpr: Any, equations: int) -> Folded:
 _LONG_TEXT = protocol.FOLDED_LINES * 100
 
 _AROUND = 4
-"""Lines that an inner jaxpr takes besides its equations, at least."""
+"""Minimum number of lines of an inner jaxpr besides its equations."""
 
 
 def _least_lines(opened: Any) -> int:
@@ -69,7 +68,7 @@ def _least_lines(opened: Any) -> int:
 
 
 def _beginning(opened: Any) -> list[str]:
-    """The lines of a jaxpr, only the first of its equations printed."""
+    """Return the lines of a jaxpr with only its first equations."""
     printer = jaxprs.Printer(most=_MANY)
     constants = _rendered(printer.variables(opened.constvars, binder=True))
     inputs = _rendered(printer.variables(opened.invars, binder=True))
@@ -93,7 +92,7 @@ def _rendered(document: Any) -> str:
 
 
 _ROOM = protocol.FOLDED_LINES - 4
-"""Lines for equations: the inputs, what was left out and the results take the others."""
+"""Lines for equations, besides those for inputs, the elision and results."""
 
 
 def _folded_equation(printer: jaxprs.Printer, equation: Any) -> Any:
@@ -117,7 +116,7 @@ def _one_line(opened: Any) -> str:
 
 
 def whole(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
-    """All equations, each line linked to its equation's path and to where user code made it."""
+    """Return all equations, with lines linked to equations' paths and their place in user code."""
     printing = _Whole()
     text, regions = jaxprs.render(printing.document(jaxprs.open_jaxpr(jaxpr), ""))
     links: list[protocol.Link] = []
@@ -129,7 +128,7 @@ def whole(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
 
 
 class _Whole:
-    """Prints everything, naming each equation's path."""
+    """Prints all equations, marked with their paths."""
 
     def __init__(self) -> None:
         self.printer = jaxprs.Printer()
@@ -176,7 +175,7 @@ class _Whole:
 
 
 def span(equation: Any) -> protocol.Span | None:
-    """Where in a chunk an equation was made: the innermost frame that lies in one."""
+    """Return the place of an equation: that of the innermost frame in a chunk, if any."""
     locate: Callable[[Location], protocol.Span | None] = lambda at: span_of(
         at.file, at.line, at.column, at.end_line, at.end_column
     )
@@ -184,13 +183,13 @@ def span(equation: Any) -> protocol.Span | None:
 
 
 def _order(equation: Any) -> list[str]:
-    """The parameters worth showing, a name first, as JAX's printer orders them."""
+    """Return the parameters to show, with a name first, in the order of JAX's printer."""
     keys = sorted(equation.params.keys() - jaxprs.defaults(equation))
     return sorted(keys, key=lambda key: key != "name")
 
 
 def parameter_text(value: Any) -> str:
-    """A parameter's text, without addresses, on one line."""
+    """Return a parameter's text on one line, without addresses."""
     if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
         return name
     try:

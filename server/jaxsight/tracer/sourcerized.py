@@ -1,8 +1,8 @@
-"""Writes a found function as source, and lets nobody see what was not traced again and found to be
-the same program.
+"""Write a function as source, and verify by tracing it that it is the same program.
 
-The text is run in a module of its own. Its jaxpr and the function's are walked side by side, which
-also tells for every line of the text what the user wrote for it.
+The text is run in a module of its own.
+Its jaxpr and the function's are compared side by side, which also determines the user's source for
+every line of the text.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from jaxsight import units
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.tracer import protocol, shown
 from jaxsight.tracer.compat import jaxprs
@@ -36,12 +37,13 @@ logger = logging.getLogger(__name__)
 def written(
     request: protocol.Trace, call: Call, wanted: protocol.Sourcerize, naming: Naming
 ) -> protocol.Shown:
-    """The text with its links; `reused` is left to the caller.
+    """Return the text with its links; the caller sets `reused`.
 
-    Raises `UserError` of stage `sourcerize` when the function can be traced but not written, and
-    what the function raises.
+    Raises:
+        UserError: the function can be traced but not written; its stage is `sourcerize`.
+        Exception: any error of the function's own.
     """
-    # Imported when first needed: few sessions ask for source.
+    # Imported on first use, as few sessions need it.
     from jaxsight.interpreters.depth import room_for_nesting
     from jaxsight.sourcerizer import api
     from jaxsight.sourcerizer.writer import NotTheSame
@@ -53,10 +55,10 @@ def written(
         except CancelledByServer:
             raise
         except NotTheSame as error:
-            words = f"what was written for {call.about} is not shown: {' '.join(error.why.split())}"
+            words = f"source of {call.about} discarded: {' '.join(error.why.split())}"
             raise refusal("sourcerize", words, type="NotTheSame") from error
         except Exception as error:
-            words = f"{call.about} cannot be written as source: {_told(error)}"
+            words = f"cannot write {call.about} as source: {_told(error)}"
             raise refusal("sourcerize", words, type=type(error).__name__) from error
         file = f"<sourcerized {made.name}>"
         try:
@@ -67,21 +69,15 @@ def written(
         except CancelledByServer:
             raise
         except Exception as error:
-            logger.exception("the source of %s does not run:\n%s", call.about, made.text)
-            words = (
-                f"what was written for {call.about} does not run, so it is not shown: "
-                f"{_told(error)}"
-            )
+            logger.exception("the source of %s failed to run:\n%s", call.about, made.text)
+            words = f"source of {call.about} discarded, as running it failed: {_told(error)}"
             raise refusal("sourcerize", words, type="NotTheSame") from error
         finally:
             linecache.cache.pop(file, None)
         if difference is not None:
-            words = (
-                f"what was written for {call.about} is not the same program, so it is not shown: "
-                f"{difference}"
-            )
+            words = f"source of {call.about} discarded, as it is not the same program: {difference}"
             raise refusal("sourcerize", words, type="NotTheSame")
-        # Written in place of their calls, equations have no counterpart of their own.
+        # Equations of inlined calls have no counterpart.
         links = () if made.inlines else tuple(dict.fromkeys(_links(original, again, file)))
     count = jaxprs.count(original)
     return protocol.Shown(
@@ -95,17 +91,18 @@ def written(
 
 
 def _companion(made: Written) -> str:
-    """The file of arrays, for a module that reads one.
+    """Return the file of arrays for a module that reads one.
 
-    Raises `UserError` for one that is too large to be sent.
+    Raises:
+        UserError: it is too large to be sent.
     """
     arrays = made.source.constants
     if not arrays:
         return ""
     if (size := sum(array.nbytes for array in arrays.values())) > _LARGEST_FILE:
         words = (
-            f"the arrays that {made.name} holds are {size:,} bytes, more than are sent here; "
-            'say jaxsight.sourcerize(..., constants="npz")(...).save(path) in Python'
+            f"the arrays of {made.name} are too large ({units.size(size)}); "
+            'use jaxsight.sourcerize(..., constants="npz")(...).save(path) in Python'
         )
         raise refusal("sourcerize", words, type="TooLarge")
     file = io.BytesIO()
@@ -114,7 +111,7 @@ def _companion(made: Written) -> str:
 
 
 _LARGEST_FILE = 40 * 1024 * 1024
-"""Bytes of arrays that a frame has room for, in base64."""
+"""Limit of the arrays in bytes, as they are sent in one frame in base64."""
 
 
 def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
@@ -162,7 +159,10 @@ def _told(error: BaseException) -> str:
 
 
 def _program(function: Callable[..., Any], call: Call) -> Any:
-    """The jaxpr of a call; what is no array is passed as it is. Raises what the function raises."""
+    """Return the jaxpr of a call, in which values that are not arrays are static.
+
+    The function's errors are raised.
+    """
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 
@@ -180,7 +180,7 @@ def _program(function: Callable[..., Any], call: Call) -> Any:
 
 
 def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
-    """For the lines of `file`: the equation that each stands for and where it was written."""
+    """Yield links from lines of `file` to the equation that each contains, and to its source."""
     for path, equation, other in _pairs(jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(made)):
         place = next((at for at in locations(other) if at.file == file), None)
         if place is not None:
@@ -189,9 +189,7 @@ def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
 
 
 def _pairs(original: Any, made: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The equations of two jaxprs that are the same program, side by side, by the path in the
-    first.
-    """
+    """Yield pairs of equations of two equal programs, with the path in the first."""
     from jaxsight.interpreters.same import live
 
     known: set[tuple[int, int]] = set()

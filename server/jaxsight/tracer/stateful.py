@@ -1,9 +1,10 @@
-"""A call as a function of arrays alone: what it returns, then what it updates in place.
+"""Represent a call as a function of arrays: its results, then the state that it updates.
 
-What a function does to the state of its arguments, of the globals that its code mentions and of the
-variables that it closes over is part of its result, as it would be if the function took the state
-and returned it. Afterwards all is as it was before: no tracer stays behind. State that the call
-replaces is an input too, so that it is not a constant.
+A function's changes of its arguments, of globals that its code refers to and of its closure are
+part
+of its result, as if the function took the state and returned it.
+Afterwards all objects are restored: no tracer stays behind.
+State that the call replaces is also an input, so that it is not a constant.
 """
 
 from __future__ import annotations
@@ -30,32 +31,30 @@ from jaxsight.tracer.states.watch import Change, Watch
 _SELF = ("self", "cls")
 
 _LARGEST = 4_096
-"""Arrays that are looked for in one value that the call made."""
+"""Maximum number of objects that are searched for arrays in a value."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What the last call gave besides arrays.
+    """Results of the last call besides arrays.
 
-    `structure` is of what it returned, `kept` what JAX does not carry of that, by leaf; `count` how
-    many arrays there are of it, from output `start` on. `updates` are the names of what it updated
-    in place, `left_out` of those whose new value is not made of arrays alone.
+    `structure` is that of its return value, `kept` has the texts of leaves that are not arrays, by
+    index; `count` is the number of returned arrays, which start at output `start`.
+    `updates` are the names of values that it updated in place, `left_out` of those that are not
+    outputs.
     """
 
     structure: Any = None
     kept: dict[int, Any] = field(default_factory=dict)
     start: int = 0
     markers: int = 0
-    """Results before all others that only the library's `jit` has; they are not counted in `start`.
-    """
+    """Number of leading results that only the library's `jit` has; `start` does not count them."""
     count: int = 0
     updates: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
     def in_order(self, outputs: Sequence[Any]) -> list[Any]:
-        """The outputs of the program in the order of `Stateful`: what is returned, then what is
-        updated.
-        """
+        """Return the program's outputs in the order of `Stateful`: returned ones, then updates."""
         end = self.start + self.count
         return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
 
@@ -106,8 +105,7 @@ class Stateful:
             index: leaf for index, leaf in enumerate(self._leaves) if not is_array(leaf)
         }
         self._state = _keyword(inputs)
-        # Nothing stands where a static leaf was, so that JAX names the arrays as in the user's
-        # call.
+        # Static leaves are replaced by `None`, so that JAX names the arrays as in the user's call.
         left = [None if at in self._static else leaf for at, leaf in enumerate(self._leaves)]
         pure = jax.tree_util.tree_unflatten(self._structure, left)
         self.args, self.kwargs = pure if self._static else self._split.pure
@@ -116,16 +114,16 @@ class Stateful:
         )
         state = {**_by_label(self._lifted), **held}
         self.extra = {self._state: state} if state else {}
-        """The state that it takes besides, by keyword."""
+        """State that it also takes, by keyword."""
         self.kwargs = {**self.kwargs, **self.extra}
 
     def again(self) -> Stateful:
-        """The same call with the state that the last one replaced as inputs."""
+        """Return the same call with the state that the last one replaced as inputs."""
         return Stateful(self.found, self._inputs, self.lifts, tuple(self._holders.values()))
 
     @property
     def function(self) -> Callable[..., list[Any]]:
-        """It as a function, by the name and with the signature of the user's."""
+        """The call as a function, with the name and the signature of the user's."""
 
         @functools.wraps(self.found.call, updated=())
         def call(*args: Any, **kwargs: Any) -> list[Any]:
@@ -135,8 +133,9 @@ class Stateful:
 
     @property
     def pure(self) -> Callable[..., Any]:
-        """The user's function with the state beside its result: takes all arguments, and `state`
-        where `lifts` say so.
+        """The user's function, returning its result and the state that it updates.
+
+        It takes all arguments, and the keyword for state if the call replaces state.
         """
 
         @functools.wraps(self.found.call, updated=())
@@ -160,7 +159,7 @@ class Stateful:
         return call
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """All arrays that the call gives: of what it returns, then of what it updates."""
+        """Return all arrays of the call: those that it returns, then those that it updates."""
         state = kwargs.pop(self._state) if self.extra else {}
         pure: Any = (args, kwargs)
         if self._static:
@@ -187,9 +186,7 @@ class Stateful:
         state: Any,
         read: Callable[[Any], Any],
     ) -> tuple[Any, _Updates]:
-        """What `read` takes from the result while all is as the call left it, and what it
-        updated.
-        """
+        """Call the function; return `read` of its result, before any restore, and its updates."""
         by_name = named(self.found, args, kwargs)
         _, held = self._held.merge([state[key] for key in self._holders])
         graphs = nnx.Watch([*nodes, *held])
@@ -210,7 +207,7 @@ class Stateful:
 
 
 class _Updates:
-    """What a call updated, by what people call it.
+    """Updates of a call, by the user's names.
 
     Args:
         returns: whether the call's state is part of the program; else a library drops it.
@@ -222,7 +219,7 @@ class _Updates:
         self.left_out: dict[str, None] = {}
         self.arrays: list[Any] = []
         self.parts: dict[str, list[Any]] = {}
-        """What changed as pytrees, by name."""
+        """Changes as pytrees, by name."""
         self.lifts: list[Lift] = []
 
     def note(self, outcome: Outcome) -> None:
@@ -232,7 +229,7 @@ class _Updates:
     def add_all(self, watch: Watch) -> None:
         for change in watch.changes():
             self.add(change)
-        # What else is in a container that the call changes is state too, and no constant.
+        # Other values in a container that the call changes are state too, not constants.
         others = (
             _lift(change, set()) for change in watch.beside([lift.change for lift in self.lifts])
         )
@@ -273,7 +270,7 @@ def _lift(change: Change, kept: set[int]) -> Lift | None:
     places = []
     for at, leaf in enumerate(leaves):
         if is_number(leaf):
-            # It becomes an array in the first call, and is one in all others.
+            # If it becomes an array in the first call, it is one in all later calls.
             if structure == structure_after and is_array(after[at]):
                 places.append(at)
         elif is_array(leaf) and not isinstance(leaf, jax.core.Tracer) and id(leaf) not in kept:
@@ -282,7 +279,7 @@ def _lift(change: Change, kept: set[int]) -> Lift | None:
 
 
 def _by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
-    """What the lifts make inputs, as pytrees of abstract arrays where they are whole."""
+    """Return the inputs of lifts by label, as pytrees of abstract arrays if they are complete."""
     found: dict[str, list[Any]] = {}
     for lift in lifts:
         arrays = list(map(abstract, lift.arrays))
@@ -296,14 +293,14 @@ def _one_or_all(parts: dict[str, list[Any]]) -> dict[str, Any]:
 
 
 def _in_order(lifts: Sequence[Lift], state: dict[str, Any]) -> Iterator[list[Any]]:
-    """The arrays of each lift, of those by label."""
+    """Yield the arrays of each lift from those by label."""
     left = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
     for lift in lifts:
         yield [next(left[lift.change.label]) for _ in lift.places]
 
 
 def _opaque(by_name: dict[str, Any]) -> dict[str, list[Any]]:
-    """What of the arguments a library passes on as it is; it makes containers anew."""
+    """Return the leaves of arguments other than arrays, which a library passes on unchanged."""
     return {
         name: [leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array(leaf)]
         for name, value in by_name.items()
@@ -323,7 +320,7 @@ def _results(result: Any, outcome: Outcome) -> list[Any]:
 
 
 def _arrays(value: Any) -> list[Any]:
-    """The arrays in a value: in pytrees, and in the attributes of objects that are not pytrees."""
+    """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
         return []
     found: list[Any] = []
@@ -345,7 +342,7 @@ def _arrays(value: Any) -> list[Any]:
 
 
 def _owners(by_name: dict[str, Any], nodes: Sequence[Any]) -> list[str]:
-    """The parameters that NNX objects were come to by, in the objects' order."""
+    """Return the parameters that NNX objects were found in, in the order of the objects."""
     known: dict[int, str] = {}
     for name, value in by_name.items():
         for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
@@ -354,20 +351,20 @@ def _owners(by_name: dict[str, Any], nodes: Sequence[Any]) -> list[str]:
 
 
 def _graph_name(owner: str, path: str) -> str:
-    """`model`, and of `self` the attribute: `self.count`."""
+    """Return the name of updated state: `model`, or an attribute of `self` such as `self.count`."""
     first = path.partition(".")[0]
     return f"{owner}.{first}" if owner in _SELF and first.isidentifier() else owner
 
 
 def _numbered(at: int, holders: Sequence[Change]) -> str:
-    """Return a name of its own for each place: `self.model`, then `self.model 2`."""
+    """Return a unique name for each place: `self.model`, then `self.model 2`."""
     label = holders[at].label
     number = sum(each.label == label for each in holders[: at + 1])
     return label if number == 1 else f"{label} {number}"
 
 
 def _keyword(inputs: Inputs) -> str:
-    """The keyword for state: `state`, where no parameter has that name."""
+    """Return the keyword for state: `state`, unless a parameter has that name."""
     keyword = "state"
     while keyword in inputs.named or keyword in inputs.kwargs:
         keyword += "_"
@@ -384,26 +381,24 @@ def _with_state(signature: inspect.Signature, keyword: str) -> inspect.Signature
 
 
 def traced(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
-    """JAX's `Traced` stage of the call, from which it can be lowered too, and what it gives besides
-    arrays.
-    """
+    """Trace the call; return JAX's `Traced` stage, which can be lowered, and the other results."""
     if nnx.is_jitted(found.wrapper):
         return _traced_by_nnx(found, inputs)
     if found.jitted:
         return _traced_by_jit(found, inputs)
     call, stage = _begun(found, inputs, _staged)
     if call.lifts:
-        # What the first trace took for constants is state that the call replaces.
+        # Constants of the first trace may be state that the call replaces.
         again = call.again()
-        with contextlib.suppress(Exception):  # as where `float(self.count)` wants a constant
+        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
             return _with_refs(_staged(again), again.outcome, found, inputs)
     return _with_refs(stage, call.outcome, found, inputs)
 
 
 def updating(found: Found, inputs: Inputs) -> Stateful | None:
-    """The call, where it updates arrays in place; those that it replaces are inputs.
+    """Return the call if it updates arrays in place; those that it replaces are inputs.
 
-    Raises what the function raises.
+    The function's errors are raised.
     """
     if found.jitted:
         return None
@@ -412,14 +407,14 @@ def updating(found: Found, inputs: Inputs) -> Stateful | None:
         return None
     if call.lifts:
         again = call.again()
-        with contextlib.suppress(Exception):  # as where `float(self.count)` wants a constant
+        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
             _try(again)
             return again
     return call
 
 
 def with_values(found: Found, inputs: Inputs) -> Stateful:
-    """The call as one to make with arrays, of a jitted function without the `jit`."""
+    """Return the call to make with concrete arrays, without the `jit` of a jitted function."""
     if found.jitted:
         body = getattr(found.call, "__wrapped__", found.call)
         found = replace(found, call=body, jitted=False, pure=True)
@@ -431,9 +426,9 @@ def _try(call: Stateful) -> None:
 
 
 def _begun(found: Found, inputs: Inputs, run: Callable[[Stateful], Any]) -> tuple[Stateful, Any]:
-    """The call, run for the first time.
+    """Run the call for the first time, and return it with the result.
 
-    NNX objects that it changes and that are no arguments are inputs.
+    NNX objects that it changes and that are not arguments become inputs.
     """
     call = Stateful(found, inputs)
     try:
@@ -464,8 +459,9 @@ def _staged(call: Stateful) -> Any:
 
 
 def _marked(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """With the scalar before all results that `eqx.filter_jit` waits for (`equinox/_jit.py`, 0.11
-    to 0.13).
+    """Add the scalar before all results that `eqx.filter_jit` adds.
+
+    See `equinox/_jit.py`, 0.11 to 0.13.
     """
 
     @functools.wraps(function, updated=())
@@ -477,7 +473,7 @@ def _marked(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 
 def _traced_by_jit(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
-    """The program of `jax.jit`, which returns what the function returns and no state."""
+    """Return the program of `jax.jit`, which returns no state."""
     call: Any = found.call
     outcome = Outcome()
     updates = _Updates(returns=False)
@@ -491,7 +487,7 @@ def _traced_by_jit(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
 
 
 def _traced_by_nnx(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
-    """The program of `nnx.jit`: it returns the state of the objects among its arguments too."""
+    """Return the program of `nnx.jit`, which also returns the state of objects in its arguments."""
     outcome = Outcome()
     updates = _Updates(returns=False)
     with Watch(found.call, _opaque(named(found, inputs.args, inputs.kwargs))) as watch:
@@ -506,7 +502,7 @@ def _traced_by_nnx(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
 
 
 def _with_refs(stage: Any, outcome: Outcome, found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
-    """Name the references that the program writes to among what it updates."""
+    """Add the names of references that the program writes to its updates."""
     places = list(refs.written(stage.jaxpr))
     if not places:
         return stage, outcome

@@ -1,9 +1,8 @@
-"""What the operating system and the interpreter's own libraries hold for this process, and how to
-bring it back.
+"""Restore state of the operating system and of Python's libraries for this process.
 
-None of it shapes what a file's code computes, so it need not come back with the file: resource
-limits, the file mode mask, priority, identity, time zone, and settings of `threading`, `socket`,
-`multiprocessing`, `faulthandler` and `sys.monitoring`.
+None of it influences the results of a file's code, so it need not be applied again with the file:
+resource limits, the file mode mask, priority, identity, time zone, and settings of `threading`,
+`socket`, `multiprocessing`, `faulthandler` and `sys.monitoring`.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if sys.platform != "win32":
     import resource
 
 _TOOLS = range(6)
-"""The ids of tools in `sys.monitoring`."""
+"""Ids of tools in `sys.monitoring`."""
 
 
 class System:
-    """The state as it is when this is made.
+    """The state at the creation of this object.
 
-    `restore` returns what cannot be brought back, in words.
+    `restore` returns descriptions of state that cannot be restored.
     """
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class System:
         self._loggers = {name: _settings(logger) for name, logger in _loggers()}
 
     def restore_limits(self) -> list[str]:
-        """Bring resource limits back. Comes before whatever needs memory or descriptors."""
+        """Restore resource limits; call this before anything that needs memory or descriptors."""
         lost: list[str] = []
         if sys.platform == "win32":
             return lost
@@ -53,7 +52,7 @@ class System:
         return lost
 
     def restore(self) -> list[str]:
-        """Bring all the rest back."""
+        """Restore everything else."""
         lost: list[str] = []
         os.umask(self._mask)
         if _priority() != self._priority:
@@ -74,10 +73,7 @@ class System:
         return lost
 
     def _restore_loggers(self) -> None:
-        """Give loggers the levels and handlers that they had.
-
-        New ones are left alone: they are their library's.
-        """
+        """Restore the levels and handlers of loggers; new ones belong to their libraries."""
         for name, logger in _loggers():
             settings = self._loggers.get(name)
             if settings is not None and settings != _settings(logger):
@@ -115,7 +111,7 @@ def _settings(logger: logging.Logger) -> tuple[Any, ...]:
 
 
 def _restore_modules() -> None:
-    """Settings of modules that may not be loaded."""
+    """Restore settings of modules if they are loaded."""
     if (socket := sys.modules.get("socket")) is not None:
         socket.setdefaulttimeout(None)
     if (faults := sys.modules.get("faulthandler")) is not None:
@@ -124,7 +120,7 @@ def _restore_modules() -> None:
         with contextlib.suppress(Exception):
             processes.set_start_method(None, force=True)
     if (loops := sys.modules.get("asyncio.events")) is not None:
-        # A loop is one thread's; a policy is everybody's.
+        # A loop belongs to a thread; a policy is global.
         loops._event_loop_policy = None  # type: ignore[attr-defined]
         loops._set_running_loop(None)
 

@@ -1,7 +1,7 @@
-"""Traces a found function with its inputs, and keeps the jaxprs for later questions.
+"""Trace a function with its inputs, and keep traces for later requests.
 
-The jaxpr is that of `jax.make_jaxpr(f)(*args)`; of a `jax.jit` function it is the body. Must never
-run an equation, and holds no more than a few traces.
+The jaxpr is that of `jax.make_jaxpr(f)(*args)`; for a `jax.jit` function it is the body.
+This must never run an equation, and keeps only a few traces.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from jaxsight.tracer.transforms import transformed
 from jaxsight.tracer.viewed import viewed
 
 Settings = tuple[Mapping[str, object], ...]
-"""Options of `jax.config`, and the thread's own."""
+"""Options of `jax.config`, and those of the thread."""
 
 Stage = Callable[[str, str], None]
-"""Told at which stage the request is, and a detail for people."""
+"""Called with the stage of the request, and a detail for users."""
 
 _KEPT = 16
-"""Traces that can still be shown."""
+"""Maximum number of traces that are kept."""
 
 _LEAVES = 40
-"""Leaves shown of one parameter, and of the result."""
+"""Maximum number of leaves shown of a parameter, and of the result."""
 
 _WARNINGS = 50
 
@@ -57,15 +57,16 @@ traces.leave_out(str(Path(__file__).resolve().parent), protocol.real_file)
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A trace as JAX's `Traced` stage: as it is compiled, and as it is seen, without what only a
-    library's `jit` returns.
+    """A trace as JAX's `Traced` stage.
+
+    `stage` is compiled; `seen` is shown, without results that only a library's `jit` returns.
     """
 
     stage: Any
     seen: Any
     outcome: Outcome
     settings: Settings
-    """Those that it was traced under: JAX traces functions of its own while it lowers."""
+    """Settings of the trace, as JAX traces functions of its own during lowering."""
 
     @staticmethod
     def of(stage: Any, outcome: Outcome) -> _Kept:
@@ -74,7 +75,7 @@ class _Kept:
 
 
 class Tracing:
-    """One per process."""
+    """The traces of the process."""
 
     def __init__(self) -> None:
         self._evaluator = Evaluator()
@@ -87,11 +88,11 @@ class Tracing:
         recorder: Recorder,
         stage: Stage,
     ) -> protocol.Traced:
-        """Traces `request.function` as `namespace` has it.
+        """Trace `request.function` of `namespace`; the caller sets `executed` and `modules`.
 
-        `executed` and `modules` are left to the caller.
-
-        Raises `UserError` (with what was observed until then) and `CancelledByServer`.
+        Raises:
+            UserError: tracing failed; it has the observations until then.
+            CancelledByServer: the request was cancelled.
         """
         found = find(namespace, request.function)
         stage("inputs", "")
@@ -110,7 +111,7 @@ class Tracing:
             except CancelledByServer:
                 raise
             except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
-                # Raised again outside: the exception's frames hold tracers.
+                # Raised again below, because the exception's frames hold tracers.
                 error = failure(raised, "trace")
                 reached = recorder.unfinished()
         if error is None and (escaped := leaks.leaked(traced)) is not None:
@@ -157,12 +158,11 @@ class Tracing:
         recorder: Recorder,
         stage: Stage,
     ) -> protocol.Shown:
-        """Writes `request.function`, or a transformation of it, as source.
+        """Write `request.function`, or a transformation of it, as source; the caller sets `reused`.
 
-        `reused` is left to the caller.
-
-        Raises `UserError`, of stage `sourcerize` when it traces and yet has no source, and
-        `CancelledByServer`.
+        Raises:
+            UserError: tracing failed, or, at stage `sourcerize`, there is no source.
+            CancelledByServer: the request was cancelled.
         """
         found = find(namespace, request.function)
         stage("inputs", "")
@@ -185,9 +185,10 @@ class Tracing:
         raise UserError(error, recorder.collect(request.chunks, sites))
 
     def stored(self, trace: int) -> Any:
-        """An earlier trace, as JAX's `Traced` stage.
+        """Return an earlier trace as JAX's `Traced` stage.
 
-        Raises `UserError` when it is no longer kept.
+        Raises:
+            UserError: it is no longer kept.
         """
         return self._stored(trace).seen
 
@@ -199,9 +200,10 @@ class Tracing:
         return kept
 
     def show(self, request: protocol.Show) -> protocol.Shown:
-        """The whole jaxpr of an earlier trace, its StableHLO, or what an interpreter makes of it.
+        """Return the whole jaxpr of an earlier trace, its StableHLO, or a jaxpr interpreter's view.
 
-        Raises `UserError` when it is no longer kept.
+        Raises:
+            UserError: it is no longer kept, or the view failed.
         """
         kept = self._stored(request.trace)
         match request.what:
@@ -216,18 +218,20 @@ class Tracing:
                 return viewed(request, kept.seen.jaxpr)
 
     def lower(self, request: protocol.Lower) -> protocol.Lowered:
-        """An earlier trace in StableHLO.
+        """Lower an earlier trace to StableHLO.
 
-        Raises `UserError` when it is no longer kept, or cannot be lowered for the platform.
+        Raises:
+            UserError: it is no longer kept, or cannot be lowered for the platform.
         """
         kept = self._stored(request.trace)
         with _under(kept.settings):
             return lowered(request, kept.stage, kept.outcome.markers)
 
     def compare(self, request: protocol.Compare) -> protocol.Compared:
-        """Whether two earlier traces compute the same.
+        """Compare the results of two earlier traces.
 
-        Raises `UserError` when one is no longer kept.
+        Raises:
+            UserError: one is no longer kept.
         """
         return compared(request, self.stored(request.trace), self.stored(request.other))
 
@@ -238,9 +242,10 @@ class Tracing:
         namespace: Mapping[str, Any],
         recorder: Recorder,
     ) -> protocol.Compared:
-        """Whether what `run` asks for, called with values, gives what an earlier trace computes.
+        """Compare the function of `run`, called with values, with an earlier trace.
 
-        Raises `UserError`.
+        Raises:
+            UserError: the trace is no longer kept, or `run` is invalid.
         """
         after = self._stored(request.other)
         found = find(namespace, run.function)
@@ -250,7 +255,11 @@ class Tracing:
         return compared_with_values(request, call, after.seen, after.outcome)
 
     def outline(self, request: protocol.Outline) -> protocol.Outlined:
-        """An earlier trace as plain data. Raises `UserError` when it is no longer kept."""
+        """Return an earlier trace as plain data.
+
+        Raises:
+            UserError: it is no longer kept.
+        """
         return outlined(request, self.stored(request.trace))
 
 
@@ -260,7 +269,7 @@ def _settings() -> Settings:
 
 @contextlib.contextmanager
 def _under(settings: Settings) -> Iterator[None]:
-    """Bring JAX's settings back for a while."""
+    """Restore JAX's settings within the context."""
     before = _settings()
     _change(before, settings)
     try:
@@ -277,7 +286,7 @@ def _change(now: Settings, wanted: Settings) -> None:
 
 
 def _escaped(request: protocol.Trace, error: Exception, equation: Any) -> protocol.Failure:
-    """The failure of a tracer that another trace left behind, at the expression that uses it."""
+    """Return the failure of a leaked tracer, at the expression that uses it."""
     told = failure(error, "trace")
     span = shown.span(equation) if equation is not None else None
     if span is None:
@@ -286,7 +295,7 @@ def _escaped(request: protocol.Trace, error: Exception, equation: Any) -> protoc
 
 
 def _outputs(kept: _Kept) -> str:
-    """The display of what the function returns, without what it updates."""
+    """Return the text of the function's result, without its updates."""
     outcome = kept.outcome
     variables = jaxprs.open_jaxpr(kept.seen.jaxpr).outvars
     arrays = (var.aval for var in variables[outcome.start : outcome.start + outcome.count])
@@ -298,7 +307,7 @@ def _outputs(kept: _Kept) -> str:
     try:
         result = jax.tree_util.tree_unflatten(structure, leaves)
     except Exception:  # noqa: BLE001 - user code
-        # A class that checks its leaves when it is made again; the leaves alone tell enough.
+        # A class may check its leaves on construction; show the leaves alone.
         result = tuple(leaves)
     return display.text(result, _LEAVES)
 
@@ -310,9 +319,7 @@ def _constant(value: Any) -> tuple[str, int]:
 
 @contextlib.contextmanager
 def _warnings(into: list[protocol.Warned]) -> Iterator[None]:
-    """Collects Python's warnings, each with the innermost expression of a chunk that it came
-    from.
-    """
+    """Collect Python's warnings, each with the innermost expression of a chunk that caused it."""
 
     def show(message: Any, category: type, *_: Any, **__: Any) -> None:
         if len(into) < _WARNINGS:
@@ -325,7 +332,7 @@ def _warnings(into: list[protocol.Warned]) -> Iterator[None]:
 
 
 def innermost_span(frame: FrameType | None) -> protocol.Span | None:
-    """Where the innermost of a frame and its callers that lies in a chunk stands at the moment."""
+    """Return the current place of the innermost frame in a chunk, of a frame and its callers."""
     while frame is not None:
         code = frame.f_code
         if "§" in code.co_filename:

@@ -1,7 +1,6 @@
-"""JAX's transformations of a found function, as functions of their own with inputs to trace them
-with.
+"""Apply JAX's transformations to a function, and return it with inputs to trace it with.
 
-What is no array (a mode, a flag, a layer's activation) is passed as it is throughout; only arrays
+Values that are not arrays (a mode, a flag, a layer's activation) are passed unchanged; only arrays
 are mapped and differentiated.
 """
 
@@ -27,7 +26,7 @@ from jaxsight.tracer.stateful import Stateful
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function and what to trace it with; `about` says what it is, for people."""
+    """A function with the inputs to trace it with; `about` describes it for users."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -39,13 +38,15 @@ class Call:
 def transformed(
     found: Found, inputs: Inputs, function: str, transform: str, stateful: Stateful | None = None
 ) -> Call:
-    """`transform` (one of `protocol.TRANSFORMS`, empty for none) of the function called `function`.
+    """Return `transform` (one of `protocol.TRANSFORMS`, or empty) of the function `function`.
 
-    `stateful` is the function where it updates arrays in place: they are results of it, and of its
-    `jit`. Other transformations are of what it returns.
+    `stateful` is the function if it updates arrays in place: these are results of it and of its
+    `jit`.
+    Other transformations apply to its return value only.
 
-    Raises `UserError` of stage `sourcerize` when there is nothing to differentiate by, or no
-    inverse.
+    Raises:
+        UserError: there is no argument to differentiate with respect to, or no inverse; its stage
+            is `sourcerize`.
     """
     own = function.rpartition(".")[2]
     name = f"{own}_{transform}" if transform else own
@@ -78,16 +79,16 @@ def transformed(
         case "jit":
             return Call(_jit(found, args, kwargs), args, kwargs, name, f"jit({function})")
         case "inverse":
-            # Imported when first needed: few sessions ask for it.
+            # Imported on first use, as few sessions need it.
             from jaxsight.tracer.inverted import inverted
 
             return inverted(found, inputs, function, name)
         case _:
-            raise refusal("sourcerize", f"there is no transformation {transform}")
+            raise refusal("sourcerize", f"unknown transformation {transform}")
 
 
 def _returning(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a function with state beside its result returns."""
+    """Return a function that drops the state from the result of a function with state."""
 
     def returning(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)[0]
@@ -96,12 +97,12 @@ def _returning(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _differentiable(args: Sequence[Any], function: str) -> list[int]:
-    """The positions of the arguments that are floating point throughout, at least one."""
+    """Return the positions of the arguments that are all floating point, at least one."""
     chosen = [index for index, arg in enumerate(args) if _is_inexact(arg)]
     if not chosen:
         words = (
-            f"no positional argument of {function} is all floating point: there is nothing to "
-            "differentiate by"
+            f"cannot differentiate {function}: it has no positional argument that is all floating "
+            "point"
         )
         raise refusal("sourcerize", words)
     return chosen
@@ -115,7 +116,7 @@ def _is_inexact(arg: Any) -> bool:
 
 
 def _mapped(leaf: Any) -> Any:
-    """An array with one axis more; anything else as it is."""
+    """Return an array with a new leading axis, and other values unchanged."""
     if not is_array(leaf):
         return leaf
     aval = avals.of(leaf)
@@ -123,7 +124,7 @@ def _mapped(leaf: Any) -> Any:
 
 
 def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`jax.vmap` for arrays alone, keyword arguments included."""
+    """Return `jax.vmap` of a function, which maps arrays only, including keyword arguments."""
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = jax.tree_util.tree_flatten((args, kwargs))
@@ -142,7 +143,7 @@ def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _jvp(function: Callable[..., Any], chosen: Sequence[int]) -> Callable[..., Any]:
-    """Primals and tangents of the arguments at the positions `chosen`, then the other arguments."""
+    """Return a function of primals and tangents of the arguments `chosen`, then the others."""
 
     def jvp(primals: Any, tangents: Any, *rest: Any, **kwargs: Any) -> Any:
         def of_chosen(*given: Any) -> Any:
@@ -157,7 +158,7 @@ def _jvp(function: Callable[..., Any], chosen: Sequence[int]) -> Callable[..., A
 
 
 def _jit(found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """`jax.jit` with the arguments that hold no array as static ones."""
+    """Return `jax.jit` of a function, with arguments without arrays as static ones."""
     if found.jitted:
         return found.call
     still = [index for index, arg in enumerate(args) if not _has_array(arg)]
@@ -170,9 +171,9 @@ def _has_array(arg: Any) -> bool:
 
 
 def _signed(function: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` with the name and the signature of `like`."""
+    """Give `function` the name and the signature of `like`."""
     functools.update_wrapper(function, like, updated=())
     del function.__wrapped__  # type: ignore[attr-defined]
-    with contextlib.suppress(TypeError, ValueError):  # not every callable tells its signature
+    with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
         function.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]
     return function

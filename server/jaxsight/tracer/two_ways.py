@@ -1,14 +1,15 @@
-"""Functions compiled in two ways, so that nothing is believed that the compiler computes wrongly.
+"""Compile functions in two ways, to detect wrong results of the compiler.
 
-jaxlib 0.10.2 returns wrong numbers for a small matrix product that is reduced (jax#39103) and ends
-the process in other reductions (jax#39257, jax#40412); the fault is in the YNNPACK fusions of its
-CPU backend, which the pass `dot-library-rewriter` makes. The second way leaves that pass out and
-does not optimize the machine code.
+jaxlib 0.10.2 returns wrong numbers for a small matrix product that is reduced (jax#39103) and
+crashes in other reductions (jax#39257, jax#40412); the bug is in the YNNPACK fusions of its CPU
+backend, which the pass `dot-library-rewriter` creates.
+The second way disables that pass and optimizations of the machine code.
 
-A difference is rounding where a sum of as many terms may have it (Higham, *Accuracy and Stability
-of Numerical Algorithms*, 4.2), or where inputs that differ in their last bit change the result
-about as much. It is the compiler's error where it is far larger than any rounding and running one
-operation after another gives what the second way gives.
+A difference counts as rounding if a sum of as many terms may have it (Higham, *Accuracy and
+Stability of Numerical Algorithms*, 4.2), or if inputs that differ in their last bit change the
+result about as much.
+It counts as the compiler's error if it is far larger than any rounding, and running one operation
+at a time returns the result of the second way.
 """
 
 from __future__ import annotations
@@ -37,25 +38,25 @@ SECOND: Mapping[str, str | int] = {
 }
 """Compiler options of the second way.
 
-JAX 0.8.0, 0.10.2 and 0.12.0.1 take them; names of passes that do not exist are ignored.
+JAX 0.8.0, 0.10.2 and 0.12.0.1 support them; unknown names of passes are ignored.
 """
 
 _CERTAIN = 1_000.0
-"""Tolerances of difference from which it is the compiler's error."""
+"""Minimum difference, in tolerances, that is the compiler's error."""
 _BOUND = 1 / 16
-"""Share of the bound on the rounding of a sum, terms times unit of rounding, that is granted.
-40,000 terms of f32 were seen to use a quarter of it.
+"""Allowed fraction of the bound on the rounding error of a sum, terms times unit roundoff.
+Sums of 40,000 f32 terms used a quarter of it.
 """
 _ROUNDING = 64.0
-"""A difference up to so many times what the last bits of the inputs change is rounding."""
+"""A difference up to this factor times the effect of the inputs' last bits is rounding."""
 
 Function = Callable[..., Sequence[Any]]
 
 
 class Miscompiled(Incomparable):
-    """The compiler's results of one program differ by how it is compiled.
+    """The results of a program depend on how it is compiled.
 
-    `finding` is given where that is certainly its error.
+    `finding` is set if that is certainly the compiler's error.
     """
 
     def __init__(self, words: str, finding: protocol.Miscompiled | None) -> None:
@@ -68,10 +69,9 @@ class TwoWays:
 
     Args:
         function: takes arrays and trees of arrays, returns arrays.
-        below: the share of the tolerance that is granted of the root mean square, as `agree` takes
-            it.
-        terms: the most numbers that the function sums.
-        reported: whether a `Miscompiled` says more than that the two differ.
+        below: the fraction of the root mean square, as for `agree`.
+        terms: an upper bound of the terms of a sum in the function.
+        reported: whether `Miscompiled` has a finding.
     """
 
     def __init__(
@@ -85,16 +85,16 @@ class TwoWays:
         self._second = jax.jit(function, compiler_options=dict(SECOND))
 
     def __call__(self, names: Sequence[str], *args: Any, ordinary: bool) -> Sequence[Any]:
-        """Return the results as compiled as usual.
+        """Return the results of the usual compile.
 
         Args:
-            names: of the results, for people.
-            args: of the function.
-            ordinary: whether the arguments are such that a difference can be reported as the
-                compiler's error.
+            names: names of the results, for users.
+            args: arguments of the function.
+            ordinary: whether a difference for these arguments can be reported as the compiler's
+                error.
 
         Raises:
-            Miscompiled: the results of the second way are others.
+            Miscompiled: the results of the second way differ.
         """
         usual: Sequence[Any] = self.usual(*args)
         second = self._second(*args)
@@ -104,15 +104,16 @@ class TwoWays:
             except Incomparable as error:
                 if self._is_rounding(index, one, other, args):
                     continue
-                words = f"compiled in another way, {error}"
+                words = f"compiled with other options, {error}"
                 known = ordinary and self._reported
                 wrong = self._error(index, name, one, other, args) if known else None
                 raise Miscompiled(words, wrong) from error
         return usual
 
     def _slack(self, dtype: Any) -> float:
-        """Return how many tolerances the two ways may differ by: narrow floating-point numbers are
-        summed as f32.
+        """Return the allowed difference of the two ways in tolerances.
+
+        Narrow floating-point numbers are summed as f32.
         """
         if not jnp.issubdtype(dtype, jnp.inexact):
             return 1.0
@@ -130,7 +131,7 @@ class TwoWays:
     def _error(
         self, index: int, name: str, one: Any, other: Any, args: Any
     ) -> protocol.Miscompiled | None:
-        """Return the compiler's error; nothing where it may be none."""
+        """Return the compiler's error, or `None` if it is uncertain."""
         scale = root_mean_square(wide(plain(other)))
         differences = _differences(one, other)
         apart = _largest(differences)
@@ -159,8 +160,9 @@ def names_of(count: int) -> list[str]:
 
 
 def _differences(one: Any, other: Any) -> Any:
-    """Return how far two arrays of one shape are apart, number for number, as float64; 0 where both
-    are NaN or the same infinity.
+    """Return the elementwise distance of two arrays of the same shape, as float64.
+
+    It is 0 if both are NaN or the same infinity.
     """
     a, b = wide(plain(one)), wide(plain(other))
     with np.errstate(all="ignore"):
@@ -169,16 +171,14 @@ def _differences(one: Any, other: Any) -> Any:
 
 
 def _largest(differences: Any) -> float:
-    """Return the largest of them, infinity where one is not finite."""
+    """Return the largest difference, or infinity if one is not finite."""
     if not differences.size:
         return 0.0
     return float(np.max(np.where(np.isfinite(differences), differences, np.inf)))
 
 
 def _shaken(value: Any) -> Any:
-    """Return an array whose floating-point numbers are changed in their last bit, every other one
-    up.
-    """
+    """Return an array with the last bits of its floating-point numbers changed, up and down."""
     if not jnp.issubdtype(value.dtype, jnp.floating):
         return value
     numbers = np.asarray(value)

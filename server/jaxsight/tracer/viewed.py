@@ -1,6 +1,6 @@
-"""What other packages' interpreters make of a jaxpr, as a text.
+"""Views of a jaxpr by jaxpr interpreters of other packages, as text.
 
-They are user code: whatever they raise is an answer.
+They are user code: any error that they raise is an answer.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from jaxsight.tracer.failures import UserError, clean, failure, refusal
 
 
 def viewed(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
-    """The text that the interpreter called `request.what` returns, or the jaxpr that it does,
-    printed.
+    """Return the text of the jaxpr interpreter `request.what`, or the jaxpr that it returns.
 
-    Raises `UserError` of stage `view`.
+    Raises:
+        UserError: there is no such interpreter, or it failed; its stage is `view`.
     """
     if request.what not in views.names():
         known = ", ".join(views.names())
-        there = f"there are {known}" if known else "no package registers one"
-        words = f"no interpreter is called {request.what} in this environment: {there}"
+        there = f"available: {known}" if known else "no package registers one"
+        words = f"unknown jaxpr interpreter {request.what} ({there})"
         raise refusal("view", words, type="LookupError")
     try:
         made = views.load(request.what)(jaxpr)

@@ -1,9 +1,8 @@
-"""Imports a file whole, as Python would, and gives the program of each of its functions: the truth
-that slices are held to.
+"""Import a whole file like Python, and return the programs of its functions, to verify slices.
 
-One process answers one `Import` and ends. Nothing of JAX is imported before the file: variables and
-settings that it sets first must have their effect. User code may do anything here; whoever started
-the process ends it with all its children.
+A process answers one `Import` and exits.
+JAX is not imported before the file, so that variables and settings that it sets first take effect.
+User code may do anything here; the parent ends the process with all its children.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ _STANDARD_ERROR = 2
 
 
 def answer(incoming: int, outgoing: int) -> None:
-    """Greet, answer one `Import`, and end the process."""
+    """Send the handshake, answer one `Import`, and exit."""
     own = os.getpid()
     hello = Hello(VERSION, platform.python_version(), sys.executable, pid=own)
     wire.write(outgoing, hello)
     request = _request(incoming)
     if request is not None:
         gc.enable()
-        # By a thread of C, so that it says where the file is whatever holds the interpreter.
+        # A thread in C prints the traceback, even while other code holds the GIL.
         faulthandler.dump_traceback_later(request.deadline, exit=True, file=_STANDARD_ERROR)
         reply = _reply(request)
-        if os.getpid() == own:  # else this is a process that the file forked
+        if os.getpid() == own:  # not in a process that the file forked
             wire.write(outgoing, reply)
     os._exit(0)
 
@@ -83,7 +82,7 @@ def _imported(request: Import) -> ModuleType:
 
 
 def _by_path(request: Import) -> ModuleType:
-    """The file under its name, where Python finds another module by that."""
+    """Import the file under its name if Python finds another module by that name."""
     spec = importlib.util.spec_from_file_location(request.module, request.file)
     if spec is None or spec.loader is None:
         raise ImportError(f"no module at {request.file}")
@@ -97,7 +96,7 @@ def _by_path(request: Import) -> ModuleType:
 
 
 class _Finder(MetaPathFinder):
-    """Gives one module a loader that runs only some of its statements."""
+    """Gives a module a loader that runs only some of its statements."""
 
     def __init__(self, name: str, file: str, lines: Sequence[tuple[int, int]]) -> None:
         self._name = name
@@ -120,9 +119,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(SourceFileLoader):
-    """Runs the top-level statements that begin within some lines (from 1, the last one
-    included).
-    """
+    """Runs the top-level statements that begin within some lines (from 1, inclusive)."""
 
     def __init__(self, name: str, path: str, lines: Sequence[tuple[int, int]]) -> None:
         super().__init__(name, path)
@@ -143,7 +140,7 @@ class _Loader(SourceFileLoader):
 
 
 def _program(request: Trace, module: ModuleType) -> Made:
-    """The program of one function, traced as a tracer does."""
+    """Return the program of a function, traced like in a tracer."""
     from jaxsight.tracer.failures import UserError, failure
     from jaxsight.tracer.fingerprint import fingerprint
     from jaxsight.tracer.recorder import Recorder

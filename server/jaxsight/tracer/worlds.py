@@ -1,13 +1,13 @@
-"""The files as they run in this process: a namespace for each, and what came of every chunk that
-was executed.
+"""The files as they run in this process: a namespace for each, and results of executed chunks.
 
-A chunk is executed once for each `key` that the server gives it; after that its bindings and
-effects are put back instead. That is the same only as long as nothing has changed what it saw:
-where a chunk that acts must run again, where something that runs must come before one that has run,
-or where a trace changed the module's objects, the world starts over with nothing but installed
-packages left. A request sees the names of its own slice and no others. What a file changed in the
-process never reaches another file. All that is kept is bounded: thousands of edits must not make
-the process grow.
+A chunk is executed once for each `key` that the server sends; after that its bindings and effects
+are applied again instead.
+This is only valid as long as nothing has changed the state that it saw: if a chunk that acts must
+run again, if a chunk must run before one that has run already, or if a trace changed the module's
+objects, the world starts again, with only installed packages loaded.
+A request sees the names of its own slice and no others.
+A file's changes of the process never affect another file.
+All caches are bounded, so that thousands of edits do not make the process grow.
 """
 
 from __future__ import annotations
@@ -42,30 +42,29 @@ from jaxsight.tracer.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.tracing import innermost_span
 
 WORLDS = 16
-"""Files whose results are kept."""
+"""Maximum number of files whose results are kept."""
 
 VARIANTS = 2
-"""Executions kept of one chunk beyond those in use: undoing an edit runs nothing."""
+"""Unused executions kept per chunk, so that undoing an edit runs nothing."""
 
 SPARE = 256
-"""Executions kept in all that no current slice uses."""
+"""Maximum number of executions kept that no current slice uses."""
 
 _SHOWWARNING = warnings.showwarning
-"""Python's own, or that of whoever started this process."""
+"""Python's own, or that of the process's parent code."""
 
 Identity = tuple[str, int, tuple[int, ...]]
-"""A chunk's key, which one it is of those with this key, and the serials of the effects it ran
-under.
-"""
+"""A chunk's key, its index among those with this key, and the serials of effects before it."""
 
 
 @dataclass(slots=True)
 class Executed:
-    """One execution of a chunk: all that is needed to have its outcome again without running it."""
+    """An execution of a chunk, with all results that are needed to repeat it without a run."""
 
     chunk: Chunk
-    """As executed: its id is in its frames and spans, even where later texts mean the same; its key
-    is this execution's.
+    """As executed: its id is in its frames and spans, even if later texts have the same meaning.
+
+    Its key is unique for this execution.
     """
     file: str
     bindings: dict[str, object]
@@ -76,25 +75,26 @@ class Executed:
     jax: bool
     warnings: tuple[Warned, ...] = ()
     names: frozenset[str] = frozenset()
-    """What its code mentions."""
+    """Names in its code."""
     linked: bool = False
     """Whether `uses` is known."""
     failed: bool = False
-    """Whether it raised: what needs it by name raises that too."""
+    """Whether it raised an error, which chunks that need its names raise too."""
     caveat: str = ""
-    """Why it did not run to its end, as far as that is worth saying."""
+    """Why it did not complete; empty if it did, or if another caveat explains it."""
     acted_before: int = 0
-    """How many chunks above it act."""
+    """Number of chunks above it that act."""
     missing: str = ""
-    """The module or file whose absence made it fail: once that is there it runs again."""
+    """The missing module or file that made it fail; once it exists, the chunk runs again."""
     uses: set[Identity] = field(default_factory=set)
-    """The executions that bound those names: it may hold what they made, so it must not outlive
-    them.
+    """The executions that bound those names.
+
+    It may refer to their objects, so it must not outlive them.
     """
 
 
 class World:
-    """One file. `namespace` holds the names of the slice that was prepared last."""
+    """A file; `namespace` has the names of the last prepared slice."""
 
     def __init__(self, request: Trace) -> None:
         self.file = request.file
@@ -102,29 +102,29 @@ class World:
         self.namespace = vars(self.module)
         self.recorder = Recorder()
         self.slice: list[Executed] = []
-        """What has been prepared of the running request's slice."""
+        """The prepared part of the current request's slice."""
         self.executed = 0
-        """How many chunks of it had to be executed."""
+        """Number of its chunks that were executed."""
         self.packages: Edges = {}
-        """The packages around the file, as imported for the running request."""
+        """The packages around the file, as imported for the current request."""
         self._package = package_of(request.file, request.module)
         self._records: OrderedDict[Identity, Executed] = OrderedDict()
         self._effects: list[Effects] = []
         self._state: State | None = None
         self._stopped: set[str] = set()
-        """Chunks, by their ids, that took too long and are left out since."""
+        """Ids of chunks that took too long and have been skipped since."""
         self._before_trace: Footprint | None = None
         self.starting_over: Callable[[], None] = lambda: None
-        """Called before all that was executed is forgotten."""
+        """Called before all executions are forgotten."""
 
     def outdate(self) -> None:
-        """Have the next request start over."""
+        """Make the next request start from the beginning."""
         self._before_trace = None
 
     def prepare(self, request: Trace, imports: Imports) -> None:
-        """Make the names of the request's slice what running it would.
+        """Set the namespace to the result of running the request's slice.
 
-        Raises what user code raises.
+        Errors of user code are raised.
         """
         if self._must_start_over(request, imports):
             self._start_over(imports)
@@ -173,9 +173,7 @@ class World:
                 token = (*token, record.effects.serial)
 
     def _must_start_over(self, request: Trace, imports: Imports) -> bool:
-        """Whether what is to be executed now would see another state than it sees when the module
-        is imported.
-        """
+        """Return whether a chunk to execute would see another state than in an import."""
         if self._before_trace is None or not self._before_trace.holds():
             return True
         if not all(imports.current(record.imports) for record in self._records.values()):
@@ -185,11 +183,11 @@ class World:
         executed = {identity[0] for identity in self._records}
         acted = {identity[0] for identity, record in self._records.items() if record.chunk.acts}
         if not acted <= {chunk.key for chunk in request.chunks}:
-            return True  # what it did is to be undone
+            return True  # its effects must be undone
         last = max((i for i, c in enumerate(request.chunks) if c.acts), default=-1)
         if not acted:
             return False
-        # What has moved past a chunk that acts would be made anew, and lose what that did to it.
+        # A chunk moved past one that acts would be executed again, and lose its effects.
         behind = {record.chunk.text: record.acted_before for record in self._records.values()}
         acted_before = 0
         for index, chunk in enumerate(request.chunks):
@@ -203,51 +201,44 @@ class World:
         return False
 
     def _start_over(self, imports: Imports) -> None:
-        """Forget all that was executed, and what it made of the project's other modules."""
-        # First, while what the file changed in modules of the project can still be seen in them.
+        """Forget all executions, and their changes of the project's other modules."""
+        # First, while the file's changes of the project's modules are still visible.
         imports.renew()
         self.starting_over()
         self.forget_all()
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
-        """The slice's chunks as they were executed."""
+        """Chunks of the slice as they were executed."""
         return tuple(record.chunk for record in self.slice)
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """What did not run to its end, of the slice's chunks."""
+        """Chunks of the slice that did not complete."""
         return tuple(Caveat(r.chunk.id, r.caveat) for r in self.slice if r.caveat)
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
-        """What Python warned of when the slice's chunks were executed."""
+        """Python's warnings in the execution of the slice's chunks."""
         return tuple(dict.fromkeys(each for record in self.slice for each in record.warnings))
 
     def cancel(self) -> None:
-        """Stop what runs at its next observed expression or chunk.
-
-        May be called from any thread.
-        """
+        """Stop user code at its next observed expression or chunk; any thread may call this."""
         self.recorder.cancelled = True
 
     def note_imports(self, imports: Imports) -> None:
-        """Add to the executions in use what their functions imported since."""
+        """Add later imports by their functions to the executions in use."""
         for record in self.slice:
             record.imports.update(imports.used.get(record.file, {}))
 
     def files(self, imports: Imports) -> tuple[str, ...]:
-        """The project's files that the running request's slice stands and falls with, its own left
-        out.
-        """
+        """Return the project's files, except its own, whose changes invalidate the slice."""
         used = {name for record in self.slice for name in record.imports}
         found = imports.files_of(used | self.packages.keys()) | imports.files
         return tuple(sorted(found - {self.file}))
 
     def trim(self) -> None:
-        """Drop executions that are not likely to be asked for again, and those that hold what these
-        made.
-        """
+        """Drop executions that are unlikely to be needed again, and those that refer to them."""
         self._link()
         live = {id(record) for record in self.slice}
         spare = [each for each in reversed(self._records.items()) if id(each[1]) not in live]
@@ -264,14 +255,15 @@ class World:
             gone = {name for name, record in self._records.items() if record.uses & gone}
 
     def forget_all(self) -> None:
-        """Drop every execution."""
+        """Drop all executions."""
         for identity in list(self._records):
             self._forget(identity)
         self._effects.clear()
 
     def _link(self) -> None:
-        """Note whose names the new executions of the slice use; functions use those that are bound
-        after them too.
+        """Record which executions bind the names that new executions of the slice use.
+
+        Functions may use names that are bound after them.
         """
         new = [record for record in self.slice if not record.linked]
         if not new:
@@ -291,7 +283,7 @@ class World:
     def _clear_names(self, request: Trace) -> None:
         kept = {id(record) for record in self._records.values()}
         for record in self.slice:
-            if id(record) not in kept:  # it raised
+            if id(record) not in kept:  # it raised an error
                 self.recorder.forget(record.chunk.id, record.chunk.key)
                 self._forget_source(record)
         self.slice = []
@@ -321,7 +313,7 @@ class World:
             self.namespace["__path__"] = spec.submodule_search_locations
 
     def _import_packages(self, request: Trace, imports: Imports) -> None:
-        """The packages around the file, outermost first, as importing the file would."""
+        """Import the packages around the file, outermost first, as importing the file would."""
         self._state = None
         self.packages = {}
         around = self.module.__name__.split(".")[:-1] if self._package else []
@@ -336,10 +328,10 @@ class World:
         if self.recorder.cancelled:
             raise CancelledByServer
         _, occurrence, token = identity
-        # Executions of one key that differ otherwise are observed apart.
+        # Different executions of a key are observed separately.
         chunk = replace(chunk, key="/".join(map(str, (chunk.key, occurrence, *token))))
         file = chunk_file(self.file, chunk.id, chunk.above)
-        # A plain definition changes nothing but its name.
+        # A plain definition only binds its name.
         plain = not (chunk.executes or chunk.acts or chunk.unlimited)
         before = self._state if plain or self._state is not None else effects.capture()
         names = dict(self.namespace)
@@ -348,13 +340,13 @@ class World:
         record = Executed(chunk, file, {}, (), None, {}, frozenset(), False)
         self.slice.append(record)
         self.executed += 1
-        # Who asks for the lines of such a file, if anybody, makes Python keep them.
+        # Python loads the lines of such a file only on request.
         linecache.cache[file] = (functools.partial(_as_file, chunk.text, chunk.above),)
         code = self._compiled(chunk, file, request.future_flags)
         record.names = frozenset(_names(code))
         warned: list[Warned] = []
         if chunk.id in self._stopped:
-            record.caveat = f"was stopped after {request.patience:g} s and is left out"
+            record.caveat = f"was stopped after {request.patience:g} s and skipped"
         else:
             with self.recorder.executing(chunk.id, chunk.key), _warnings(warned):
                 self._exec(code, record, request.patience)
@@ -381,8 +373,9 @@ class World:
         return record
 
     def _is_missed(self, value: object) -> bool:
-        """Whether something of the module's is told that this object has ended: it is kept for
-        edits.
+        """Return whether the object's end would be noticed; it is kept alive for later edits.
+
+        That is the case if it has a finalizer or a weak reference.
         """
         kind = type(value)
         if kind.__module__ != self.module.__name__ or isinstance(value, type | FunctionType):
@@ -394,11 +387,11 @@ class World:
     def _exec(self, code: CodeType, record: Executed, patience: float) -> None:
         """Execute a chunk.
 
-        What a chunk raises that the function does not need by name is a caveat.
+        Errors of a chunk whose names the function does not need are caveats.
         """
         chunk = record.chunk
         if chunk.needed:
-            exec(code, self.namespace)  # noqa: S102 - what a tracer is for
+            exec(code, self.namespace)  # noqa: S102 - runs user code
             return
         limit = contextlib.nullcontext() if chunk.unlimited else at_most(patience)
         try:
@@ -416,9 +409,7 @@ class World:
                 record.caveat = f"raised {one_line(error)}"
 
     def _follows_from_another(self, error: BaseException) -> bool:
-        """Whether a chunk failed for want of a name that another one, which failed before it, would
-        have bound.
-        """
+        """Return whether a chunk failed because of a name that an earlier, failed chunk binds."""
         return isinstance(error, NameError) and any(
             error.name in record.chunk.binds for record in self.slice if record.caveat
         )
@@ -430,12 +421,12 @@ class World:
                 alone = chunk_file(self.file, chunk.id)
                 tree: ast.Module = compile(chunk.text, alone, "exec", flags, dont_inherit=True)
                 tree = self.recorder.instrument(tree, chunk.id, chunk.key)
-                # Code may ask for its lines: they are the file's.
+                # Line numbers that code may read must be those of the file.
                 ast.increment_lineno(tree, chunk.above)
                 code: CodeType = compile(tree, file, "exec", future_flags, dont_inherit=True)
             except RecursionError:
-                # Python compiles a text that nests deeper than any tree it takes: go on, not
-                # observed.
+                # Python can compile deeper nesting from text than from a tree: continue without
+                # observations.
                 whole = _as_file(chunk.text, chunk.above)
                 code = compile(whole, file, "exec", future_flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -454,9 +445,7 @@ class World:
         imports.applied |= record.applied
 
     def _known(self, found: Effects | None) -> Effects | None:
-        """The effects of an earlier execution that were the same: what ran under them need not run
-        again.
-        """
+        """Return equal effects of an earlier execution, so that chunks after them are reused."""
         if found is None:
             return None
         for known in self._effects:
@@ -476,16 +465,16 @@ class World:
 
 
 class _Again(Exception):
-    """The world must start over, without a chunk that took too long."""
+    """The world must start again, without a chunk that took too long."""
 
 
 def _as_file(text: str, above: int) -> str:
-    """A chunk's text at its place in a file that is empty otherwise."""
+    """Return a chunk's text at its place in an otherwise empty file."""
     return "\n" * above + text
 
 
 def _missing(error: BaseException) -> str:
-    """The module or file whose absence an error is about."""
+    """Return the missing module or file that an error is about, if any."""
     match error:
         case ModuleNotFoundError(name=str(name)):
             return name
@@ -495,7 +484,7 @@ def _missing(error: BaseException) -> str:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The global names and attributes that code mentions, in the functions in it too."""
+    """Yield the global names and attributes that code refers to, including inner functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -504,10 +493,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _warnings(into: list[Warned]) -> Iterator[None]:
-    """Collect Python's warnings.
-
-    What a chunk sets, filters or a hook, is left to those after it.
-    """
+    """Collect Python's warnings, but keep filters or a hook that a chunk sets."""
     before = warnings.showwarning
 
     def show(message: Any, category: type[Warning], *args: Any, **kwargs: Any) -> None:
@@ -517,7 +503,7 @@ def _warnings(into: list[Warned]) -> Iterator[None]:
             before(message, category, *args, **kwargs)
 
     with warnings.catch_warnings():
-        pass  # makes modules forget which of their warnings were shown
+        pass  # resets the warnings that modules have shown already
     warnings.showwarning = show
     try:
         yield
@@ -528,11 +514,11 @@ def _warnings(into: list[Warned]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _unsaved_lines(file: str, text: str | None) -> Iterator[None]:
-    """Give the editor's text to who asks for the lines of a file, and not what is on disk."""
+    """Provide the editor's text as the lines of a file, instead of that on disk."""
     if text is None:
         yield
         return
-    # Without a time, Python does not compare it with the file (`linecache.checkcache`).
+    # Without a time, Python does not compare the entry with the file (`linecache.checkcache`).
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     try:
         yield
@@ -541,7 +527,7 @@ def _unsaved_lines(file: str, text: str | None) -> Iterator[None]:
 
 
 class Worlds:
-    """The worlds of the files traced last, one of which runs at a time."""
+    """The worlds of recently traced files, one of which runs at a time."""
 
     def __init__(self, imports: Imports) -> None:
         self._imports = imports
@@ -550,9 +536,7 @@ class Worlds:
 
     @contextlib.contextmanager
     def running(self, request: Trace) -> Iterator[World]:
-        """The world of the request's file, in place: its path, its working folder, its module in
-        `sys.modules`.
-        """
+        """Activate the world of the request's file: path, working folder, and `sys.modules`."""
         name = (request.file, request.module)
         world = self._worlds.get(name)
         if world is None:
@@ -577,7 +561,7 @@ class Worlds:
                 world.trim()
 
     def _give_devices(self, request: Trace) -> None:
-        """Let a file that says how many devices there are say so, though another has used them."""
+        """Reset the number of devices for a file that sets it, after another file has used them."""
         wanted = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
         if wanted == self._devices:
             return

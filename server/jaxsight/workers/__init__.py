@@ -1,1 +1,1 @@
-"""Processes: starting, watching, killing and replacing them, and the wire that they speak on."""
+"""Processes: start, monitor, kill and replace them, and exchange messages with them."""

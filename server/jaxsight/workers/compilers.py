@@ -1,10 +1,9 @@
-"""The compilers: one process for each target, started when it is first asked for, ended when it has
-long had nothing to do.
+"""The compiler processes: one per target, started on the first request, ended after long idleness.
 
-XLA cannot be interrupted. To cancel is to wait a moment, in which most compiles end, and then to
-kill. A compile that takes longer than its deadline is killed, one that crashed its process is tried
-once more. Whatever happens, the caller gets an answer: a `Compiled`, or a `Trouble` in words for
-people.
+XLA cannot be interrupted.
+To cancel a compile is to wait briefly, as most compiles end soon, and then to kill the process.
+A compile that exceeds its deadline is killed; one that crashed its process is retried once.
+The caller always gets an answer: a `Compiled`, or a `Trouble` with a message for the user.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ T = TypeVar("T")
 BOOT = Path(__file__).parent.parent / "compiler" / "boot.py"
 
 GRACE = 2.0
-"""Seconds that a compile nobody waits for may still take: what it gives is kept."""
+"""Seconds that a cancelled compile may still take; its result is cached."""
 
 FOLDING = 15.0
-"""Seconds of a compile that measures constant folding: whatever takes longer is too long."""
+"""Deadline in seconds of a compile that measures constant folding."""
 _SHORT, _CERTAIN = 1.0, 4.0
-"""Seconds of a compile between which a second one is measured as well: another process may have
-delayed the first.
+"""If a compile takes between these seconds, a second one is measured too, as another process may
+have delayed the first.
 """
 
 IDLE = 600.0
-"""Seconds without work after which a compiler is ended: it holds some 400 MB."""
+"""Seconds of idleness after which a compiler is ended, as it uses some 400 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why there is nothing compiled.
+    """Why a program was not compiled.
 
     `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`.
     """
@@ -62,7 +61,7 @@ class Trouble:
     kind: str
     message: str
     last: bool = True
-    """Whether asking again would bring the same."""
+    """Whether another attempt would fail in the same way."""
 
 
 @dataclass(eq=False, slots=True)
@@ -76,7 +75,10 @@ class _Worker:
 
 
 class Compilers:
-    """See the module's docstring. To be used within one event loop; `aclose` ends every process."""
+    """The compilers of all targets.
+
+    Use them within one event loop; `aclose` ends all processes.
+    """
 
     def __init__(
         self,
@@ -87,14 +89,14 @@ class Compilers:
         remote_python: str = remote.PYTHON,
         folding: float = FOLDING,
     ) -> None:
-        """Nothing is started yet.
+        """Start no process yet.
 
         Args:
-            memory: bytes that one compiler may take.
-            deadline: seconds that one compile may take.
-            command: what to run as the compiler of an environment; it must speak the protocol.
-            remote_python: the interpreter that compiles on other machines, as they know it.
-            folding: seconds after which a compile that measures constant folding is ended.
+            memory: limit of a compiler's memory, in bytes.
+            deadline: limit of one compile, in seconds.
+            command: returns the command of an environment's compiler; it must use the protocol.
+            remote_python: the Python executable that compiles on other machines, as a path there.
+            folding: limit of a compile that measures constant folding, in seconds.
         """
         self._remote_python = remote_python
         self._command = command
@@ -106,14 +108,14 @@ class Compilers:
         self._closed = False
         self._closing: set[asyncio.Task[None]] = set()
         self.compiled = 0
-        """How often a compiler was asked: what the caches spared does not count."""
+        """How many requests were sent to a compiler; cached answers do not count."""
 
     async def compile(
         self, target: Target, environment: Environment, request: Compile
     ) -> Compiled | Trouble:
-        """Have a program compiled.
+        """Compile a program.
 
-        Cancelling the caller stops the compile, unless it ends within a moment.
+        Cancelling the caller stops the compile, unless it ends within `GRACE`.
 
         Args:
             request: without an id.
@@ -124,11 +126,12 @@ class Compilers:
     async def folding(
         self, target: Target, environment: Environment, request: Compile
     ) -> tuple[Folding, Compiled | None] | Trouble:
-        """Measure how long a program compiles without and with constant folding, in a process of
-        its own.
+        """Measure how long a program compiles without and with constant folding.
+
+        This uses a process of its own.
 
         Returns:
-            The times, and what was compiled with folding where that was not ended.
+            The times, and the program compiled with folding, unless that exceeded its deadline.
         """
         worker = self._worker(target, environment, "folding")
         try:
@@ -162,8 +165,9 @@ class Compilers:
         return Folding(folded, unfolded), last
 
     async def _unless_cancelled(self, worker: _Worker, work: Coroutine[None, None, T]) -> T:
-        """What comes of a worker's work; when the caller is cancelled it is stopped, unless it ends
-        within a moment.
+        """Return the result of a worker's work.
+
+        If the caller is cancelled, the work is stopped, unless it ends within `GRACE`.
         """
         task = asyncio.get_running_loop().create_task(work)
         try:
@@ -173,8 +177,9 @@ class Compilers:
             raise
 
     async def jaxlib(self, target: Target, environment: Environment) -> str | Trouble:
-        """The version of jaxlib that a target's compiler has, which is started for that: another
-        machine's is not known before.
+        """Return the version of jaxlib of a target's compiler, and start the compiler if needed.
+
+        On another machine, the version is not known before.
         """
         worker = self._worker(target, environment)
         async with worker.lock:
@@ -188,7 +193,7 @@ class Compilers:
             return hello.jaxlib
 
     async def aclose(self) -> None:
-        """End everything and wait for it. Nothing is started any more."""
+        """End all processes and wait for them; none is started afterwards."""
         self._closed = True
         for worker in self._workers.values():
             if worker.idle is not None:
@@ -218,7 +223,7 @@ class Compilers:
         return remote.command(target.host, there, self._remote_python)
 
     async def _abandon(self, worker: _Worker, task: asyncio.Task[T]) -> None:
-        """Nobody waits any more."""
+        """Wait briefly for work that has no caller any more, then kill it."""
         done, _ = await asyncio.wait([task], timeout=GRACE)
         if done:
             return
@@ -308,12 +313,12 @@ class Compilers:
 
 
 def compiler_command(environment: Environment) -> list[str]:
-    """The command that starts a compiler in an environment."""
+    """Return the command that starts a compiler in an environment."""
     return [environment.python, "-X", "utf8", str(BOOT)]
 
 
 def _variables(environment: Environment) -> dict[str, str]:
-    """What is of the user's own Python reaches the user's interpreter, and none of ours."""
+    """Return the environment variables of a compiler: the user's, not the server's own."""
     environ = dict(os.environ)
     if environment.managed:
         environ.pop("PYTHONPATH", None)
@@ -321,7 +326,7 @@ def _variables(environment: Environment) -> dict[str, str]:
 
 
 _SSH_FAILED = 255
-"""ssh's own exit status where it has no connection."""
+"""ssh's own exit status if it cannot connect."""
 
 
 def _unreachable(target: Target, death: Death) -> bool:

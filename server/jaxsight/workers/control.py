@@ -1,4 +1,4 @@
-"""The line between the server and a guardian: a socket on which both write lines."""
+"""The control connection between the server and a guardian: a socket with lines both ways."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 
 class Control(asyncio.Protocol):
-    """The server's end: `heard` gets each line that the guardian wrote, `heard_out` is called after
-    the last one.
+    """The server's end of the connection.
+
+    `heard` gets each line that the guardian wrote; `heard_out` is called after the last one.
     """
 
     def __init__(
@@ -19,8 +20,8 @@ class Control(asyncio.Protocol):
         self._heard = heard
         self._heard_out = heard_out
         self._rest = b""
-        # Where the server writes to a guardian that is gone, asyncio gives the line up with the
-        # guardian's last words unread.
+        # If the server writes to a guardian that has exited, asyncio closes the connection
+        # without reading the guardian's last lines.
         self._unread = line.dup()
 
     def data_received(self, data: bytes) -> None:
@@ -29,7 +30,7 @@ class Control(asyncio.Protocol):
             self._heard(line)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # Either it is over, or nothing is there now.
+        # An error means that the connection has ended, or that there is nothing to read now.
         with self._unread, contextlib.suppress(OSError):
             self._unread.setblocking(False)
             while data := self._unread.recv(4096):

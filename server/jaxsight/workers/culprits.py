@@ -1,8 +1,9 @@
-"""Which files kill their tracers, so that none does so without end.
+"""Files that kill their tracers, paused so that they do not kill one after the other.
 
 A file whose requests killed several tracers in a row is paused: the same text is not run again, and
-another text only after a while, longer each time. One answer for any function of the file, and the
-file is forgotten. Other files never notice.
+a changed text only after a delay, which grows with each death.
+One answer for any function of the file removes the file from the list.
+Other files are not affected.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from jaxsight.tracer.protocol import Cancelled, Request, Trace
 from jaxsight.workers.outcomes import Died, Outcome, Reason
 
 PATIENCE = 5
-"""Deaths in a row after which a file is paused."""
+"""Consecutive deaths after which a file is paused."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-"""Seconds until another text of the file is tried: doubled with each further death, up to this."""
+"""Seconds until a changed text of the file is tried; they double with each death, up to this."""
 
 _INNOCENT = (Reason.STOPPED, Reason.SPOILED, Reason.TIMEOUT, Reason.UNAVAILABLE)
 
@@ -31,19 +32,19 @@ class _Culprit:
 
 
 class Culprits:
-    """The files that killed tracers lately."""
+    """The files that killed tracers recently."""
 
     def __init__(self) -> None:
         self._by_file: dict[str, _Culprit] = {}
         self._failing: set[str] = set()
 
     def clear(self) -> None:
-        """Try everything again."""
+        """Clear the list, so that all files are tried again."""
         self._by_file.clear()
         self._failing.clear()
 
     def expect(self, message: Request) -> Died | None:
-        """The death that this request would bring again; `None` when it is to be run."""
+        """Return the death that this request would cause again, or `None` if it is to be run."""
         culprit = self._by_file.get(message.file) if isinstance(message, Trace) else None
         if culprit is None or culprit.deaths < PATIENCE:
             return None
@@ -52,19 +53,20 @@ class Culprits:
         return replace(culprit.last, id=message.id, repeated=True)
 
     def fails(self, message: Trace) -> bool:
-        """Whether a fresh tracer failed at this file too: then it is no use to blame what ran
-        before.
+        """Return whether a fresh tracer had an internal error with this file too.
+
+        Then requests that ran before are not the cause.
         """
         return message.file in self._failing
 
     def blame(self, message: Trace) -> None:
-        """A fresh tracer failed at this file, from within."""
+        """Remember that a fresh tracer had an internal error with this file."""
         self._failing.add(message.file)
 
     def judge(self, message: Request, outcome: Outcome) -> None:
         """Remember how a request ended.
 
-        Those that took too long count not: a tracer lasted through them.
+        Requests that exceeded their time do not count, as the tracer survived until then.
         """
         if not isinstance(message, Trace):
             return

@@ -1,8 +1,8 @@
-"""The environment that a tracer runs in: the user's, without what belongs to the server's own
-Python.
+"""The environment of a tracer: the user's, without variables of the server's own Python.
 
 An editor starts the server with variables of its own (a bundled `PYTHONPATH`, the server's virtual
-environment); they must not reach user code. What the user exported stays.
+environment), which must not reach user code.
+Variables that the user exported are kept.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ SERVERS_OWN = frozenset(
         "__PYVENV_LAUNCHER__",
     }
 )
-"""How Python starts: chosen for the server, not for user code."""
+"""Variables that control the start of Python: set for the server, not for user code."""
 
 ALWAYS = {
     "PYTHONUNBUFFERED": "1",
-    "PYTHONFAULTHANDLER": "1",  # a segfault says where
-    "PYTHONBREAKPOINT": "0",  # there is nobody to talk to a debugger
+    "PYTHONFAULTHANDLER": "1",  # a segmentation fault prints a traceback
+    "PYTHONBREAKPOINT": "0",  # there is no terminal for a debugger
 }
 
 UNLESS_SET = {
     "JAX_PLATFORMS": "cpu",  # tracing needs no device: leave the accelerator to the user's own runs
-    # And where one asks for it, do not take most of its memory.
+    # If the user selects a GPU, do not allocate most of its memory.
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
 }
 
@@ -48,8 +48,9 @@ UNLESS_SET = {
 def tracer_environment(
     python: str, environ: Mapping[str, str], overrides: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Variables for the interpreter `python`, from the server's; `overrides` are the user's
-    settings and win.
+    """Return the variables for the Python executable `python`, derived from the server's.
+
+    `overrides` are the user's settings, which take precedence.
     """
     found = {name: value for name, value in environ.items() if name not in SERVERS_OWN}
     if "PYTHONPATH" in found:
@@ -62,23 +63,22 @@ def tracer_environment(
 
 
 def neutral_folder() -> str:
-    """A folder to run a process in that belongs to no project: the home folder, where there is
-    one.
-    """
+    """Return a folder of no project to run a process in: the home folder if there is one."""
     home = os.path.expanduser("~")  # noqa: PTH111 - `Path.home` raises where there is none
     return home if os.path.isabs(home) and os.access(home, os.X_OK) else os.path.abspath(os.sep)  # noqa: PTH100, PTH117
 
 
 def _of_server(entry: str) -> bool:
-    """Whether a folder of `PYTHONPATH` is where the server's own packages are."""
+    """Return whether a folder of `PYTHONPATH` has the server's own packages."""
     return not entry or any(
         reading.is_file(Path(entry, package, "__init__.py")) for package in ("jaxsight", "pygls")
     )
 
 
 def _activate(python: str, environ: dict[str, str]) -> None:
-    """What `activate` does, for programs that user code starts: the interpreter's environment, not
-    the server's.
+    """Activate the environment of `python` for programs that user code starts.
+
+    This replaces the server's own environment.
     """
     folder = Path(python).parent
     if "VIRTUAL_ENV" in environ and sys.prefix != sys.base_prefix:

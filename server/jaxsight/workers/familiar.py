@@ -1,9 +1,9 @@
-"""The imports that a project's files begin with, for a spare to make while it waits.
+"""The imports of a project's files, which a spare tracer executes while it waits.
 
-Importing libraries takes seconds, a trace milliseconds: a spare that has imported what the last
-tracer had takes its place unnoticed. Only plain import statements of installed packages are
-repeated, and only those of requests that went well; the project's own modules and all other
-statements run for requests alone.
+Importing libraries takes seconds, a trace milliseconds: a spare that has imported the same modules
+as the previous tracer replaces it unnoticed.
+Only plain import statements of installed packages are repeated, and only those of successful
+requests; the project's own modules and all other statements run only for requests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jaxsight import reading
 from jaxsight.tracer.protocol import Chunk, Trace
 
 KEPT = 256
-"""Import statements remembered; more than any project has, fewer than endless editing makes."""
+"""Limit of remembered import statements: above the number in a project, but bounded."""
 
 MODULE = "__jaxsight__.imports"
 
@@ -29,7 +29,7 @@ class Familiar:
         self._seen: dict[str, None] = {}
 
     def learn(self, message: Trace) -> bool:
-        """Remember the imports of a request that went well; whether there was any new one."""
+        """Remember the imports of a successful request, and return whether any were new."""
         found = False
         for chunk in message.chunks:
             if chunk.id in self._seen or not chunk.text.startswith(("import ", "from ")):
@@ -45,13 +45,14 @@ class Familiar:
         return found
 
     def forget(self) -> None:
-        """Start anew."""
+        """Forget all imports."""
         self._chunks.clear()
         self._seen.clear()
 
     def request(self, id: int) -> Trace | None:
-        """A request that makes the imports and asks for no function; its failure to find one is no
-        news.
+        """Return a request that executes the imports, or `None` if there are none.
+
+        It names no function; that it fails to find one does not matter.
         """
         if not self._chunks:
             return None
@@ -65,7 +66,7 @@ def _folder(message: Trace) -> str:
 
 
 def _imports_packages(chunk: Chunk, roots: tuple[str, ...]) -> bool:
-    """Whether a chunk is nothing but imports, and all of them from outside the project."""
+    """Return whether a chunk has only imports, all of them from outside the project."""
     try:
         statements = ast.parse(chunk.text).body
     except SyntaxError:

@@ -1,17 +1,19 @@
-"""Starts one tracer, and sees to it that nothing of it outlives the server or the tracer itself.
+"""Start a tracer, and ensure that none of its processes outlives the server or the tracer itself.
 
-Run as a script by the server's own Python: `guardian.py CONTROL COMMAND…`, with the tracer's stdin,
-stdout and stderr as its own (it hands them on and keeps none) and a socket to the server under the
-descriptor CONTROL. It is the tracer's parent and adopts every orphan below it (Linux), so that a
-fork bomb, a daemon and a grandchild in a session of its own are found and killed: when the tracer
-ends, when the server asks, and when the server is gone, which closes the socket even on SIGKILL. It
-runs no code of the user, has no threads, and imports next to nothing: starting it must cost
+The server's own Python runs this as a script: `guardian.py CONTROL COMMAND…`, with the tracer's
+stdin, stdout and stderr as its own (it passes them on and keeps none) and a socket to the server as
+the descriptor CONTROL.
+It is the tracer's parent and adopts all orphans below it (Linux), so that a fork bomb, a daemon and
+a grandchild in a session of its own are found and killed: when the tracer exits, when the server
+requests it, and when the server exits, which closes the socket even on SIGKILL.
+It runs no user code, has no threads, and imports almost nothing, so that it starts within
 milliseconds.
 
-Lines from the server: `busy MEMORY PROCESSES` (limits, from here on watched closely), `idle`
-(answered by `rss BYTES`), `kill`. Lines to the server: `started PID`, `error TEXT` (the command
-cannot be run), `rss BYTES`, `memory USED LIMIT` and `processes COUNT LIMIT` (it was killed for
-this), `exit CODE SIGNAL` (the tracer ended; SIGNAL is 0 when it exited by itself).
+Lines from the server: `busy MEMORY PROCESSES` (limits, to be checked frequently from now on),
+`idle` (answered by `rss BYTES`), `kill`.
+Lines to the server: `started PID`, `error TEXT` (the command cannot be run), `rss BYTES`,
+`memory USED LIMIT` and `processes COUNT LIMIT` (the tracer was killed for exceeding it),
+`exit CODE SIGNAL` (the tracer ended; SIGNAL is 0 if it exited by itself).
 """
 
 from __future__ import annotations
@@ -25,28 +27,27 @@ import time
 
 WATCH_BUSY = 0.1
 WATCH_IDLE = 2.0
-"""Seconds between two looks at the memory, while a request runs and while none does (threads may
-stay behind).
+"""Seconds between checks of the memory, during a request and between requests (threads may
+continue to run).
 """
 
 SWEEP_PAUSE = 0.002
 SWEEP_LIMIT = 10.0
-"""Seconds after which processes that cannot be killed (stuck in the kernel) are left to themselves.
-"""
+"""Seconds after which the guardian gives up on processes that are stuck in the kernel."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 
 class Gone(Exception):
-    """The server closed its end, or ended."""
+    """The server closed its end of the connection, or exited."""
 
 
 class Guardian:
-    """The tracer's parent: `run` returns when nothing is left to guard."""
+    """The tracer's parent; `run` returns when no process is left to guard."""
 
     def __init__(self, control: int, command: list[str]) -> None:
-        os.set_inheritable(control, False)  # it is none of the tracer's
+        os.set_inheritable(control, False)  # the tracer must not have it
         self._control = control
         self._command = command
         self._server = os.getppid()
@@ -89,9 +90,9 @@ class Guardian:
         raise Gone
 
     def _start(self) -> None:
-        """Fork, and become the command in a session of its own.
+        """Fork, and execute the command in a session of its own.
 
-        This process has one thread, so forking is safe.
+        This process has a single thread, so forking is safe.
         """
         problem_read, problem_write = os.pipe()
         self._tracer = os.fork()
@@ -148,8 +149,8 @@ class Guardian:
         return descendants(os.getpid())
 
     def _kill_tracer(self) -> None:
-        # The group at once, so that nothing in it can fork away; leaders of other groups follow in
-        # `_end_everything`.
+        # Kill the whole group at once, so that no process in it can escape by forking; leaders of
+        # other groups follow in `_end_everything`.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._tracer, signal.SIGKILL)
 
@@ -167,7 +168,7 @@ class Guardian:
             self._tell(f"memory {used} {self._memory}")
 
     def _reap(self) -> bool:
-        """Collect the dead, continue who was stopped; true when the tracer is among the dead."""
+        """Reap dead children and continue stopped ones; return whether the tracer has died."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -184,7 +185,7 @@ class Guardian:
                 return True
 
     def _end_everything(self) -> None:
-        """Kill whatever is left below; returns when nothing is."""
+        """Kill all processes below this one, and return when none is left."""
         known = set(self._tree())
         self._kill_tracer()
         own_group = os.getpgrp()
@@ -205,14 +206,14 @@ class Guardian:
 
 
 def descendants(root: int) -> list[int]:
-    """The processes below `root`, itself left out."""
+    """Return the processes below `root`, without `root` itself."""
     if not sys.platform.startswith("linux"):
         return _descendants_by_ps(root)
     found: list[int] = []
     frontier = [root]
     while frontier:
         pid = frontier.pop()
-        # Processes come and go while one looks: what is no longer there has no children.
+        # Processes may exit meanwhile; those that have exited have no children.
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
                 with (
@@ -242,8 +243,9 @@ def _descendants_by_ps(root: int) -> list[int]:
 
 
 def resident(pids: list[int]) -> int:
-    """Bytes of memory that these processes hold, each counted by itself: pages they share count
-    more than once.
+    """Return the resident memory of these processes in bytes.
+
+    Shared pages count once for each process.
     """
     if not sys.platform.startswith("linux"):
         if not pids:
@@ -261,8 +263,9 @@ def resident(pids: list[int]) -> int:
 
 
 def proportional(pids: list[int]) -> int:
-    """Bytes of memory that these processes hold together: a page shared by n of them counts 1/n in
-    each.
+    """Return the memory that these processes use together, in bytes.
+
+    A page shared by n of them counts 1/n in each.
     """
     total = 0
     for pid in pids:
@@ -277,16 +280,15 @@ def proportional(pids: list[int]) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of whatever loses its own below this process.
+    """Become the parent of orphaned processes below this one (Linux only).
 
-    Linux only: elsewhere the group must do.
-
-    When the server ends, this process is continued where somebody has stopped it, and sees the end
-    of its line.
+    On other systems, killing the process group has to suffice.
+    When the server exits, the kernel continues this process if it is stopped, so that it sees the
+    end of its connection.
     """
     if not sys.platform.startswith("linux"):
         return
-    import ctypes  # after the tracer has started: importing takes as long as all else here
+    import ctypes  # after the tracer has started: this import takes as long as all the rest
 
     library = ctypes.CDLL(None)
     library.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -294,8 +296,9 @@ def _adopt_orphans() -> None:
 
 
 def _be_the_first_to_go() -> None:
-    """Called in the tracer-to-be: no core dumps, and when memory runs out the kernel takes it
-    before the editor.
+    """Disable core dumps, and have the kernel kill this process first if memory runs out.
+
+    Called in the child before it executes the tracer.
     """
     import resource
 

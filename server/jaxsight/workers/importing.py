@@ -1,6 +1,4 @@
-"""A file imported whole in a process of its own, which ends with all that it started, whatever the
-file does.
-"""
+"""Import a whole file in a process of its own, which ends together with all that it started."""
 
 from __future__ import annotations
 
@@ -20,10 +18,10 @@ from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.supervisor import nowhere, tracer_command
 
 GRACE = 2.0
-"""Seconds beyond the deadline that a process has to say where it is and end itself."""
+"""Seconds past the deadline in which a process has to print its traceback and exit."""
 
 _ENDED_ITSELF = 1
-"""The exit status of a process at its deadline (`faulthandler`)."""
+"""The exit status of a process that exceeded its deadline (`faulthandler`)."""
 
 
 async def import_whole(
@@ -33,10 +31,10 @@ async def import_whole(
     limits: Limits,
     variables: Mapping[str, str],
 ) -> Imported | Failed | Died:
-    """Have the interpreter `python` answer an `Import`; what the file prints is dropped.
+    """Run an `Import` with the Python executable `python`; output of the file is dropped.
 
     Args:
-        variables: the user's settings of environment variables; they win.
+        variables: the user's settings of environment variables, which take precedence.
     """
     process = TracerProcess.start(
         [*tracer_command(python), "--import"],
@@ -77,8 +75,6 @@ async def _reply(process: TracerProcess, request: Import) -> Imported | Failed |
 
 
 def line_of(death: Death, file: str) -> int | None:
-    """The line (from 1) of a file at which a process was that ended at its deadline; nothing when
-    it does not say.
-    """
+    """Return the line (from 1) at which a process stopped at its deadline, if it is known."""
     found = re.findall(rf'File "{re.escape(file)}", line (\d+) in <module>', death.last_words)
     return int(found[-1]) if found else None

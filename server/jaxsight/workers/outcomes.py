@@ -1,7 +1,4 @@
-"""What becomes of a request beside the tracer's own answers, and what a supervisor has to tell.
-
-Plain data.
-"""
+"""Outcomes of requests beside the tracer's own answers, and a supervisor's events: plain data."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from jaxsight.tracer.protocol import (
 )
 
 SENT_BY_OTHERS = (9, 15)
-"""SIGKILL and SIGTERM: a person, or the kernel that ran out of memory."""
+"""SIGKILL and SIGTERM: sent by a user, or by the kernel when memory runs out."""
 
 
 class Reason(Enum):
@@ -34,22 +31,23 @@ class Reason(Enum):
     MEMORY = "memory"
     PROCESSES = "processes"
     PROTOCOL = "protocol"
-    """It closed its line to the server or wrote something else on it."""
+    """It closed its pipe to the server, or wrote something else than messages."""
     STOPPED = "stopped"
-    """The server ended it: a restart, a shutdown, a cancelled request that did not end."""
+    """The server ended it, for a restart, a shutdown, or a cancelled request that did not end."""
     SPOILED = "spoiled"
-    """What a file left in it cannot be undone, so that other files need another one; the last words
-    say what.
+    """Effects of a file could not be undone, so that other files need a new tracer.
+
+    The last words name the effects.
     """
     UNAVAILABLE = "unavailable"
-    """None could be started; the last words say why, and what helps."""
+    """None could be started; the last words have the reason and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
     """The end of a tracer's process.
 
-    `signal` is 0 when it exited by itself; `used` and `limit` are bytes, a count or seconds.
+    `signal` is 0 if it exited by itself; `used` and `limit` are bytes, a count or seconds.
     """
 
     reason: Reason
@@ -58,16 +56,17 @@ class Death:
     used: float = 0
     limit: float = 0
     last_words: str = ""
-    """The end of what it printed."""
+    """The end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """Request `id` has no answer: its tracer died in `stage` (`""` before the first), and the next
-    one took over.
+    """Request `id` has no answer: its tracer died in `stage` (`""` before the first).
 
-    `repeated`: this is what happened before; it was not run again, because the same keeps
-    happening.
+    The next tracer has replaced it.
+    `repeated`: this is the death of an earlier attempt; the request was not run again, because it
+    keeps
+    killing tracers.
     """
 
     id: int
@@ -77,9 +76,7 @@ class Died:
 
     @property
     def external(self) -> bool:
-        """Whether the cause may lie outside the request, so that asking the same again may go
-        well.
-        """
+        """Whether the cause may be outside the request, so that another attempt may succeed."""
         killed = self.death.signal in SENT_BY_OTHERS
         return killed or self.death.reason in (Reason.STOPPED, Reason.UNAVAILABLE)
 
@@ -117,7 +114,7 @@ class Died:
 
     @property
     def help(self) -> str:
-        """The setting to change; empty where none helps."""
+        """The setting to change; empty if no setting helps."""
         match self.death.reason:
             case Reason.TIMEOUT:
                 setting = self.stage if self.stage in ("execute", "inputs") else "trace"
@@ -158,9 +155,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What user code printed while `file` was run (`""`: none was, a thread that stayed behind
-    printed).
-    """
+    """Output of user code while `file` was run (`""`: between requests, from a thread)."""
 
     file: str
     text: str
@@ -168,9 +163,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A tracer died or was ended, and the next one took over.
+    """A tracer died or was ended, and the next one replaced it.
 
-    `file` is what it was at, if it was at one.
+    `file` is the file of its request, or empty between requests.
     """
 
     death: Death
@@ -181,7 +176,7 @@ Event = Status | Output | Replaced
 
 
 def signal_name(number: int) -> str:
-    """`SIGSEGV, segmentation fault`."""
+    """Return the name and description of a signal, e.g. `SIGSEGV, segmentation fault`."""
     try:
         name = signals.Signals(number).name
     except ValueError:

@@ -1,8 +1,7 @@
-"""What user code prints, on its way to the editor's output channel: bounded, decoded, with the
-names of real files.
+"""Output of user code for the editor's output channel: bounded, decoded, with names of real files.
 
-It must never hold more than a line or the limit, however much comes: the pipe is always emptied, so
-user code never waits for a reader.
+It must never hold more than a line or the limit, however long the output is: the pipe is always
+emptied, so user code never waits for a reader.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from collections.abc import Callable
 from jaxsight.tracer.protocol import CHUNK_FILE, line_in_chunk
 
 Locate = Callable[[str, str], int | None]
-"""Path and chunk id → the line from 1 in the file where the chunk begins now; `None` when it is no
-longer there.
+"""Path and chunk id → the line (from 1) in the file at which the chunk begins now; `None` if the
+file no longer has it.
 """
 
 LONGEST_TAIL = 8 * 1024
-"""An unfinished line is kept until its end comes, up to this many characters."""
+"""An unfinished line is held back until its end arrives, up to this many characters."""
 
 LAST_WORDS = 4 * 1024
 
@@ -28,9 +27,7 @@ _IN_TRACEBACK = re.compile(rf'{CHUNK_FILE.pattern}(?P<middle>", line |:)(?P<line
 
 
 def real_places(text: str, locate: Locate) -> str:
-    """Replace the names under which chunks are compiled by the file's, and their lines by the
-    file's lines.
-    """
+    """Replace the names and lines of compiled chunks by those of the file."""
     if "§" not in text:
         return text
 
@@ -44,9 +41,7 @@ def real_places(text: str, locate: Locate) -> str:
 
 
 class OutputMeter:
-    """Turns the bytes of one tracer's output pipe into text for people, at most `limit` bytes for
-    each request.
-    """
+    """Converts a tracer's output to text, at most `limit` bytes per request."""
 
     def __init__(self, limit: int, locate: Locate) -> None:
         self._limit = limit
@@ -58,8 +53,9 @@ class OutputMeter:
         self._last_size = 0
 
     def feed(self, data: bytes) -> str:
-        """The whole lines that `data` completes; `""` once the limit is reached, which is said
-        once.
+        """Return the lines that `data` completes.
+
+        Returns `""` past the limit; reaching it adds one line that says so.
         """
         self._remember(data)
         if self._left <= 0:
@@ -80,14 +76,14 @@ class OutputMeter:
         return real_places(text[:end], self._locate)
 
     def finish(self) -> str:
-        """The unfinished line of a request that ended; the next one has the whole limit again."""
+        """Return the unfinished line of a request that ended, and reset the limit."""
         self._left = self._limit
         text, self._tail = self._tail, ""
         return real_places(text, self._locate)
 
     @property
     def last_words(self) -> str:
-        """The end of all that was ever printed."""
+        """The end of the output of all requests."""
         joined = b"".join(self._last)[-LAST_WORDS:]
         return real_places(joined.decode("utf-8", "replace").strip(), self._locate)
 

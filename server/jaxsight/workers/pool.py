@@ -1,8 +1,7 @@
-"""The tracer at work and the warm spare behind it: when they start, when one takes over, when
-nothing is tried any more.
+"""The active tracer and a warm spare: when they start, when the spare takes over, when to give up.
 
-A pool always has a tracer at work or starting, unless none starts at all. It must never let a death
-pass unnoticed, nor start processes faster than a broken environment deserves.
+A pool always has an active or starting tracer, unless none can be started.
+It must notice every death, and must not start processes too fast in a broken environment.
 """
 
 from __future__ import annotations
@@ -22,43 +21,43 @@ from jaxsight.workers.process import TracerProcess
 log = logging.getLogger(__name__)
 
 YOUNG = 10.0
-"""Seconds: a tracer that dies before this age, with nothing done, points to its environment."""
+"""A tracer that dies earlier than this many seconds, without a request, has a broken environment.
+"""
 TRIES = 5
-"""Such deaths in a row after which nothing is tried until a restart."""
+"""Consecutive deaths of this kind after which no tracer is started until a restart."""
 FIRST_PAUSE = 0.5
-"""Seconds from the second such death to the next try, doubled with each further one."""
+"""Seconds from the second death of this kind to the next attempt, doubled with each further one."""
 REFUSED_PAUSE = 10.0
-"""Seconds until an interpreter is asked again that said it cannot trace: JAX may have been
-installed meanwhile.
+"""Seconds until another attempt with an environment that cannot trace: the user may have installed
+JAX.
 """
 
 SPARE_DELAY = 2.0
-"""Seconds that a spare's start waits at most for a pause: it would take the processor of the first
-requests.
+"""Seconds at most that the start of a spare is delayed, as it would slow down the first requests.
 """
 
 RECYCLE_AFTER = 5000
-"""Answers after which an idle tracer gives way to the spare."""
+"""Answers after which the spare replaces an idle tracer."""
 WARM_UP = 10
 RECYCLE_GROWTH = 2.0
 RECYCLE_SLACK = 256 * MIB
-"""It gives way too when it has grown beyond so many times the size that it had after so many
-answers, and this much more.
+"""The spare also replaces a tracer that exceeds its size after `WARM_UP` answers times
+`RECYCLE_GROWTH` plus `RECYCLE_SLACK` bytes.
 """
 
 
 @dataclass(eq=False, slots=True)
 class Tracer:
-    """A process with what the pool knows of it."""
+    """A process with the pool's records of it."""
 
     process: TracerProcess
     began: float = field(default_factory=time.monotonic)
     asked: bool = False
-    """A request had begun in it: user code ran."""
+    """Whether a request has started in it, so that user code ran."""
     answered: int = 0
     warm_size: int = 0
     overlays: dict[str, str] = field(default_factory=dict)
-    """Those that it was given."""
+    """The texts of open files that were sent to it, by path."""
 
     @property
     def hello(self) -> Hello | None:
@@ -72,13 +71,13 @@ class Tracer:
         )
 
     def count_answer(self) -> None:
-        """It gave one more answer."""
+        """Count an answer."""
         self.answered += 1
         if self.answered == WARM_UP:
             self.warm_size = self.process.resident
 
     def give(self, overlays: dict[str, str]) -> None:
-        """Bring it up to date with the editor's texts."""
+        """Send changes of the editor's texts."""
         for path, text in overlays.items():
             if self.overlays.get(path) is not text:
                 self.process.send(Overlay(path, text))
@@ -88,7 +87,7 @@ class Tracer:
 
 
 class Pool:
-    """See the module's docstring."""
+    """The tracers of one Python environment."""
 
     def __init__(
         self,
@@ -100,21 +99,21 @@ class Pool:
         on_death: Callable[[Tracer, Death], None],
         on_spare: Callable[[Tracer], None],
     ) -> None:
-        """Nothing is started yet.
+        """Start no process yet.
 
         Args:
-            python: the interpreter, for messages.
+            python: the Python executable, for messages.
             spawn: starts a process.
-            spare: keep a second one.
-            on_status: told when one starts, is ready, or cannot be had.
-            on_death: told when the one at work died; the next one has taken over already.
-            on_spare: told when the spare is ready.
+            spare: whether to keep a spare.
+            on_status: called when a tracer starts, is ready, or cannot be started.
+            on_death: called when the active tracer has died and the next one has replaced it.
+            on_spare: called when the spare is ready.
         """
         self.at_work: Tracer | None = None
         self.problem = ""
-        """Why there is no tracer, and what helps; `""` when there is one."""
+        """Why there is no tracer, with a remedy; `""` if there is one."""
         self.paused = asyncio.Event()
-        """Set while no request is at work: the time to start a spare."""
+        """Set while no request runs, which is the time to start a spare."""
         self.paused.set()
         self._python = python
         self._spawn_process = spawn
@@ -138,11 +137,11 @@ class Pool:
 
     @property
     def all(self) -> list[Tracer]:
-        """The tracer at work and the spare, as far as there are any."""
+        """The active tracer and the spare, if they exist."""
         return [each for each in (self.at_work, self._spare) if each is not None]
 
     def fill(self) -> None:
-        """See to it that a tracer is at work or starting, unless a new one has to wait."""
+        """Ensure that a tracer is active or starting, unless the next start has to wait."""
         if self._closed or self.at_work is not None:
             return
         if self._spare is not None:
@@ -155,8 +154,9 @@ class Pool:
         self._do(self._welcome(self.at_work))
 
     async def ready(self) -> Tracer | None:
-        """The tracer to ask, once it greeted; `None` when there can be none now, for which
-        `problem` is the reason.
+        """Return the tracer for a request, after its handshake.
+
+        Returns `None` if there is none now; `problem` has the reason.
         """
         while True:
             self.fill()
@@ -172,9 +172,7 @@ class Pool:
             self._lose(tracer, await asyncio.shield(tracer.process.death))
 
     def rest(self) -> None:
-        """There is nothing to do: replace a spare that was lost, and let a tracer that has grown
-        give way to the spare.
-        """
+        """Use an idle moment: replace a lost spare, and an outgrown tracer by the spare."""
         tracer, spare = self.at_work, self.spare
         if tracer is None or not tracer.process.alive or tracer.hello is None:
             return
@@ -187,7 +185,7 @@ class Pool:
             self._do(self._welcome(spare))
 
     async def restart(self) -> None:
-        """End all, forget what went wrong, and start anew."""
+        """End all tracers, forget failures, and start a new one."""
         old = self.all
         self.at_work = self._spare = None
         self._young_deaths = 0
@@ -197,7 +195,7 @@ class Pool:
         self.fill()
 
     def keep_spare(self, wanted: bool) -> None:
-        """Have a spare from now on, or none."""
+        """Keep a spare from now on, or stop keeping one."""
         self._spare_wanted = wanted
         at_work = self.at_work
         if not wanted and self._spare is not None:
@@ -206,13 +204,13 @@ class Pool:
             self._add_spare()
 
     async def sleep(self) -> None:
-        """End all until a tracer is asked for."""
+        """End all tracers until the next request."""
         old = self.all
         self.at_work = self._spare = None
         await asyncio.gather(*(each.process.aclose() for each in old))
 
     async def aclose(self) -> None:
-        """End all, for good, and wait for it."""
+        """End all tracers permanently, and wait for them."""
         self._closed = True
         self.paused.set()
         await asyncio.gather(*(each.process.aclose() for each in self.all))
@@ -230,7 +228,7 @@ class Pool:
         task.add_done_callback(self._tasks.discard)
 
     async def _welcome(self, tracer: Tracer) -> None:
-        """Tell that the tracer at work is ready, and start a spare when there is a pause."""
+        """Report that the active tracer is ready, and start a spare at the next pause."""
         hello = await asyncio.shield(tracer.process.ready)
         if hello is None or tracer is not self.at_work:
             return
@@ -257,18 +255,18 @@ class Pool:
             self._on_spare(tracer)
 
     def _refuse(self, tracer: Tracer, hello: Hello) -> None:
-        """The interpreter cannot trace, and says why."""
+        """Reject an environment that cannot trace; its handshake has the reason."""
         if tracer.process.alive:
             self._fail(hello.problem, REFUSED_PAUSE)
             tracer.process.kill(Death(Reason.UNAVAILABLE, last_words=hello.problem))
 
     async def _bury(self, tracer: Tracer) -> None:
-        """Wait for a tracer's death, whenever it comes, and for all of it to be gone."""
+        """Wait for a tracer's death, and until all its processes have exited."""
         self._lose(tracer, await asyncio.shield(tracer.process.death))
         await tracer.process.aclose()
 
     def _lose(self, tracer: Tracer, death: Death) -> None:
-        """A tracer is dead: the next one takes its place."""
+        """Replace a dead tracer by the next one."""
         if tracer is self._spare:
             self._spare = None
             if death.reason is not Reason.STOPPED:
@@ -280,7 +278,7 @@ class Pool:
             self._on_death(tracer, death)
 
     def _count(self, tracer: Tracer, death: Death) -> None:
-        """Put off the next start when tracers die without having done anything."""
+        """Delay the next start if tracers die before their first request."""
         if death.reason in (Reason.STOPPED, Reason.SPOILED, Reason.UNAVAILABLE):
             return
         if tracer.asked or (tracer.hello is not None and time.monotonic() - tracer.began > YOUNG):

@@ -1,9 +1,9 @@
-"""One tracer's or compiler's process, seen from the server: messages go in, messages come out, and
-it ends exactly once.
+"""The process of a tracer or compiler, as the server sees it: it exchanges messages, and dies once.
 
-On POSIX a guardian stands between (see `guardian`): it kills all that the tracer started, watches
-memory, and outlives the server by moments. Nothing here waits for the tracer: the owner awaits
-`ready`, `receive` and `death`, which always comes.
+On POSIX, a guardian is between them (see `guardian`): it kills all processes that the tracer
+started, monitors their memory, and exits soon after the server.
+No function waits for the tracer; the owner awaits `ready`, `receive` and `death`, which always
+arrives.
 """
 
 from __future__ import annotations
@@ -36,37 +36,36 @@ GUARDIAN = Path(__file__).with_name("guardian.py")
 KILLED = 9
 
 _LONG = 64 * 1024
-"""Bytes of a message that is not decoded in a moment."""
+"""Messages of more bytes are decoded in a thread."""
 CONTINUE_PAUSE = 1.0
-"""Seconds after which a guardian whose tracer has not greeted yet is woken again."""
+"""Seconds between signals that continue a guardian whose tracer is still starting."""
 
 EXIT_GRACE = 1.0
-"""Seconds between the closing of the protocol's pipe and the news of the exit, before it counts as
-cut off and is killed.
+"""Seconds from the closing of the protocol's pipe to the report of the exit; past them, the process
+is killed.
 """
 
 END_GRACE = 12.0
-"""Seconds to wait for a killed tree to be gone; the guardian itself gives up on stuck processes
-before.
+"""Seconds to wait until killed processes have exited; the guardian gives up on stuck ones earlier.
 """
 
 
 class TracerProcess:
-    """A tracer, from its spawn to its death. Made by `start`."""
+    """A tracer, from its spawn to its death; `start` creates it."""
 
     def __init__(
         self, limits: Limits, locate: Locate, on_output: Callable[[TracerProcess, str], None]
     ) -> None:
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Hello | None] = loop.create_future()
-        """The greeting; `None` when the tracer died before it."""
+        """The handshake; `None` if the tracer died before it."""
         self.death: asyncio.Future[Death] = loop.create_future()
         self.output = OutputMeter(limits.output, locate)
         self.resident = 0
-        """Bytes of memory that it held when it last became idle."""
+        """Its memory in bytes when it last became idle."""
         self.pid = 0
         self.file = ""
-        """The file of the request that it is at."""
+        """The file of its current request."""
         self._limits = limits
         self._on_output = on_output
         self._received: asyncio.Queue[Message | None] = asyncio.Queue()
@@ -95,9 +94,9 @@ class TracerProcess:
         on_output: Callable[[TracerProcess, str], None],
         first: bytes = b"",
     ) -> Self:
-        """Spawn `command`, a tracer's, in `folder`.
+        """Spawn `command` in `folder`, and return at once; errors become the process's death.
 
-        Answers at once; what goes wrong shows as its death. It reads `first` before all messages.
+        The process reads `first` before all messages.
         """
         process = cls(limits, locate, on_output)
         process._launch = asyncio.get_running_loop().create_task(
@@ -107,13 +106,14 @@ class TracerProcess:
 
     @property
     def alive(self) -> bool:
-        """Neither dead nor about to be."""
+        """Whether it is neither dead nor being killed."""
         return not self.death.done() and self._killed_for is None
 
     def send(self, message: Message) -> None:
-        """Queue a message for the tracer.
+        """Queue a message for the tracer; a dead tracer does not get it.
 
-        `WireError` when it cannot be sent; a dead tracer just does not get it.
+        Raises:
+            WireError: the message cannot be encoded.
         """
         frame = encode(message)
         if self._transport is not None and self.alive:
@@ -122,25 +122,23 @@ class TracerProcess:
                 pipe.write(frame)
 
     async def receive(self) -> Message | None:
-        """The next message after the greeting; `None` when no more comes because the tracer is
-        dead.
-        """
+        """Return the next message after the handshake, or `None` if the tracer is dead."""
         message = await self._received.get()
         if message is None:
             self._received.put_nowait(None)
         return message
 
     def busy(self) -> None:
-        """A request begins: watch closely."""
+        """Start frequent checks of memory and processes, as a request begins."""
         self._continue()
         self._tell(f"busy {self._limits.memory} {self._limits.processes}")
 
     def idle(self) -> None:
-        """A request ended: `resident` will be brought up to date."""
+        """End frequent checks, as a request ended; `resident` will be updated."""
         self._tell("idle")
 
     def kill(self, death: Death) -> None:
-        """End it, and all that it started, for the reason given.
+        """End the process and all that it started, and record the reason.
 
         Its death follows within milliseconds.
         """
@@ -155,7 +153,7 @@ class TracerProcess:
         self._after(EXIT_GRACE, self._kill_directly)
 
     async def aclose(self) -> None:
-        """Kill it and wait until all of it is gone."""
+        """Kill it and wait until all its processes have exited."""
         self.kill(Death(Reason.STOPPED))
         if self._launch is not None:
             await asyncio.wait([self._launch])
@@ -218,7 +216,7 @@ class TracerProcess:
             self._after(CONTINUE_PAUSE, self._keep_starting)
 
     def _continue(self) -> None:
-        """Wake the guardian, which somebody may have stopped; it does so with whom it guards."""
+        """Continue the guardian if it was stopped; it continues its children."""
         if self._transport is not None and os.name == "posix":
             with contextlib.suppress(ProcessLookupError):
                 self._transport.send_signal(signal.SIGCONT)
@@ -228,7 +226,7 @@ class TracerProcess:
             self.kill(Death(Reason.TIMEOUT, limit=self._limits.start))
 
     def _kill_directly(self) -> None:
-        """The guardian did not act: it was stopped or killed itself."""
+        """Kill the process if the guardian did not: the guardian may be stopped or dead."""
         if not self.death.done():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if self.pid and os.name == "posix":
@@ -247,7 +245,7 @@ class TracerProcess:
         self._timers.append(loop.call_later(seconds, action))
 
     def heard(self, line: bytes) -> None:
-        """The guardian said something."""
+        """Handle a line of the guardian's."""
         match line.split():
             case [b"started", pid]:
                 self.pid = int(pid)
@@ -262,7 +260,7 @@ class TracerProcess:
                 self._blame(Death(Reason.EXITED, code=127, last_words=text))
             case [b"exit", code, number]:
                 self._exit = int(code), int(number)
-                # What it wrote before it died is in the pipes: let the loop read them first.
+                # Its last output is still in the pipes: let the loop read them first.
                 asyncio.get_running_loop().call_soon(
                     asyncio.get_running_loop().call_soon, self._exited
                 )
@@ -272,7 +270,7 @@ class TracerProcess:
             self._killed_for = death
 
     def got_data(self, descriptor: int, data: bytes) -> None:
-        """The tracer wrote: messages on 1, output on 2."""
+        """Handle the tracer's data: messages on descriptor 1, output on 2."""
         if descriptor == 2:
             if text := self.output.feed(data):
                 self._on_output(self, text)
@@ -288,9 +286,9 @@ class TracerProcess:
             self._broken(error)
 
     def _decode(self) -> None:
-        """Take the messages that have come, in order.
+        """Handle the received messages in order.
 
-        A long one is decoded by a thread, and those behind it wait.
+        A long one is decoded in a thread, and later ones wait for it.
         """
         while self._bodies and self._decoding is None:
             body = self._bodies.popleft()
@@ -323,7 +321,7 @@ class TracerProcess:
             self._greet(message)
 
     def _greet(self, message: Message) -> None:
-        """The first message."""
+        """Handle the first message."""
         if not isinstance(message, Hello):
             self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
         elif self._speaks(message.version, VERSION):
@@ -337,23 +335,25 @@ class TracerProcess:
         return version == expected
 
     def pipe_lost(self, descriptor: int) -> None:
-        """A pipe was closed: on the protocol's, the exit must be near."""
+        """Handle the closing of a pipe; if it is the protocol's, the process must exit soon."""
         if descriptor == 1:
             self._continue()
             self._after(EXIT_GRACE, lambda: self.kill(Death(Reason.PROTOCOL)))
 
     def guardian_exited(self) -> None:
-        """The process that the server started is over: on POSIX the guardian, after all below it;
-        else the tracer.
+        """Handle the exit of the child process.
+
+        On POSIX this is the guardian, which exits after all processes below it; on Windows the
+        tracer.
         """
         self._guardian_gone = True
         if self._control is None or self._exit is not None or self._guardian_heard_out:
             self._conclude()
-        else:  # its last words are on the way: the loop may learn of an exit before it reads them
+        else:  # the loop may notice the exit before it has read the last lines
             self._after(EXIT_GRACE, self._conclude)
 
     def guardian_heard_out(self) -> None:
-        """The guardian's line is at its end."""
+        """Handle the end of the guardian's connection."""
         self._guardian_heard_out = True
         if self._guardian_gone:
             self._conclude()
@@ -396,7 +396,7 @@ class TracerProcess:
 
 
 class CompilerProcess(TracerProcess):
-    """A compiler: it greets by `Ready`, and `ready` tells no more than that it has."""
+    """A compiler; its handshake is a `Ready`, of which `ready` has the common fields."""
 
     def _greet(self, message: Message) -> None:
         if not isinstance(message, Ready):
@@ -415,7 +415,7 @@ class CompilerProcess(TracerProcess):
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    """Passes on what asyncio sees of the child."""
+    """Forwards asyncio's events about the child process."""
 
     def __init__(self, process: TracerProcess) -> None:
         self._process = process

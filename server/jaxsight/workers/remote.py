@@ -1,10 +1,10 @@
-"""A compiler on another machine, reached over the user's own ssh: the same process, the same
-messages.
+"""A compiler on another machine, over the user's own ssh: the same process, the same messages.
 
-The other machine needs Python from 3.11 on and JAX, with the plugin for its device; nothing is
-installed or written there. The modules that a compiler is made of go first over the pipe, and are
-imported from memory; so both ends always speak the same version. Only StableHLO follows, with its
-constants, never source.
+The other machine needs Python 3.11 or newer and JAX, with the plugin for its device; nothing is
+installed or written there.
+The compiler's modules are sent first over the pipe and imported from memory, so both ends always
+use the same version.
+After them, only StableHLO with its constants is sent, never source.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PYTHON = "python3"
 
 _OPTIONS = (
     "-T",
-    "-o", "BatchMode=yes",  # there is nobody to type a password
+    "-o", "BatchMode=yes",  # nobody can type a password
     "-o", "ConnectTimeout=15",
     "-o", "ServerAliveInterval=15",
 )  # fmt: skip
@@ -32,10 +32,9 @@ _SENT = (
     "tracer/program.py", "tracer/protocol.py", "workers/__init__.py", "workers/wire.py",
 )  # fmt: skip
 _KEPT = ("compiler.cache", "compiler.environments", "compiler.api", "compiler.drawing")
-"""What the server needs beside, and a compiler does not."""
+"""Modules that only the server needs."""
 
-# Runs there before any module of ours is: reads them from the pipe, without reading a byte too
-# many.
+# Runs there before any module of ours: it reads the modules from the pipe, and not a byte more.
 _START = """
 import importlib.abc, importlib.util, json, os, sys, zlib
 if sys.version_info < (3, 11):
@@ -66,12 +65,12 @@ serve(*take_descriptors())
 
 
 def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> list[str]:
-    """What runs the compiler on `host`; it reads `modules()` first.
+    """Return the command that runs the compiler on `host`; it reads `modules()` first.
 
     Args:
-        host: as ssh knows it.
-        variables: its environment, beside what a login there has.
-        python: the interpreter there; a leading `~` is the home folder there.
+        host: a host name for ssh.
+        variables: environment variables, in addition to those of a login there.
+        python: the Python executable there; a leading `~` is the home folder there.
     """
     start = _START.replace("VARIABLES", repr(dict(variables)))
     code = f"import base64;exec(base64.b64decode({base64.b64encode(start.encode())!r}))"
@@ -81,7 +80,7 @@ def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> li
 
 @cache
 def modules() -> bytes:
-    """All modules of a compiler, with their length before them."""
+    """Return all modules of a compiler, preceded by their length."""
     sent = {name: (path.name == "__init__.py", path.read_text("utf-8")) for name, path in _files()}
     data = zlib.compress(json.dumps(sent).encode())
     return len(data).to_bytes(4, "big") + data

@@ -1,11 +1,13 @@
-"""The tracers of one project root and interpreter, and the queue of requests before them.
+"""The tracers of one project root and Python environment, and the queue of their requests.
 
-Requests run one at a time, the most urgent first. Each is answered exactly once: by the tracer, by
-`Cancelled`, or by `Died`. When a tracer dies the spare takes over at once and the next request goes
-on with it; a death costs a process, never the server. The same where a tracer says that a file has
-left in it what cannot be undone; then the request is asked again. What a new tracer must know (the
-overlays) is kept here, so nothing that user code does can lose it. The supervisor must never block,
-and never run a request again that ended the process which ran it.
+Requests run one at a time, the most urgent first.
+Each is answered exactly once: by the tracer, by `Cancelled`, or by `Died`.
+When a tracer dies, the spare takes over at once and gets the next request; a death costs a process,
+never the server.
+If a tracer reports that effects of a file cannot be undone, it is replaced too, and the request is
+repeated.
+The state that a new tracer needs (the overlays) is kept here, so user code cannot destroy it.
+The supervisor must never block, and never repeat a request that killed its process.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ SHUT_DOWN = "the tracers are shut down"
 
 
 class Priority(IntEnum):
-    """Who waits for the answer; the lower goes first."""
+    """The origin of a request; lower values run first."""
 
     PERSON = 0
     DOCUMENT = 1
@@ -78,12 +80,12 @@ class Priority(IntEnum):
 
 
 def tracer_command(python: str) -> list[str]:
-    """The command that starts a tracer in this interpreter."""
+    """Return the command that starts a tracer with this Python executable."""
     return [python, "-X", "utf8", str(BOOT)]
 
 
 def nowhere(path: str, chunk: str) -> int | None:
-    """Finds no chunk: lines in output are then unknown."""
+    """Return `None` for every chunk, so that lines in output are unknown."""
     return None
 
 
@@ -95,7 +97,7 @@ class _Entry:
     tracer: Tracer | None = None
     stage: str = ""
     cancelled_at: float | None = None
-    """The loop's time."""
+    """Time of the event loop, in seconds."""
 
     def settle(self, outcome: Outcome) -> None:
         if not self.answer.done():
@@ -103,9 +105,9 @@ class _Entry:
 
 
 class Tracers:
-    """See the module's docstring.
+    """The tracers of one project and Python environment.
 
-    To be used within one event loop; `start` spawns, `aclose` ends every process.
+    Use them within one event loop; `start` spawns them, `aclose` ends all processes.
     """
 
     def __init__(
@@ -120,20 +122,22 @@ class Tracers:
         locate: Locate = nowhere,
         command: Sequence[str] | None = None,
     ) -> None:
-        """Nothing is started yet.
+        """Start no process yet.
 
         Args:
-            python: the user's interpreter.
+            python: the user's Python executable.
             root: the project's folder, in which tracers run.
-            spare: keep a second tracer warm (it takes the memory of one more process that imported
-                JAX).
-            environ: the environment to derive the tracers' from, the server's by default.
-            variables: the user's settings of environment variables, e.g. `JAX_PLATFORMS`; they win.
-            locate: where a chunk begins now, for the names of places in output.
-            command: what to run instead of jaxsight's tracer; it must speak the same protocol.
+            spare: whether to keep a second tracer warm (which takes the memory of another process
+                that imported JAX).
+            environ: the base of the tracers' environment variables, by default the server's.
+            variables: the user's settings of environment variables, e.g. `JAX_PLATFORMS`, which
+            take
+                precedence.
+            locate: returns the current line of a chunk, for places in output.
+            command: the command to run instead of jaxsight's tracer; it must use the same protocol.
         """
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        """To be emptied by the owner."""
+        """Events for the owner, who has to read them."""
         self._limits = limits or Limits()
         self._locate = locate
         self._command = list(command or tracer_command(python))
@@ -164,25 +168,25 @@ class Tracers:
 
     @property
     def status(self) -> Status:
-        """The last status told."""
+        """The last reported status."""
         return self._status
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes of the tracer at work and of the spare, as far as they have started."""
+        """The processes of the active tracer and of the spare that have started."""
         return tuple(each.process.pid for each in self._pool.all if each.process.pid)
 
     @property
     def spare_ready(self) -> bool:
-        """Whether a spare stands by."""
+        """Whether a spare is ready."""
         return self._pool.spare is not None
 
     def next_id(self) -> int:
-        """A number for a request that no other one has."""
+        """Return an unused number for a request."""
         return next(self._ids)
 
     def start(self) -> None:
-        """Spawn the first tracer. Requests do so too; this only gains time."""
+        """Spawn the first tracer; requests would do so too, but later."""
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work(), name="tracers")
             self._pool.fill()
@@ -194,11 +198,11 @@ class Tracers:
         priority: Priority = Priority.PERSON,
         on_stage: Callable[[Stage], None] | None = None,
     ) -> Outcome:
-        """The answer to a request, when its turn came. Cancelling the caller cancels the request.
+        """Queue a request and return its answer; cancelling the caller cancels the request.
 
         Args:
-            message: with an `id` of `next_id`.
-            on_stage: told what the tracer is at.
+            message: with an `id` from `next_id`.
+            on_stage: called with each stage that the tracer reports.
         """
         if self._closed:
             return _unavailable(message, SHUT_DOWN)
@@ -214,9 +218,9 @@ class Tracers:
             raise
 
     def cancel(self, id: int) -> None:
-        """Answer request `id` by `Cancelled` now; stop what it runs.
+        """Answer request `id` by `Cancelled` now, and stop it if it runs.
 
-        Unknown ids are over already.
+        Unknown ids have been answered already.
         """
         for item in self._queue:
             if item[2].message.id == id:
@@ -233,7 +237,7 @@ class Tracers:
             self._hurry()
 
     def overlay(self, path: str, text: str | None) -> None:
-        """The editor's text of an open file, `None` when it is closed.
+        """Set the editor's text of an open file; `None` closes it.
 
         Tracers get it before the next request.
         """
@@ -243,13 +247,13 @@ class Tracers:
             self._overlays[path] = text
 
     def keep_spare(self, wanted: bool) -> None:
-        """Keep a second tracer warm from now on, or none."""
+        """Keep a second tracer warm from now on, or stop keeping one."""
         self._pool.keep_spare(wanted)
 
     async def sleep(self) -> bool:
-        """End all processes; the next request starts one.
+        """End all processes until the next request, and return whether that was possible.
 
-        False, and nothing ends, while a request is at work or waits.
+        While a request runs or waits, nothing ends.
         """
         if self._running is not None or self._queue:
             return False
@@ -257,16 +261,16 @@ class Tracers:
         return True
 
     async def restart(self) -> None:
-        """End all tracers, forget past deaths and start anew.
+        """End all tracers, forget past deaths and start a new one.
 
-        What runs is answered by `Died`, what waits goes on.
+        The running request is answered by `Died`; waiting ones continue.
         """
         self._culprits.clear()
         self._familiar.forget()
         await self._pool.restart()
 
     async def aclose(self) -> None:
-        """End everything and wait for it. Open requests are answered by `Died`."""
+        """End all processes and wait for them; open requests are answered by `Died`."""
         self._closed = True
         if self._worker is not None:
             self._worker.cancel()
@@ -277,7 +281,7 @@ class Tracers:
         await self._pool.aclose()
 
     async def _work(self) -> None:
-        """Take requests in order and answer them, for ever."""
+        """Answer requests in order, forever."""
         while True:
             while self._queue:
                 _, _, entry = heapq.heappop(self._queue)
@@ -322,14 +326,13 @@ class Tracers:
                 words = f"{_subject(message)} in a new process: {outcome.reason}"
                 self._tell(Status(State.BUSY, words, tracer.hello))
                 continue
-            # A tracer that was dying before it began takes nothing with it: the next one is asked,
-            # once.
+            # If the tracer was dying before the request started, repeat the request once.
             if isinstance(outcome, Died) and not entry.stage and not retried:
                 continue
             if isinstance(message, Trace) and _is_internal(outcome):
                 if tracer.answered > 1 and not retried and not self._culprits.fails(message):
-                    # What ran before may have broken it from within: a fresh one shows whose fault
-                    # it is.
+                    # An earlier request may have corrupted the tracer: a fresh one shows whether
+                    # this request fails by itself.
                     tracer.process.kill(Death(Reason.STOPPED))
                     continue
                 self._culprits.blame(message)
@@ -339,13 +342,12 @@ class Tracers:
             return outcome
 
     async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome | Spoiled:
-        """Have a tracer answer a request, within the time of each stage."""
+        """Run a request in a tracer, within the time of each stage."""
         process, message = tracer.process, entry.message
         tracer.give(self._overlays)
         process.file = _file(message)
         process.send(message)
-        # Only now: the guardian wakes up and looks around, and the request should not wait for
-        # that.
+        # After the request: the guardian wakes up and checks processes, which would delay it.
         process.busy()
         self._tell(Status(State.BUSY, _subject(message), tracer.hello))
         limit = self._limits.of_stage("execute" if isinstance(message, Trace) else "")
@@ -374,7 +376,7 @@ class Tracers:
                             if answer.id == message.id:
                                 return await self._answered(tracer, message, answer)
                         case Stage():
-                            pass  # of its imports, when it was the spare a moment ago
+                            pass  # of the imports that it executed as the spare
                         case unexpected:
                             log.warning(
                                 "unexpected message from a tracer: %s", type(unexpected).__name__
@@ -391,8 +393,7 @@ class Tracers:
     async def _answered(
         self, tracer: Tracer, message: Request, answer: Answer | Spoiled
     ) -> Answer | Spoiled:
-        # What it printed is in the output's pipe by now: a turn of the loop reads it, still under
-        # this file's name.
+        # Its output is in the pipe by now: let the loop read it while `process.file` is set.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if text := tracer.process.output.finish():
@@ -404,13 +405,13 @@ class Tracers:
         return answer
 
     def _allow(self, seconds: float) -> None:
-        """The request may run so long from now."""
+        """Allow the request this many seconds from now."""
         if self._timer is not None:
             self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
             self._hurry()
 
     def _hurry(self) -> None:
-        """While others wait, a cancelled request has only its grace left."""
+        """Limit a cancelled request to its grace period while others wait."""
         entry, timer = self._running, self._timer
         if entry is None or timer is None or entry.cancelled_at is None or not self._queue:
             return
@@ -422,7 +423,7 @@ class Tracers:
             self._prepare(self._pool.spare)
 
     def _prepare(self, spare: Tracer) -> None:
-        """Have the spare import what the project's files do. Nobody waits for the answer."""
+        """Let the spare execute the imports of the project's files; its answer is ignored."""
         if (request := self._familiar.request(self.next_id())) is not None:
             spare.process.send(request)
 
@@ -451,7 +452,7 @@ class Tracers:
 
 
 def _is_internal(outcome: Outcome) -> bool:
-    """Whether the tracer itself failed, not user code."""
+    """Return whether the tracer itself failed, not user code."""
     return isinstance(outcome, Failed) and outcome.failure.stage == "internal"
 
 

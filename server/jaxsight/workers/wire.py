@@ -1,14 +1,16 @@
 """Messages as frames on a pipe, between the server and its child processes.
 
 A frame is the length of its body in 4 bytes, big-endian, and the body: JSON in UTF-8 (lone
-surrogates, which a Python string may hold, pass as they are). The body is `{"type": class name,
-field: value, …}` of one message of `jaxsight.tracer.protocol` or `jaxsight.compiler.protocol`.
-Inside a message a dataclass is the list of its fields' values in order, a tuple is a list, and
-where a field may hold one of several dataclasses the list begins with the class's name.
+surrogates, which Python strings may contain, are encoded as they are).
+The body is `{"type": class name, field: value, …}` of a message of `jaxsight.tracer.protocol` or
+`jaxsight.compiler.protocol`.
+Inside a message, a dataclass is the list of its fields' values in order, a tuple is a list, and if
+a field may hold one of several dataclasses, the list begins with the class's name.
 
-This module runs in the user's interpreter too, so it uses the standard library alone. It must never
-wait: it turns bytes into messages and back, and whatever is not a message is a `WireError`. A
-stream that gave one is not to be read further.
+This module runs in the user's Python too, so it uses the standard library alone.
+It must never wait: it converts bytes to messages and back, and raises `WireError` for everything
+else.
+A stream that raised it must not be read further.
 """
 
 from __future__ import annotations
@@ -27,16 +29,16 @@ from jaxsight.compiler.protocol import Folding, FromCompiler, ToCompiler
 from jaxsight.tracer.protocol import FromTracer, ToTracer
 
 FRAME_LIMIT = 64 * 1024 * 1024
-"""Bytes of the largest body; a larger one is an error on either side."""
+"""Limit of the body in bytes; a larger body is an error on either side."""
 
 HEADER = struct.Struct(">I")
 
 Message = ToTracer | FromTracer | ToCompiler | FromCompiler | Folding
-"""What is sent, and what a cache keeps."""
+"""Messages between processes, and records of caches."""
 
 _MESSAGES: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 
-# Taken now: user code that replaces these functions must not cut the tracer's line.
+# Bound now: user code that replaces these functions must not break the tracer's connection.
 _write = os.write
 _dump = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 _load = json.JSONDecoder().decode
@@ -46,11 +48,15 @@ Unpack = Callable[[Any], Any]
 
 
 class WireError(Exception):
-    """What came is not a message of the protocol, or what was to be sent cannot be one."""
+    """Received data is not a message of the protocol, or a message cannot be encoded."""
 
 
 def encode(message: Message) -> bytes:
-    """The whole frame of a message. `WireError` when it is too large or holds what JSON cannot."""
+    """Return the frame of a message.
+
+    Raises:
+        WireError: the message is too large, or holds values that JSON cannot represent.
+    """
     kind: Any = type(message)
     try:
         names, packs, _, _ = _plan(kind)
@@ -67,7 +73,11 @@ def encode(message: Message) -> bytes:
 
 
 def decode(body: bytes | bytearray | memoryview) -> Message:
-    """The message whose frame has this body. `WireError` when there is none."""
+    """Return the message with this body.
+
+    Raises:
+        WireError: `body` is not a message.
+    """
     try:
         value = _load(str(body, "utf-8", "surrogatepass"))
         if type(value) is not dict:
@@ -90,9 +100,7 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
 
 
 def write(out: int | BinaryIO, message: Message) -> None:
-    """Write a message's frame whole, to a blocking descriptor or to a binary file (which is
-    flushed).
-    """
+    """Write a message's whole frame to a blocking descriptor, or to a binary file and flush it."""
     frame = memoryview(encode(message))
     if not isinstance(out, int):
         out.write(frame)
@@ -103,17 +111,18 @@ def write(out: int | BinaryIO, message: Message) -> None:
 
 
 class FrameReader:
-    """Collects bytes as they come and gives the messages that are complete."""
+    """Collects bytes and returns the messages that are complete."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[Message]:
-        """The messages that `data` completes.
+        """Return the messages that `data` completes.
 
         Raises:
-            WireError: the next frame is none of the protocol's. Those before it were given by the
-                calls before, so whoever must not miss the error calls until nothing is given.
+            WireError: the next frame is not a valid message.
+                Valid messages before it are returned first, so to get the error, call this until it
+                returns no messages.
         """
         self._buffer += data
         messages: list[Message] = []
@@ -130,11 +139,11 @@ class FrameReader:
         return messages
 
     def bodies(self, data: bytes) -> list[bytearray]:
-        """The bodies of the frames that `data` completes, for `decode`.
+        """Return the bodies of the frames that `data` completes, for `decode`.
 
         Raises:
-            WireError: the next frame is too large. As for `feed`, those before it were given by the
-                calls before.
+            WireError: the next frame is too large; as for `feed`, bodies before it are returned
+                first.
         """
         self._buffer += data
         bodies: list[bytearray] = []
@@ -151,7 +160,7 @@ class FrameReader:
         return bodies
 
     def _body(self, start: int) -> bytearray | None:
-        """The body of the frame at `start`, if all of it is there."""
+        """Return the body of the frame at `start`, or `None` if it is incomplete."""
         if len(self._buffer) - start < HEADER.size:
             return None
         (length,) = HEADER.unpack_from(self._buffer, start)
@@ -166,11 +175,9 @@ Plan = tuple[tuple[str, ...], tuple[Pack | None, ...], tuple[Unpack, ...], froze
 
 @cache
 def _plan(kind: Any) -> Plan:
-    """Field names, how each is packed (`None`: as it is) and unpacked, and the names that must be
-    given.
-    """
+    """Return field names, functions to pack (`None`: as is) and unpack them, and required names."""
     if not is_dataclass(kind):
-        raise WireError(f"{kind.__name__} is no message")
+        raise WireError(f"{kind.__name__} is not a message")
     hints = get_type_hints(kind)
     all_fields: tuple[Field[Any], ...] = fields(kind)
     names = tuple(each.name for each in all_fields)
@@ -185,8 +192,9 @@ def _plan(kind: Any) -> Plan:
 
 @cache
 def _codec(hint: Any) -> tuple[Pack | None, Unpack]:
-    """How a value of this type becomes JSON data (`None`: it is already) and comes back,
-    checked.
+    """Return functions that convert a value of this type to JSON data, and back with checks.
+
+    The first is `None` if the value is JSON data already.
     """
     if hint in (int, str, bool, float):
         return None, _scalar(hint)
@@ -213,9 +221,9 @@ def _scalar(kind: type) -> Unpack:
 
 @cache
 def _record(kind: Any) -> tuple[Pack, Unpack]:
-    """A nested dataclass as a list.
+    """Return the codec of a nested dataclass, as a list.
 
-    Its fields' codecs are made at first use, since types may contain themselves.
+    The codecs of its fields are created at the first use, since types may contain themselves.
     """
     hints = get_type_hints(kind)
     names = tuple(hints)
@@ -223,7 +231,7 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
         expected = tuple(hints.values())
 
         def unpack_flat(value: Any) -> Any:
-            # Spans come by the thousand: one comparison checks all of one's fields.
+            # There are thousands of spans: one comparison checks all fields of a span.
             if type(value) is not list or tuple(map(type, value)) != expected:
                 raise ValueError(f"not the fields of {kind.__name__}")
             return kind(*value)
@@ -293,7 +301,7 @@ def _pair(items: tuple[Any, ...]) -> tuple[Pack | None, Unpack]:
 
 
 def _choice(options: tuple[Any, ...]) -> tuple[Pack, Unpack]:
-    """`X | None`, or one of several dataclasses, told apart by the class's name."""
+    """Return the codec of `X | None`, or of several dataclasses, distinguished by class name."""
     some = tuple(option for option in options if option is not types.NoneType)
     optional = len(some) < len(options)
     if len(some) == 1:

@@ -17,7 +17,7 @@ import { button, Toolbar } from "./toolbar";
 
 type TabName = "graph" | "jaxpr" | "stablehlo" | "hlo" | "memory" | "source";
 
-const NOTHING = "Put the cursor into a function that has example inputs.";
+const NOTHING = "Place the cursor in a function with example inputs.";
 const STYLES = { pretty: "readable", lax: "pure lax" } as const;
 
 export class App {
@@ -101,7 +101,7 @@ export class App {
       jaxpr: text("jaxpr", () => "jaxpr"),
       stablehlo: text("StableHLO", () => "stablehlo"),
       hlo: text("Optimized HLO", () => "hlo"),
-      source: text("The function, written anew", () => this.sourceKind),
+      source: text("The function as source", () => this.sourceKind),
     };
     for (const [value, words] of Object.entries(STYLES)) {
       this.style.append(h("option", { value }, words));
@@ -145,14 +145,14 @@ export class App {
   private makeTabs(): Tabs<TabName> {
     const zoom = h("div", { class: "zoom", role: "toolbar", "aria-label": "Graph" });
     zoom.append(
-      button("fit", "Show all of the graph (0)", () => {
+      button("fit", "Fit the graph to the panel (0)", () => {
         this.graph.fit();
       }),
-      button("open", "Open all boxes", () => {
+      button("open", "Expand all boxes", () => {
         this.boxes?.open();
         void this.drawGraph(false);
       }),
-      button("close", "Close all boxes", () => {
+      button("close", "Collapse all boxes", () => {
         this.boxes?.close();
         void this.drawGraph(false);
       }),
@@ -239,7 +239,7 @@ export class App {
     try {
       await this.graph.show(scene, fresh);
     } catch (error) {
-      this.tell(`The graph cannot be laid out: ${error instanceof Error ? error.message : String(error)}`);
+      this.tell(`Failed to lay out the graph: ${error instanceof Error ? error.message : String(error)}`);
     }
     this.mark();
   }

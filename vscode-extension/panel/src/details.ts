@@ -17,7 +17,7 @@ export function kernelDetails(model: Model, index: number, reveal: Reveal): HTML
     launched(kernel),
     kernel.endsBecause === "output" || kernel.endsBecause === "XLA's choice" ? "" : `fusion boundary: ${kernel.endsBecause}`,
     kernel.flops > 0 ? flops(kernel.flops) : "",
-    kernel.seconds === null || kernel.launches === 0 ? "" : `≈ ${duration(kernel.seconds)}, an estimate`,
+    kernel.seconds === null || kernel.launches === 0 ? "" : `≈ ${duration(kernel.seconds)} (estimate)`,
   ].filter((fact) => fact !== "");
   const again = new Set(kernel.recomputes);
   const equations = model.innermost(index);
@@ -29,7 +29,7 @@ export function kernelDetails(model: Model, index: number, reveal: Reveal): HTML
     h("p", {}, facts.join(" · ")),
     h("p", { class: "flow" }, `in ${values(kernel.inputs)}`),
     h("p", { class: "flow" }, `out ${values(kernel.outputs)}`),
-    equationList(equations, (each) => (again.has(each.path) ? " (computed again)" : ""), reveal),
+    equationList(equations, (each) => (again.has(each.path) ? " (recomputed)" : ""), reveal),
     ...(fed.length > 0 ? [h("h3", {}, "feeds"), equationList(fed, () => "", reveal)] : []),
   );
 }
@@ -72,8 +72,8 @@ export function differenceDetails(drawn: Drawn, found: Difference | undefined): 
   if (before === null || found === undefined) {
     const words =
       drawn.change === ""
-        ? "What the function was on this target when the file was saved is not known."
-        : "The same kernels as when the file was saved.";
+        ? "The kernels at the last save are not known for this target."
+        : "The kernels have not changed since the last save.";
     section.append(h("p", { class: "quiet" }, words));
     return section;
   }

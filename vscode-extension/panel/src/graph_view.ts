@@ -58,7 +58,7 @@ export class GraphView {
       class: "graph-area",
       tabindex: 0,
       role: "listbox",
-      "aria-label": "Kernel graph. Arrow keys follow what passes, Enter goes to the source, Space opens and closes boxes, plus and minus zoom.",
+      "aria-label": "Kernel graph. Arrow keys follow the data flow, Enter goes to the source, Space expands and collapses boxes, plus and minus zoom.",
     });
     this.element.append(this.svg);
     this.listen();

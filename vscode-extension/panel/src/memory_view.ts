@@ -30,7 +30,7 @@ export class MemoryView {
     const largest = [...drawn.temporaries].sort((a, b) => b.value.bytes - a.value.bytes);
     this.element.append(
       h("h2", {}, count(drawn.temporaries.length, "temporary", "temporaries")),
-      h("p", { class: "quiet" }, "Arrays that a kernel leaves for another one; bars run from the kernel that writes one to the last that reads it. One that several need at once is kept all that time."),
+      h("p", { class: "quiet" }, "Arrays that one kernel writes for another. Each bar runs from the kernel that writes the array to the last kernel that reads it."),
       this.lifetimes(largest.slice(0, MOST), drawn),
     );
     if (largest.length > MOST) {
@@ -96,7 +96,7 @@ function constants(drawn: Drawn): HTMLElement {
         {},
         h("td", {}, size(each.value.bytes)),
         h("td", {}, each.value.text),
-        h("td", {}, each.folded ? "computed while compiling" : "captured"),
+        h("td", {}, each.folded ? "folded at compile time" : "captured"),
       ),
     );
   return h("table", { class: "totals" }, h("tbody", {}, ...rows));

@@ -20,7 +20,7 @@ export class Tabs<Name extends string> {
     private readonly changed: (name: Name) => void,
   ) {
     this.current = first;
-    this.list = h("nav", { role: "tablist", "aria-label": "What is shown" });
+    this.list = h("nav", { role: "tablist", "aria-label": "Views" });
     this.pages = h("main");
     for (const { name, title, page } of tabs) {
       const button = h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `page-${name}` }, title);

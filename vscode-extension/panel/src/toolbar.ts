@@ -13,7 +13,7 @@ export interface ToolbarEvents {
   save(): void;
 }
 
-const FIRST_SET = "the first one";
+const FIRST_SET = "(unnamed)";
 
 export class Toolbar {
   readonly element: HTMLElement;
@@ -31,12 +31,12 @@ export class Toolbar {
     const follow = (): void => {
       events.followed({ pinned: pressed(this.pin), paused: pressed(this.pause) });
     };
-    this.pin = toggle("pin", "Pin: keep this function when the cursor goes to another one", follow);
-    this.pause = toggle("pause", "Pause: keep this picture while the text changes", follow);
+    this.pin = toggle("pin", "Pin: keep showing this function", follow);
+    this.pause = toggle("pause", "Pause: ignore edits", follow);
     this.difference = toggle("difference", "Compare with the last save", () => {
       events.differenceAsked(pressed(this.difference));
     });
-    const copy = button("copy", "Copy what this tab shows", () => {
+    const copy = button("copy", "Copy the content of this tab", () => {
       events.copy();
     });
     this.saving = button("save", "Save the graph as SVG", () => {

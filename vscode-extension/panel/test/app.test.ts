@@ -86,7 +86,7 @@ function last(type: FromPanel["type"]): FromPanel | undefined {
 
 test("before there is a function the panel says what to do", async () => {
   await hear({ type: "show", shown: null });
-  assert.match(found(".banner").textContent, /Put the cursor into a function/);
+  assert.match(found(".banner").textContent, /Place the cursor in a function/);
 });
 
 test("a function is named, with its figures, and kept over a reload", async () => {
@@ -182,7 +182,7 @@ test("the target and the example set are chosen among those that there are", asy
   await hear(show({ sets: ["", "decode"], targets: ["cuda:h100", "cpu"] }));
   const [sets, targets] = [...app.element.querySelectorAll("header select")] as HTMLSelectElement[];
   assert.ok(sets && targets);
-  assert.deepEqual([...sets.options].map((option) => option.textContent), ["the first one", "decode"]);
+  assert.deepEqual([...sets.options].map((option) => option.textContent), ["(unnamed)", "decode"]);
   sets.value = "decode";
   sets.dispatchEvent(new page.Event("change") as never);
   targets.value = "cpu";

@@ -1,6 +1,6 @@
 """Findings in the formats of the terminal and of other tools.
 
-Each module turns `Reported` into text, and does nothing else.
+Each module converts `Reported` to text, and does nothing else.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from jaxsight.engine.uncompiled import Uncompiled
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A finding in a file; `source` is the file's text, for the lines to show."""
+    """A finding in a file; `source` is the file's text, which has the lines to print."""
 
     path: str
     source: str
     finding: Finding
     caveats: tuple[Caveat, ...] = ()
-    """What the answer that it was found in leaves out."""
+    """Statements that were skipped in the slice of the finding's function."""
     fix: Fix | None = None
-    """What is proved to fix it, where that was asked for."""
+    """A verified fix, if fixes were requested and there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incomplete:
-    """A function of a file whose answer leaves something out."""
+    """A function of a file with skipped statements in its slice."""
 
     path: str
     function: Completeness

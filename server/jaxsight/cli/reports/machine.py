@@ -1,6 +1,7 @@
 """Findings for other programs: JSON with ruff's keys, GitHub's workflow commands, SARIF 2.1.0.
 
-Lines and columns count from 1, columns in characters, ends exclusive, as ruff's do.
+As in ruff's output, lines and columns count from 1, columns count characters, and ends are
+exclusive.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 INCOMPLETE = "incomplete"
-"""What stands for a code where a function's answer leaves something out: no rule, so it can neither
-be selected nor ignored.
+"""The code for a function with skipped statements; it is not a rule, so it cannot be selected or
+ignored.
 """
 
 
 NOT_COMPILED = "not-compiled"
-"""The same for a function that was not compiled."""
+"""The code for a function that was not compiled, which is not a rule either."""
 
 
 def as_json(
@@ -54,12 +55,12 @@ def as_json(
     pythons: Mapping[str, object] | None = None,
     refused: Sequence[Refused] = (),
 ) -> list[dict[str, Any]]:
-    """A list of objects, as `ruff check --output-format json` writes it.
+    """Return a list of objects, as `ruff check --output-format json` writes it.
 
-    Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function. A
-    function whose answer leaves something out has an object of its own, with the code `incomplete`,
-    and one that was not compiled too, with `not-compiled`. `python` is the interpreter that traced
-    the file, by `pythons`.
+    Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function.
+    A function with skipped statements has an object of its own with the code `incomplete`, and one
+    that was not compiled has one with `not-compiled`.
+    `python` is the Python environment that traced the file, from `pythons`.
     """
     objects = [*map(_object, reported), *map(_incomplete, incomplete), *map(_refused, refused)]
     if pythons is None:
@@ -91,7 +92,7 @@ def _words(finding: Finding) -> str:
 
 
 def _figures(data: object) -> dict[str, Any] | None:
-    """Return what a finding carries for its fix, as far as JSON can hold it."""
+    """Return those attributes of a finding's data that JSON can represent."""
     if data is None or not is_dataclass(data) or isinstance(data, type):
         return None
     return {name: value for name, value in asdict(data).items() if _is_plain(value)}
@@ -104,7 +105,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _fix(fix: Fix) -> dict[str, Any]:
-    """Return a fix as ruff writes it; `unsafe` is what needs `--unsafe-fixes`."""
+    """Return a fix in ruff's format; `unsafe` ones need `--unsafe-fixes`."""
     return {
         "applicability": "safe" if fix.safe else "unsafe",
         "message": fix.title,
@@ -131,7 +132,7 @@ def _refused(one: Refused) -> dict[str, Any]:
 
 
 def _of_function(one: Incomplete | Refused, code: str, message: str) -> dict[str, Any]:
-    """Return what is said of a whole function, as findings are written."""
+    """Return an object about a whole function, in the format of findings."""
     function = one.function
     return {
         "code": code,
@@ -158,8 +159,9 @@ def as_github(
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
 ) -> str:
-    """One workflow command per finding, per statement left out and per function not compiled, which
-    GitHub shows on the lines of a pull request.
+    """Return workflow commands, which GitHub shows on the lines of a pull request.
+
+    There is one for each finding, each skipped statement and each function not compiled.
     """
     notes = (
         _notice(INCOMPLETE, path, caveats.line(caveat), caveats.reason(caveat))
@@ -177,7 +179,7 @@ def _line(function: Uncompiled) -> int:
 
 
 def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Caveat], None]:
-    """The caveats of all functions, each once."""
+    """Return the caveats of all functions, without duplicates."""
     return dict.fromkeys(
         (one.path, caveat) for one in incomplete for caveat in one.function.caveats
     )
@@ -215,9 +217,9 @@ def as_sarif(
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
 ) -> dict[str, Any]:
-    """One SARIF run, with the rules that it speaks of.
+    """Return a SARIF run, with the rules of its findings.
 
-    What answers leave out and functions that were not compiled are notifications of the tool, no
+    Skipped statements and functions that were not compiled are notifications of the tool, not
     results.
     """
     rules = [
@@ -251,8 +253,9 @@ def as_sarif(
 
 
 def _unlinked(text: str) -> str:
-    """A message in which `x[0](y)` is no link, as SARIF has them in plain text too (2.1.0, section
-    3.11.6).
+    """Return a message in which `x[0](y)` is not a link.
+
+    SARIF has links in plain text too (2.1.0, section 3.11.6).
     """
     return _LINK.sub(r"\\](", visible(text))
 

@@ -1,4 +1,4 @@
-"""Show findings as compilers do: the line with the wrong part underlined, then help and notes."""
+"""Print findings like a compiler: the line, its relevant part underlined, then help and notes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 GUTTER = "blue"
 _LABELLED = re.compile(r"(help|note): ")
 _NARROWEST = 30
-"""Columns of text that are used even where the terminal has fewer."""
+"""Minimum width of the text in columns, even if the terminal has fewer."""
 
 
 def report(reported: Reported, width: int | None = None) -> Text:
@@ -62,7 +62,7 @@ def report(reported: Reported, width: int | None = None) -> Text:
 
 
 def shown_path(path: str) -> str:
-    """Return the path for people, on one line."""
+    """Return the path for users, on one line."""
     return one_line(short_path(path))
 
 

@@ -1,8 +1,7 @@
-"""Chips that can be compiled for without having one: what XLA must know of them, and the figures of
-the roofline.
+"""Chips that can be compiled for without being present: their descriptions for XLA, and figures.
 
-Every figure is a public one and says where it is from. Plain data, for the server and for
-compilers.
+Every figure is public and cites its source.
+The figures are plain data, for the server and for compilers.
 """
 
 from jaxsight.compiler.chips.gpus import GPUS, Gpu

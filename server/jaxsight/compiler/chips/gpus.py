@@ -8,10 +8,9 @@ Sources:
   and its bandwidth, peak rates; tensor rates are dense ones).
 * [paper]: NVIDIA's architecture white paper (L2 cache).
 * [xla]: the specification of the same chip in OpenXLA's `xla/backends/gpu/target_config/specs`,
-  where it says what the driver tells.
+  for figures that the driver reports.
 
-Only fields that every version from JAX 0.9 on knows are written: an unknown one would not be
-parsed.
+Only fields that all versions since JAX 0.9 know are written: an unknown one would be a parse error.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ GIGA = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What all chips of a compute capability have in common [guide]. Sizes in bytes."""
+    """Figures that all chips of a compute capability share [guide]; sizes in bytes."""
 
     major: int
     minor: int
     threads_per_core: int
     shared_per_core: int
     shared_per_block: int
-    """The most that a block may ask for."""
+    """The maximum that a block may request."""
     fpus_per_core: int
     doubles_per_core: int
     """Results of 64-bit multiply-adds of a multiprocessor in a clock, tensor cores apart (section
@@ -55,13 +54,16 @@ BLACKWELL_RTX = Generation(12, 0, 1536, 100 * KIB, 99 * KIB, 128, 2)
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One chip. Clock in GHz, bandwidth in bytes a second, peak rates in operations a second by the
-    dtype of a matmul's operands.
+    """A chip.
+
+    Clock in GHz, bandwidth in bytes per second, peak rates in operations per second by the dtype of
+    a
+    matmul's operands.
     """
 
     name: str
     title: str
-    """As the driver names it."""
+    """The driver's name of the chip."""
     generation: Generation
     cores: int
     """Streaming multiprocessors."""
@@ -70,15 +72,15 @@ class Gpu:
     l2: int
     memory: int
     peak: Mapping[str, float] = field(hash=False)
-    """`f32` is what the plain units do, `tf32`, `bf16`, `f8`, `s8`, `f64` the tensor cores.
+    """`f32` is the rate of the vector units, `tf32`, `bf16`, `f8`, `s8`, `f64` of the tensor cores.
 
-    What is not there the chip has no tensor cores for, or no public source gives.
+    A missing dtype is not supported by the tensor cores, or has no public figure.
     """
     platform: str = "cuda"
 
     @property
     def vector(self) -> Mapping[str, float]:
-        """What the plain units do, operations a second: `f32` and `f64` [guide]."""
+        """Peak rates of the vector units in operations per second: `f32` and `f64` [guide]."""
         doubles = 2 * self.generation.doubles_per_core * self.cores * self.clock * GIGA
         return {"f32": self.peak["f32"], "f64": doubles}
 
@@ -371,4 +373,4 @@ _ALL = (
 )  # fmt: skip
 
 GPUS: Mapping[str, Gpu] = {gpu.name: gpu for gpu in _ALL}
-"""By name, in the order in which they are listed."""
+"""GPUs by name, in the order in which they are listed."""

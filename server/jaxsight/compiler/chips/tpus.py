@@ -1,5 +1,6 @@
-"""Google's TPUs. libtpu knows the chips by the names of their topologies; the figures are for the
-roofline alone.
+"""Google's TPUs.
+
+libtpu knows the chips by the names of their topologies; the figures are for the roofline alone.
 
 Sources:
 * [cloud]: the page of each version in Google Cloud's TPU documentation ("System architecture", per
@@ -22,29 +23,31 @@ GIGA = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Tpu:
-    """One chip. Bandwidth in bytes a second, peak rates in operations a second by the dtype of a
-    matmul's operands.
+    """A chip.
+
+    Bandwidth in bytes per second, peak rates in operations per second by the dtype of a matmul's
+    operands.
     """
 
     name: str
     title: str
     topology: str
-    """The smallest slice that libtpu describes everywhere."""
+    """The smallest slice that libtpu can describe on every machine."""
     accelerator: str
-    """The accelerator type that libtpu wants to find in the environment."""
+    """The accelerator type that libtpu expects in the environment variables."""
     bandwidth: float
     memory: int
     peak: Mapping[str, float] = field(hash=False)
-    """What the matrix units do."""
+    """Rates of the matrix units."""
     clock: float = 0.0
-    """Hz; 0 where no public source gives it."""
+    """Hz; 0 without a public figure."""
     cores: int = 1
     """TensorCores."""
     platform: str = "tpu"
 
     @property
     def vector(self) -> Mapping[str, float]:
-        """What the vector units do [book], operations a second: `f32`; empty without a clock."""
+        """Peak rate of the vector units in operations per second [book]: `f32`, or none."""
         return {"f32": 8 * 128 * 4 * self.cores * self.clock} if self.clock else {}
 
 
@@ -75,4 +78,4 @@ _ALL = (
 )  # fmt: skip
 
 TPUS: Mapping[str, Tpu] = {tpu.name: tpu for tpu in _ALL}
-"""By name, in the order in which they are listed."""
+"""TPUs by name, in the order in which they are listed."""

@@ -1,1 +1,1 @@
-"""Private API of JAX and jaxlib that compiling without a device needs, one module per concern."""
+"""Private API of JAX and jaxlib for compiling without a device, one module per concern."""

@@ -1,10 +1,10 @@
-"""Compiling StableHLO by XLA's clients, for devices that are here and for those that are not.
+"""Compile StableHLO with XLA's clients, for devices that are present and for those that are not.
 
-Holds for JAX 0.8 to 0.12 (GPUs that are not here: from 0.9 on).
+This applies to JAX 0.8 to 0.12 (for GPUs that are not present: 0.9 and newer).
 
-For a Mosaic kernel of Pallas XLA links host code against JAX's GPU runtime (`jaxlib/mosaic/gpu`),
-which a machine without that GPU does not load. The optimized HLO is complete by then; it is read
-from what XLA dumps.
+For a Mosaic kernel of Pallas, XLA links host code against JAX's GPU runtime (`jaxlib/mosaic/gpu`),
+which a machine without that GPU does not load.
+The optimized HLO is complete by then; it is read from XLA's dump.
 
 Private API used: `compiler.get_compile_options` and `backend_compile_and_load`,
 `mlir.make_ir_context`, `xla_client.DeviceList`, executables' `hlo_modules`,
@@ -39,7 +39,7 @@ JAXLIB: str = version.__version__
 
 
 class NoDevice(Exception):
-    """There is no such device, and none can be described; the text says why."""
+    """There is no such device, and it cannot be described; the message has the reason."""
 
 
 class Refused(Exception):
@@ -52,7 +52,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What to compile for. `here`: the device itself; else its description."""
+    """A device to compile for: the device itself if `here`, else its description."""
 
     device: Any
     here: bool
@@ -61,7 +61,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What XLA gives. Sizes in bytes, -1 where it does not tell."""
+    """The result of XLA; sizes in bytes, -1 if unknown."""
 
     hlo: str
     temporaries: int = -1
@@ -73,9 +73,7 @@ class Compilation:
     flops: float = -1.0
     bytes_accessed: float = -1.0
     linked: bool = True
-    """Whether XLA went on behind the optimized HLO; if not, it tells no sizes but that of the
-    temporaries.
-    """
+    """Whether XLA also linked the executable; if not, only the size of temporaries is known."""
 
 
 _UNLINKED = "Failed to lookup host symbol"
@@ -83,12 +81,12 @@ _TEMPORARY = re.compile(r"^allocation \d+: size (\d+), .*preallocated-temp", re.
 
 
 def newest_stablehlo() -> str:
-    """The version of StableHLO that is read here."""
+    """Return the newest version of StableHLO that this jaxlib reads."""
     return str(stablehlo.get_current_version())
 
 
 def local(platform: str) -> Device:
-    """This machine's first device of a platform, `cpu`, `cuda`, `rocm` or `tpu`.
+    """Return this machine's first device of a platform, `cpu`, `cuda`, `rocm` or `tpu`.
 
     Raises:
         NoDevice: there is none.
@@ -97,38 +95,38 @@ def local(platform: str) -> Device:
         device: Any = jax.local_devices(backend=platform)[0]
     except RuntimeError as error:
         raise NoDevice(
-            f"JAX of {sys.executable} finds no {platform} device, or has no plugin for it: {error}"
+            f"JAX in {sys.executable} found no {platform} device or plugin: {error}"
         ) from error
     return Device(device, True, str(device.client.platform_version))
 
 
 def described(platform: str, **given: Any) -> Device:
-    """A device that is not here.
+    """Return a device that is not present.
 
     Args:
         platform: `cuda`, `rocm` or `tpu`.
-        given: what the plugin wants to know: `topology_name`, or `topology` and `target_config`,
-            the text of a GpuTargetConfigProto.
+        given: the plugin's description of the device: `topology_name`, or `topology` and
+            `target_config`, the text of a GpuTargetConfigProto.
 
     Raises:
-        NoDevice: the plugin is not installed, or does not know it.
+        NoDevice: the plugin is not installed, or does not know the device.
     """
     make: Any = topologies.get_topology_desc
     try:
         device = make(platform=platform, **given).devices[0]
     except Exception as error:
-        # Plugins raise what they like when they are missing or do not know a name.
+        # Plugins raise various exceptions if they are missing or do not know a name.
         raise NoDevice(
-            f"JAX of {sys.executable} cannot describe this {platform} device: {error}"
+            f"JAX in {sys.executable} cannot describe this {platform} device: {error}"
         ) from error
     return Device(device, False, str(getattr(device.client, "platform_version", "")))
 
 
 def compile(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Compilation:
-    """Optimized HLO of a portable artifact.
+    """Compile a portable artifact, and return the optimized HLO with its figures.
 
     Raises:
-        Refused: it is no artifact that this version reads, or XLA does not compile it.
+        Refused: this version cannot read the artifact, or XLA cannot compile it.
     """
     try:
         executable = _compiled(program, device, options)
@@ -138,7 +136,7 @@ def compile(program: bytes, device: Device, options: Mapping[str, str | bool]) -
         return _dumped(program, device, options)
     modules = executable.hlo_modules()
     if not modules:
-        raise Refused("target", f"jaxlib {JAXLIB} does not show what it compiled for this target")
+        raise Refused("target", f"jaxlib {JAXLIB} has no optimized HLO for this target")
     flops, accessed = _cost(executable, modules[0])
     return Compilation(
         modules[0].to_string(), **_memory(executable), flops=flops, bytes_accessed=accessed
@@ -154,10 +152,10 @@ def _compiled(program: bytes, device: Device, options: Mapping[str, str | bool])
         except Exception as error:
             raise Refused(
                 "program",
-                f"jaxlib {JAXLIB} does not read the program (it reads StableHLO up to "
+                f"jaxlib {JAXLIB} cannot read the program (it supports StableHLO up to "
                 f"{newest_stablehlo()}): {error}",
             ) from error
-        overrides: Any = dict(options)  # JAX's annotation knows texts alone; flags are bools
+        overrides: Any = dict(options)  # JAX's annotation has only `str`, but flags are bools
         settings = compiler.get_compile_options(
             1,
             1,
@@ -174,7 +172,7 @@ def _compiled(program: bytes, device: Device, options: Mapping[str, str | bool])
 
 
 def _dumped(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Compilation:
-    """What XLA writes down before it links, in a folder for this user alone."""
+    """Return the HLO that XLA dumps before it links, in a folder for this user alone."""
     with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
         dumping: dict[str, str | bool] = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
         try:
@@ -189,7 +187,7 @@ def _dumped(program: bytes, device: Device, options: Mapping[str, str | bool]) -
                 return Compilation(hlo, linked=False)
             sizes = map(int, _TEMPORARY.findall(buffers.read_text()))
             return Compilation(hlo, temporaries=sum(sizes), linked=False)
-    raise Refused("xla", "XLA fails to link it, but not each time: ask again")
+    raise Refused("xla", "XLA failed to link the program, but not when retried; try again")
 
 
 def _memory(executable: Any) -> dict[str, Any]:
@@ -210,7 +208,7 @@ def _memory(executable: Any) -> dict[str, Any]:
 
 def _cost(executable: Any, module: Any) -> tuple[float, float]:
     cost: Any = None
-    with contextlib.suppress(Exception):  # not every client has one; the module has it for all
+    with contextlib.suppress(Exception):  # not all clients have one, but modules do
         cost = executable.cost_analysis()
     if not cost:
         try:

@@ -1,6 +1,4 @@
-"""Pictures of kernel graphs, as in textbooks on fusion: grey boxes for kernels, white ones for
-loops, arrows with what passes.
-"""
+"""Drawings of kernel graphs: grey boxes for kernels, white ones for loops, arrows for values."""
 
 from jaxsight.compiler.drawing.dot import dot
 from jaxsight.compiler.drawing.graphviz import NoGraphviz, drawn_by_graphviz

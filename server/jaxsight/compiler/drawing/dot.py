@@ -1,4 +1,4 @@
-"""A kernel graph in Graphviz's language."""
+"""A kernel graph in Graphviz DOT format."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from jaxsight import units
 from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Graph, Kernel
 
 _MOST = 8
-"""Operations listed in a kernel's box."""
+"""Maximum number of operations in a kernel's box."""
 _LONGEST = 44
 
 
 def dot(graph: Graph, source: Callable[[str], str]) -> str:
-    """The graph as DOT.
+    """Return the graph as DOT.
 
     Args:
-        source: what is written where an equation (by its path) comes from.
+        source: returns the source text of an equation, given by its path.
     """
     return "\n".join(_lines(graph, source)) + "\n"
 
@@ -39,7 +39,7 @@ def _lines(graph: Graph, source: Callable[[str], str]) -> Iterator[str]:
 
 
 def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) -> Iterator[str]:
-    """The kernels of a loop (-1: of none), and the loops in it as boxes."""
+    """Yield the kernels of a loop (-1: outside of all loops), and the inner loops as boxes."""
     for index, kernel in enumerate(graph.kernels):
         if (kernel.loops[-1] if kernel.loops else -1) == loop:
             label = _quoted(_label(index, kernel, source))

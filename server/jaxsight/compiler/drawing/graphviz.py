@@ -1,4 +1,4 @@
-"""Graphviz draws; its command is on the machines of those who want pictures."""
+"""Draw graphs with the `dot` command of an installed Graphviz."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import subprocess
 
 
 class NoGraphviz(Exception):
-    """There is no picture; the text says why, and what helps."""
+    """The graph cannot be drawn; the message has the reason and a remedy."""
 
 
 def drawn_by_graphviz(graph: str) -> str:
-    """A graph in Graphviz's language as SVG.
+    """Return a graph in DOT format as SVG.
 
     Raises:
         NoGraphviz: the command `dot` is not installed, or fails.
@@ -19,12 +19,12 @@ def drawn_by_graphviz(graph: str) -> str:
     command = shutil.which("dot")
     if command is None:
         raise NoGraphviz(
-            "Graphviz is not installed: its command `dot` draws the picture. Without it, take "
-            "the graph itself (--dot)."
+            "Graphviz is not installed: its command `dot` draws the graph; "
+            "use --dot to print the graph as text"
         )
     done = subprocess.run(
         [command, "-Tsvg"], input=graph, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise NoGraphviz(f"Graphviz does not draw it: {done.stderr.strip()}")
+        raise NoGraphviz(f"Graphviz failed to draw the graph: {done.stderr.strip()}")
     return done.stdout[max(done.stdout.find("<svg"), 0) :]

@@ -1,13 +1,14 @@
 """Optimized HLO text as a kernel graph.
 
-Standard library alone; linear in the text; what it does not know it notes, and goes on.
+It uses only the standard library and takes linear time.
+Unknown text is noted and skipped.
 
 graph = read(text)
 
-`text` makes instructions of lines, `shapes` sizes of types, `walk` goes through the computations
-that run and finds kernels, loops and branches, `kinds` says what each kernel is, `barriers` why it
-ends where it does, `flow` what passes between them, `work` what each one does (`flops` its
-arithmetic, `traffic` what it touches in memory).
+`text` parses instructions, `shapes` parses types, `walk` follows the computations that run and
+finds kernels, loops and branches, `kinds` classifies kernels, `barriers` finds the reasons of their
+fusion boundaries, `flow` the values between them, `work` estimates their work (`flops` the
+arithmetic, `traffic` the memory accesses).
 """
 
 from jaxsight.compiler.hlo.read import read

@@ -1,8 +1,9 @@
-"""Why a kernel ends where it does: its fusion barrier.
+"""Find the reasons of fusion boundaries.
 
-A kernel's own operation may be one that nothing is fused behind (a reduction, an FFT, a matmul). If
-it is not, what reads its results may be one that nothing is fused before. If neither is, its
-results are wanted outside: by the caller, by the next turn of a loop, by several kernels.
+A kernel's own operation may be one after which XLA does not fuse (a reduction, an FFT, a matmul).
+Otherwise, an operation that reads its results may be one before which XLA does not fuse.
+Otherwise, its results are needed elsewhere: by the caller, by the next iteration of a loop, or by
+several kernels.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _OWN = {
     "transpose": "layout change",
     "while": "while",
 }
-"""Operations that end their kernel themselves, and what that is called."""
+"""Operations after which XLA does not fuse, with the name of the reason."""
 
 _REDUCTIONS = frozenset({"reduce", "reduce-window", "reduce-precision-and-reduce"})
 _BEFORE = frozenset(
@@ -48,14 +49,13 @@ _BEFORE = frozenset(
         "while",
     }
 )
-"""Reasons of a kernel that are reasons for those before it too."""
+"""Reasons of a kernel that are also reasons of the kernels before it."""
 
 
 def reasons(
     units: list[Unit], kinds: list[Kind], fused: Fused, flow: Flow, barriers: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """The reason of each kernel, and the equation that is the reason where that is another
-    kernel's.
+    """Return the reason of each kernel, and the equation if it is in another kernel.
 
     Args:
         barriers: the equations whose results go into an `optimization_barrier`.
@@ -78,7 +78,7 @@ def reasons(
         elif _stops(unit, fused, stopped):
             reason = "optimization_barrier"
         elif flow.feeds_loop.get(index) or (unit.loops and not reading):
-            reason = "while"  # It is for the next turn, or says whether there is one.
+            reason = "while"  # It is for the next iteration, or decides whether there is one.
         elif not reading and index in outputs:
             reason = OUTPUT
         elif before:
@@ -104,13 +104,13 @@ def reasons(
 
 
 def _reduction(unit: Unit, fused: Fused) -> str:
-    """The equation of the reduction in a kernel."""
+    """Return the equation of the reduction in a kernel."""
     inside = fused.inside(unit.instruction)
     return next((each.equation for each in inside if each.opcode in _REDUCTIONS), "")
 
 
 def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
-    """The reason in the kernel itself; `""` when there is none."""
+    """Return the reason in the kernel itself, or `""` if there is none."""
     roots = {root.opcode for root in fused.roots(unit.instruction)}
     if roots & _REDUCTIONS:
         return "reduction"
@@ -138,7 +138,7 @@ def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
 
 
 def _moves(unit: Unit) -> bool:
-    """Whether a copy has another layout than what it copies."""
+    """Return whether a copy has a different layout than its operand."""
     before = (
         unit.computation.by_name.get(unit.instruction.operands[0])
         if unit.instruction.operands

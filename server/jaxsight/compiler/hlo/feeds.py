@@ -1,8 +1,8 @@
-"""What kernels prepare something for that compute no equation: copies, pads, changes of layout.
+"""Find the equations of kernels that compute none: copies, pads, changes of layout.
 
-XLA inserts them without a name of the program's (copies of what a loop carries in
-`copy_insertion.cc`, transposes in `layout_assignment.cc`), so that their place is told by what
-reads their results.
+XLA inserts these kernels without a name from the program (copies of loop carries in
+`copy_insertion.cc`, transposes in `layout_assignment.cc`), so they are attributed to the readers of
+their results.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def feeds(
 ) -> list[tuple[str, ...]]:
     """Return the equations that each kernel feeds, none for a kernel that computes some itself.
 
-    In this order: the loop that carries its results, the kernels that read them, the conditional or
-    the loop that it is in, the kernels whose results it copies.
+    They are tried in this order: the loop that carries its results, the kernels that read them, the
+    conditional or the loop around it, the kernels whose results it copies.
     """
     readers: dict[int, list[int]] = {}
     sources: dict[int, list[int]] = {}
@@ -35,7 +35,7 @@ def feeds(
             sources.setdefault(kernel, []).append(source.index)
 
     def nearest(start: int, neighbours: dict[int, list[int]]) -> list[str]:
-        """The equations of the nearest kernels that compute some."""
+        """Return the equations of the nearest kernels that compute some."""
         paths: dict[str, None] = {}
         seen = {start}
         waiting = list(neighbours.get(start, ()))

@@ -1,8 +1,9 @@
-"""Real operations of one instruction, counted from shapes: an estimate, as every count of them is.
+"""Estimate the real operations of an instruction from its shapes.
 
-An elementwise operation counts one for each element, a contraction two for each product, an FFT of
-length n counts 5 n log2 n (the customary figure of Cooley and Tukey's algorithm), a sort n log2 n
-comparisons. A product of complex numbers counts four real ones.
+An elementwise operation counts one per element, a contraction two per product, an FFT of length n
+counts 5 n log2 n (the customary figure of Cooley and Tukey's algorithm), a sort n log2 n
+comparisons.
+A product of complex numbers counts four real ones.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ _LARGE_WINDOW = 1_000_000
 _LONG_WINDOW = 32
 
 Lookup = Callable[[str], Instruction | None]
-"""An operand by its name."""
+"""Returns an operand by its name."""
 
 
 def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: bool) -> Operations:
-    """What an instruction computes.
+    """Return the operations of an instruction.
 
     Args:
         lookup: finds its operands.
-        on_matrix_units: whether contractions go through tensor cores or a TPU's matrix unit.
+        on_matrix_units: whether contractions run on tensor cores or a TPU's matrix unit.
     """
     opcode = instruction.opcode
     if opcode in ("dot", "ragged-dot", "scaled-dot") or is_matmul_call(instruction):
@@ -58,12 +59,12 @@ def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: boo
 
 
 def is_matmul_call(instruction: Instruction) -> bool:
-    """Whether it calls cuBLAS or cuBLASLt for a matrix product."""
+    """Return whether an instruction calls cuBLAS or cuBLASLt for a matrix product."""
     return instruction.opcode == "custom-call" and "dot_dimension_numbers" in instruction.attributes
 
 
 def is_convolution_call(instruction: Instruction) -> bool:
-    """Whether it calls cuDNN for a convolution."""
+    """Return whether an instruction calls cuDNN for a convolution."""
     target = instruction.attribute("custom_call_target")
     return instruction.opcode == "custom-call" and target.startswith("__cudnn$conv")
 
@@ -87,7 +88,7 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
             return elements(operand(instruction, lookup, 0) or instruction.shape)
         case "reduce-window":
             window = math.prod(_numbers(_window(instruction), "size", 1))
-            # Long windows are running sums, which take a step for each doubling.
+            # Long windows are cumulative sums, which take a step for each doubling.
             steps = window if window <= _LONG_WINDOW else math.ceil(math.log2(window))
             return elements(instruction.shape) * steps
         case _:
@@ -95,7 +96,7 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
 
 
 def operand(instruction: Instruction, lookup: Lookup, index: int) -> str:
-    """The type of an operand, `""` where it is not known."""
+    """Return the type of an operand, or `""` if it is unknown."""
     if not 0 <= index < len(instruction.operands):
         return ""
     definition = lookup(instruction.operands[index])
@@ -105,10 +106,10 @@ def operand(instruction: Instruction, lookup: Lookup, index: int) -> str:
 def _product(
     instruction: Instruction, lookup: Lookup, products: int, on_matrix_units: bool
 ) -> Operations:
-    """Two operations for each product; eight for one of complex numbers."""
+    """Return two operations per product, or eight for complex numbers."""
     left = dtype(operand(instruction, lookup, 0) or instruction.shape)
     right = dtype(operand(instruction, lookup, 1) or instruction.shape)
-    # The wider one decides: the other is converted.
+    # The narrower operand is converted to the wider dtype.
     wider = max(left, right, key=lambda name: (name.startswith("c"), _digits(name)))
     return Operations(
         MATRIX if on_matrix_units else VECTOR,
@@ -132,7 +133,7 @@ def _precision(attributes: str) -> str:
 
 
 def _dot(instruction: Instruction, lookup: Lookup) -> int:
-    """The products of a contraction: elements of the result times the contracted lengths."""
+    """Return the products of a contraction: elements of the result times the contracted lengths."""
     contracted = _CONTRACTED.search(instruction.attributes)
     left = arrays(operand(instruction, lookup, 0))
     length = 1
@@ -144,11 +145,12 @@ def _dot(instruction: Instruction, lookup: Lookup) -> int:
 
 
 def _convolution(instruction: Instruction, lookup: Lookup) -> int:
-    """The products of a convolution, without those with padding and with the holes of a dilation.
+    """Return the products of a convolution, without those with padding and holes of a dilation.
 
-    As `HloCostAnalysis::HandleConvolution` (xla/service/hlo_cost_analysis.cc) counts them. TPUs
-    write the batch dimensions of a product as spatial ones, with a dilation that leaves one valid
-    position.
+    They are counted like in `HloCostAnalysis::HandleConvolution`
+    (xla/service/hlo_cost_analysis.cc).
+    TPUs write the batch dimensions of a product as spatial ones, with a dilation that leaves one
+    valid position.
     """
     labels = _LABELS.search(instruction.attributes)
     result = arrays(instruction.shape)
@@ -190,7 +192,7 @@ def _convolution(instruction: Instruction, lookup: Lookup) -> int:
 
 
 def _fits(labels: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Whether the letters of a convolution name the dimensions of what it takes and gives."""
+    """Return whether the dimension labels of a convolution match its operands and result."""
     space = set(labels[1]) - {"i", "o"}
     return all(
         len(letters) == len(shape) == len(set(letters)) and set(letters) == space | own
@@ -203,7 +205,7 @@ def _fits(labels: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> bool:
 def _positions(
     length: int, kernel: int, output: int, stride: int, dilation: int, holes: int, pad: int
 ) -> int:
-    """Pairs of a kernel's and a result's position that meet an element of the operand."""
+    """Return the number of (kernel, result) positions that meet an element of the operand."""
     if kernel * output > _LARGE_WINDOW:
         return kernel * output // dilation
     valid = 0
@@ -225,14 +227,14 @@ def _window(instruction: Instruction) -> str:
 
 
 def _numbers(window: str, name: str, rank: int) -> list[int]:
-    """An attribute of a window, a number for each of `rank` axes, or for as many as it has."""
+    """Return an attribute of a window as a number for each of `rank` axes, 1 by default."""
     values = re.search(rf"\b{name}=([\dx]+)", window)
     numbers = [max(int(value), 1) for value in re.findall(r"\d+", values[1])] if values else []
     return numbers + [1] * (rank - len(numbers))
 
 
 def _pads(window: str, rank: int) -> list[int]:
-    """The padding before each axis; negative where the operand is cut."""
+    """Return the padding before each axis, negative if the operand is cropped."""
     values = re.search(r"\bpad=([-\dx_]+)", window)
     numbers = [int(low) for low in re.findall(r"(-?\d+)_-?\d+", values[1])] if values else []
     return numbers + [0] * (rank - len(numbers))

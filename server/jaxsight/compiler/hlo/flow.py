@@ -1,9 +1,8 @@
-"""What passes between kernels: follows every value from the kernel that makes it to those that read
-it, through tuples, loops and branches.
+"""Follow values from the kernels that write them to their readers, through tuples and loops.
 
-A value is known by its sources, one tuple of them for each array in it. What a loop carries is a
-source of its own, which stands for what comes in and what the body gives; it is resolved when
-everything has been followed.
+A value is represented by its sources, a tuple of them for each array in it.
+A loop's carry is a source of its own, which stands for the initial value and the body's result; it
+is resolved after all values have been followed.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ _CARRIED = "carried"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Result `leaf` of kernel `index`, or parameter `leaf`, or what loop `index` carries as its
-    `leaf`.
-    """
+    """Result `leaf` of kernel `index`, parameter `leaf`, or element `leaf` of a loop's carry."""
 
     what: str
     index: int
@@ -36,21 +33,21 @@ Leaves = list[tuple[Source, ...]]
 
 @dataclass(slots=True, eq=False)
 class Flow:
-    """All reads."""
+    """All reads of values."""
 
     reads: list[tuple[Source, int, Value]] = field(default_factory=list)
-    """(source, the kernel that reads it, what it reads), sources resolved."""
+    """(source, the kernel that reads it, the value), with resolved sources."""
     outputs: list[tuple[Source, int, Value]] = field(default_factory=list)
-    """(source, the output that it is, the value)."""
+    """(source, index of the output, the value)."""
     inputs: dict[int, tuple[Value, ...]] = field(default_factory=dict)
-    """What each kernel reads, each operand once."""
+    """The operands of each kernel, without duplicates."""
     feeds_loop: dict[int, set[int]] = field(default_factory=dict)
-    """The loops that carry what a kernel gives, by kernel."""
+    """The loops that carry a kernel's results, by kernel."""
     chooses: set[int] = field(default_factory=set)
-    """The kernels whose result decides which arm of a conditional runs."""
+    """The kernels whose result selects the arm of a conditional."""
 
     def edges(self) -> tuple[Edge, ...]:
-        """Everything as edges, each once."""
+        """Return all edges, without duplicates."""
         found: dict[tuple[Source, End], Edge] = {}
         for source, kernel, value in self.reads:
             end = End(KERNEL, kernel)
@@ -61,7 +58,7 @@ class Flow:
         return tuple(found.values())
 
     def temporaries(self, equations: Iterable[str]) -> tuple[Temporary, ...]:
-        """What kernels leave for kernels and is no output."""
+        """Return the values that kernels write for kernels, except outputs."""
         names = list(equations)
         out = {source for source, _, _ in self.outputs}
         readers: dict[Source, tuple[Value, list[int]]] = {}
@@ -75,7 +72,7 @@ class Flow:
 
 
 def follow(walk: Walk) -> Flow:
-    """Follow all values of a walk."""
+    """Return the flow of all values of a walk."""
     return _Following(walk).run()
 
 
@@ -89,7 +86,7 @@ class _Frame:
 
     call: Call
     given: list[Leaves]
-    """The values of its parameters."""
+    """The values of the parameters."""
     at: int = 0
     known: dict[str, Leaves] = field(default_factory=dict)
     waiting: list[tuple[str, Call]] = field(default_factory=list)
@@ -137,8 +134,9 @@ class _Following:
         return self.flow
 
     def _computations(self, top: Call, given: list[Leaves]) -> Leaves:
-        """Follow a run and all runs within it, with a stack of our own: loops may be nested deeper
-        than Python's.
+        """Follow a run and all runs within it, and return the results.
+
+        This uses its own stack, as loops may be nested deeper than Python's recursion limit.
         """
         stack = [_Frame(top, given)]
         while True:
@@ -171,7 +169,7 @@ class _Following:
             stack[-1].results.append(result)
 
     def _arguments(self, frame: _Frame, role: str) -> list[Leaves]:
-        """The parameters of the next run of `frame.caller`."""
+        """Return the parameters of the next run of `frame.caller`."""
         caller = frame.caller
         assert caller is not None
         operands = [frame.known.get(name, []) for name in caller.operands]
@@ -192,7 +190,7 @@ class _Following:
                 return operands
 
     def _result(self, frame: _Frame) -> Leaves:
-        """What `frame.caller` gives, its runs having given `frame.results`."""
+        """Return the result of `frame.caller` from `frame.results`, those of its runs."""
         caller = frame.caller
         assert caller is not None
         match caller.opcode:
@@ -204,7 +202,7 @@ class _Following:
                 for leaf, sources in enumerate(initial):
                     mark = Source(_CARRIED, loop, leaf)
                     after = body[leaf] if leaf < len(body) else ()
-                    if after == (mark,):  # It goes round as it came in.
+                    if after == (mark,):  # The body returns it unchanged.
                         given.append(sources)
                         continue
                     self.carried[mark] = _joined(sources, after)
@@ -273,7 +271,7 @@ class _Following:
         return leaves[start : start + count]
 
     def _done(self, frame: _Frame, instruction: Instruction) -> Leaves:
-        """The end of something asynchronous gives what its start made, or copied."""
+        """Return the result of the end of an asynchronous operation, which is that of its start."""
         count = len(arrays(instruction.shape))
         if not instruction.operands:
             return [()] * count
@@ -287,7 +285,7 @@ class _Following:
 
 
 def _within(shape: str, index: int) -> tuple[int, int]:
-    """Where the arrays of element `index` of a tuple type begin, and how many they are."""
+    """Return the index of the first array of element `index` of a tuple type, and their number."""
     start = 0
     for position, part in enumerate(parts(shape)):
         count = len(arrays(part))
@@ -302,7 +300,7 @@ def _joined(*leaves: tuple[Source, ...]) -> tuple[Source, ...]:
 
 
 class _Resolver:
-    """Sources without those that stand for what a loop carries."""
+    """Replaces sources that stand for a loop's carry."""
 
     def __init__(self, carried: dict[Source, tuple[Source, ...]]) -> None:
         self._carried = carried

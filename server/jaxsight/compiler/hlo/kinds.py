@@ -1,4 +1,4 @@
-"""What a kernel is, in a word for programs and in words for people."""
+"""Classify kernels: a keyword for programs, and a description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxsight.compiler.hlo.text import Instruction, Module
 TRIVIAL = frozenset(
     {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape"}
 )
-"""Operations inside a kernel that compute nothing of their own."""
+"""Operations inside a kernel that do not compute anything."""
 
 COLLECTIVES = {
     "all-reduce": "all-reduce",
@@ -26,7 +26,7 @@ COLLECTIVES = {
 }
 
 _LIBRARIES = (
-    # Beginnings of custom calls' targets, as XLA and JAX name them.
+    # Prefixes of the targets of custom calls, as XLA and JAX name them.
     ("__cublas$lt$", "cuBLASLt matmul"),
     ("__cublas$triangularSolve", "cuBLAS triangular solve"),
     ("__cublas$", "cuBLAS matmul"),
@@ -67,7 +67,7 @@ _LIBRARIES = (
 )
 
 _ROUTINES = (
-    # LAPACK's names of routines, which cuSOLVER and hipSOLVER keep; JAX writes them into targets.
+    # Names of LAPACK's routines, as also in cuSOLVER and hipSOLVER; targets of JAX contain them.
     ("getrf", "LU"),
     ("geqrf", "QR"),
     ("geqp3", "pivoted QR"),
@@ -101,7 +101,7 @@ _FUSION = {
 _FUSED_BACKEND = re.compile(r'"fusion_backend_config":\{"kind":"([^"]*)"')
 
 _HEROES = (
-    # The operations that name a fusion, the most telling first.
+    # The operations that a fusion is named after, the most characteristic first.
     ("dot", "matmul"),
     ("scaled-dot", "matmul"),
     ("ragged-dot", "ragged matmul"),
@@ -120,14 +120,14 @@ _HEROES = (
 
 
 _AS_CONVOLUTION = {"dot_general": ("dot", "matmul"), "fft": ("fft", "FFT")}
-"""Primitives that XLA writes as convolutions for TPUs: the operation that they are, and its words.
-"""
+"""Primitives that XLA converts to convolutions for TPUs: their operation, and its description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`word` and `what` as in `graph.Kernel`; `hero` is the operation that decides (`reduce`,
-    `dot`, `fft`, `custom-call`…), or empty.
+    """`word` and `what` as in `graph.Kernel`, and the characteristic operation `hero`.
+
+    `hero` is `reduce`, `dot`, `fft`, `custom-call`, …, or empty.
     """
 
     word: str
@@ -136,8 +136,9 @@ class Kind:
 
 
 class Fused:
-    """What fusions hold: the instructions of their computations, those of fusions and calls within
-    too. Each computation is looked at once.
+    """The instructions of fusions, including those of nested fusions and calls.
+
+    Each computation is read once.
     """
 
     def __init__(self, module: Module) -> None:
@@ -145,14 +146,14 @@ class Fused:
         self._known: dict[str, list[Instruction]] = {}
 
     def inside(self, instruction: Instruction) -> list[Instruction]:
-        """All instructions that run in one launch; the instruction itself when it holds none."""
+        """Return all instructions of a launch, or the instruction itself if it contains none."""
         names = self._names(instruction)
         if not names:
             return [instruction]
         return [each for name in names for each in self._of(name)]
 
     def root(self, instruction: Instruction) -> Instruction:
-        """The operation that gives the result, behind tuples and bitcasts."""
+        """Return the operation that computes the result, skipping tuples and bitcasts."""
         seen = 0
         while (names := self._names(instruction)) and seen < 50:
             computation = self._module.computations.get(names[0])
@@ -168,7 +169,7 @@ class Fused:
         return instruction
 
     def roots(self, instruction: Instruction) -> list[Instruction]:
-        """The operations that give the results, one for each result."""
+        """Return the operations that compute the results, one for each result."""
         names = self._names(instruction)
         computation = self._module.computations.get(names[0]) if names else None
         root = computation.root if computation is not None else None
@@ -225,13 +226,13 @@ class Fused:
 
 
 def kind(instruction: Instruction, fused: Fused) -> Kind:
-    """What kind of kernel an instruction is."""
+    """Return the kind of an instruction's kernel."""
     opcode = instruction.opcode.removesuffix("-start")
     if opcode == "async":
         inside = [each for each in fused.inside(instruction) if each.opcode not in TRIVIAL]
         return kind(inside[-1], fused) if inside else Kind("op", "asynchronous")
     if opcode in ("send", "recv") and _HOST in instruction.attributes:
-        # TPUs call back to Python by a pair of these.
+        # On TPUs, a callback to Python is a pair of these.
         words = "send to the host" if opcode == "send" else "receive from the host"
         return Kind("callback", words, "callback")
     if opcode in COLLECTIVES:
@@ -302,7 +303,7 @@ def _fusion(instruction: Instruction, fused: Fused) -> Kind:
 
 
 def _convolution(inside: list[Instruction]) -> tuple[str, str]:
-    """The operation that the convolutions in a kernel are for the user, and its words."""
+    """Return the user's operation of the convolutions in a kernel, and its description."""
     names = {each.op_name.rpartition("/")[2] for each in inside if each.opcode == "convolution"}
     alone = names.pop() if len(names) == 1 else ""
     return _AS_CONVOLUTION.get(alone, ("convolution", "convolution"))
@@ -325,7 +326,7 @@ def _custom_call(instruction: Instruction) -> Kind:
 
 
 def _with_routine(words: str, target: str) -> str:
-    """`cuSOLVER LU`: a library's name with what the call computes, where the target says it."""
+    """Return a library's name with its routine, such as `cuSOLVER LU`, if the target has it."""
     if words in ("cuSOLVER", "LAPACK", "cuBLAS", "HIP", "BLAS"):
         for routine, computes in _ROUTINES:
             if routine in target:

@@ -1,4 +1,4 @@
-"""From text to graph: puts the parts together."""
+"""Convert HLO text to a kernel graph with the other modules."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from jaxsight.compiler.hlo.work import Works
 
 _NUMBERS = re.compile(r"\d+|\D+")
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
-"""Operations in a fusion that keep the name of what another kernel computed."""
+"""Operations in a fusion that have the name of an equation that another kernel computed."""
 _SCRATCH = re.compile(r"__cu(blas|dnn)\$")
 _LARGE = 64
-"""Bytes from which a constant is told of."""
+"""Minimum size in bytes of a constant that the graph contains."""
 
 
 def read(
@@ -32,17 +32,18 @@ def read(
     platform: str = "cpu",
     trips: Mapping[str, int] | None = None,
 ) -> Graph:
-    """The kernel graph of an optimized module.
+    """Return the kernel graph of an optimized module.
 
     Args:
         text: the HLO as XLA prints it after optimization.
-        constants: types (`f32[1024]`) of the constants that the program had before it was compiled;
-            all others are folded ones.
+        constants: types (`f32[1024]`) of the constants of the program before compilation; all
+            others are folded ones.
         barriers: paths of the equations whose results go into an `optimization_barrier`, which XLA
             removes at the end.
-        platform: what it was compiled for, `cpu`, `cuda`, `rocm` or `tpu`: says what is launched of
-            loops and sorts.
-        trips: how often the loops of equations (by path) go round, where the HLO does not tell.
+        platform: the target's platform, `cpu`, `cuda`, `rocm` or `tpu`, which determines the
+            launches of loops and sorts.
+        trips: trip counts of loops by the paths of their equations, for loops whose trip count is
+            not in the HLO.
     """
     module = parse(text)
     walked = walk(module, platform=platform, trips=trips)
@@ -104,7 +105,7 @@ def read(
 
 
 def order(path: str) -> list[tuple[int, str]]:
-    """A key that sorts paths of equations as the program runs: `3/body/10` behind `3/body/2`."""
+    """Return a key that sorts paths of equations in program order: `3/body/10` after `3/body/2`."""
     return [
         (int(part), "") if part.isdigit() else (-1, part)
         for piece in path.split("/")
@@ -113,14 +114,14 @@ def order(path: str) -> list[tuple[int, str]]:
 
 
 class _Computed:
-    """Which equations kernels compute, and what earlier ones had computed already."""
+    """The equations that kernels compute, and those that earlier kernels have computed already."""
 
     def __init__(self, fused: Fused) -> None:
         self._fused = fused
         self._done: set[tuple[str, str, str]] = set()
 
     def equations(self, unit: Unit) -> tuple[str, ...]:
-        """What a kernel computes; of one that computes nothing, what it passes on."""
+        """Return the equations that a kernel computes, or else those that it passes on."""
         inside = self._fused.inside(unit.instruction)
         paths = {each.equation for each in inside if each.opcode not in _PASSED_ON} - {""}
         if not paths:
@@ -143,10 +144,10 @@ class _Computed:
 
 
 def _equation(unit: Unit) -> str:
-    """What an operation comes from.
+    """Return the equation of an operation.
 
-    XLA rewrites a product with a vector to one with a matrix and a selection to a call of its own,
-    and leaves only what is behind it its name.
+    XLA rewrites a product with a vector to one with a matrix, and a selection to a custom call,
+    and keeps the name only of the operation after it.
     """
     instruction = unit.instruction
     if instruction.opcode in ("dot", "custom-call") and not instruction.op_name:
@@ -162,8 +163,10 @@ def _ends_at(unit: Unit, fused: Fused) -> str:
 
 
 def _workspace(instruction: Instruction) -> int:
-    """Scratch memory of a call of cuBLAS or cuDNN: XLA makes it the call's last result, of bytes
-    (`gemm_rewriter.cc`, `cudnn_fused_conv_rewriter.cc`).
+    """Return the bytes of scratch memory of a cuBLAS or cuDNN call.
+
+    XLA makes it the last result of the call, an array of bytes (`gemm_rewriter.cc`,
+    `cudnn_fused_conv_rewriter.cc`).
     """
     if instruction.opcode != "custom-call" or not _SCRATCH.match(
         instruction.attribute("custom_call_target")
@@ -175,11 +178,11 @@ def _workspace(instruction: Instruction) -> int:
 
 
 def _outputs(instruction: Instruction) -> tuple[Value, ...]:
-    """What it writes, without a library's workspace.
+    """Return the values that an instruction writes, without a library's workspace.
 
-    A start gives operands and contexts too (`xla/hlo/ir/hlo_instruction.cc`, `CreateCopyStart`,
-    `CreateAsyncStart`); only that of an all-reduce is the result alone. A context and a token
-    follow what a receive gives.
+    A start returns operands and contexts too (`xla/hlo/ir/hlo_instruction.cc`, `CreateCopyStart`,
+    `CreateAsyncStart`), except that of an all-reduce.
+    The result of a receive is followed by a context and a token.
     """
     elements = parts(instruction.shape)
     values = arrays(instruction.shape)
@@ -197,13 +200,13 @@ def _outputs(instruction: Instruction) -> tuple[Value, ...]:
 
 
 def _what(words: str, platform: str) -> str:
-    """What a kernel is, for people: a CPU calls back without a copy."""
+    """Return the description of a kernel; on CPUs, callbacks do not copy."""
     copies = words == HOST_CALLBACK and platform != "cpu"
     return f"{words} (copies to the host)" if copies else words
 
 
 def _runs(unit: Unit, loops: Sequence[Loop]) -> int:
-    """The trips of the loops around it; 0 for a condition that is never launched."""
+    """Return the iterations of the loops around it, or 0 for a condition that is never launched."""
     return math.prod(loops[index].trips or 1 for index in unit.loops) if unit.launches else 0
 
 
@@ -212,9 +215,7 @@ def _temporaries(flow: Flow, kernels: tuple[Kernel, ...]) -> tuple[Temporary, ..
 
 
 def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
-    """The constants, `own` the types that the program had: what XLA only reshaped is the
-    program's.
-    """
+    """Return the constants; those without the size and dtype of one in `own` are folded."""
     sizes = {(dtype(text), elements(text)) for text in own}
     found = []
     for computation in module.computations.values():

@@ -1,4 +1,4 @@
-"""Types of HLO as values: dtype, dimensions, layout, bytes."""
+"""Parse types of HLO: dtype, dimensions, layout, bytes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _BITS = {"pred": 8, "token": 0, "opaque": 0}
 
 
 def bits(dtype: str) -> int:
-    """Bits of one element as it lies in memory: `f32` 32, `s4` 4, `f8e4m3fn` 8, `c64` 64, `pred`
-    8.
-    """
+    """Return the bits of an element in memory, e.g. 4 for `s4`, 8 for `pred` and 64 for `c64`."""
     if dtype in _BITS:
         return _BITS[dtype]
     found = _NUMBER.search(dtype)
@@ -25,13 +23,13 @@ def bits(dtype: str) -> int:
 
 
 def dims(text: str) -> tuple[int, ...]:
-    """The sizes in `128,<=64`; a bounded dynamic size counts as its bound."""
+    """Return the sizes in `128,<=64`; a bounded dynamic size counts as its bound."""
     return tuple(int(number) for number in _NUMBER.findall(text))
 
 
 @lru_cache(maxsize=16384)
 def arrays(shape: str) -> tuple[Value, ...]:
-    """The arrays of a type, those of a tuple in order; tokens are none."""
+    """Return the arrays of a type, or of a tuple type in order, without tokens."""
     found = []
     for match in _ARRAY.finditer(shape):
         dtype = match["dtype"]
@@ -50,7 +48,7 @@ def arrays(shape: str) -> tuple[Value, ...]:
 
 @lru_cache(maxsize=16384)
 def elements(shape: str) -> int:
-    """Elements of the first array of a type."""
+    """Return the number of elements of the first array of a type."""
     match = _ARRAY.search(shape)
     count = 1
     for size in dims(match["dims"]) if match else ():
@@ -59,24 +57,24 @@ def elements(shape: str) -> int:
 
 
 def sizes(value: Value) -> tuple[int, ...]:
-    """The dimensions of a value."""
+    """Return the dimensions of a value."""
     return dims(value.text[value.text.index("[") :])
 
 
 def dtype(shape: str) -> str:
-    """The dtype of the first array of a type, `f32`; `""` where there is none."""
+    """Return the dtype of the first array of a type, e.g. `f32`, or `""` if there is none."""
     match = _ARRAY.search(shape)
     return match["dtype"] if match else ""
 
 
 def layout(shape: str) -> tuple[int, ...]:
-    """The dimensions of the first array of a type, the one that is contiguous in memory first."""
+    """Return the dimensions of the first array of a type, the contiguous one first."""
     match = _ARRAY.search(shape)
     return dims((match["layout"] or "").split(":", 1)[0]) if match else ()
 
 
 def is_on_chip(shape: str) -> bool:
-    """Whether it is in a TPU's vector or scalar memory, not in its HBM: `S(1)` and up but `S(5)`.
+    """Return whether a value is in a TPU's vector or scalar memory, not in its HBM: `S(1)` etc.
 
     `S(5)` is the memory of the host (xla/service/host_memory_offload_annotations.h).
     """
@@ -85,13 +83,13 @@ def is_on_chip(shape: str) -> bool:
 
 
 def array_types(shape: str) -> tuple[str, ...]:
-    """The array types in a type, as printed, with their layouts."""
+    """Return the array types in a type, as printed, with their layouts."""
     return tuple(match[0] for match in _ARRAY.finditer(shape))
 
 
 @lru_cache(maxsize=4096)
 def parts(shape: str) -> tuple[str, ...]:
-    """The types in a tuple type, in order; none in another type."""
+    """Return the element types of a tuple type in order, or `()` for other types."""
     found: list[str] = []
     if not shape.startswith("("):
         return ()
@@ -110,5 +108,5 @@ def parts(shape: str) -> tuple[str, ...]:
 
 
 def is_tiled(shape: str) -> bool:
-    """Whether a layout has tiles, as a TPU's have."""
+    """Return whether a layout has tiles, as on TPUs."""
     return ":T(" in shape

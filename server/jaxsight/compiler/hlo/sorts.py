@@ -1,9 +1,10 @@
-"""How many kernels XLA launches for one sort on a GPU, and how many copies it makes before it.
+"""Count the kernels that XLA launches for a sort on a GPU, and the copies before it.
 
 XLA sorts in place, by bitonic stages: `EmitBitonicSortLLVMIR` (`xla/service/gpu/thunk_emitter.cc`,
 before 2025 `ir_emitter_unnested.cc`) launches one kernel for each stage whose partners are further
-apart than a tile, and one for each run of stages within a tile. An operand whose buffer the result
-cannot take is copied first (`SortFusion::Emit`, `xla/backends/gpu/codegen/sort.cc`).
+apart than a tile, and one for each run of stages within a tile.
+An operand whose buffer the result cannot reuse is copied first (`SortFusion::Emit`,
+`xla/backends/gpu/codegen/sort.cc`).
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ THREADS_PER_BLOCK = 1024
 """The same on every GPU that XLA compiles for: CUDA C++ Programming Guide, "Technical
 Specifications per Compute Capability"; AMD's HIP documentation, "Hardware features"."""
 SHARED_PER_BLOCK = {"cuda": 48 * 1024, "rocm": 64 * 1024}
-"""Bytes of shared memory that a block has unless it asks for more, by platform."""
+"""Default bytes of shared memory of a block, by platform."""
 _UNROLLED = 4
-"""`kUnrollFactor` of `EmitBitonicSortLLVMIR`, from XLA of 2024 on."""
+"""`kUnrollFactor` of `EmitBitonicSortLLVMIR`, since XLA of 2024."""
 _DIMENSION = re.compile(r"dimensions=\{(\d+)\}")
 _ALIAS = re.compile(r"\{[^{}]*\}: \((\d+), \{")
 
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """The kernels and copies of one sort, once; `most` is more than `least` where it is not known
-    whether an operand is copied."""
+    """Kernels and copies of one execution of a sort.
+
+    `most` exceeds `least` if it is unknown whether an operand is copied.
+    """
 
     least: int
     most: int
@@ -40,11 +43,11 @@ def launches(
     """Count the launches of an instruction that is a sort, or a fusion of one.
 
     Args:
-        computation: where the instruction is.
+        computation: the computation of the instruction.
         platform: `cuda` or `rocm`.
 
     Returns:
-        `None` when it is no sort of XLA's own.
+        `None` if it is not a sort by XLA's own kernels.
     """
     sort, inside = _sort(module, computation, instruction)
     if sort is None or platform not in SHARED_PER_BLOCK:
@@ -94,7 +97,7 @@ def bitonic_kernels(length: int, width: int, shared: int) -> int:
 def _sort(
     module: Module, computation: Computation, instruction: Instruction
 ) -> tuple[Instruction | None, Computation]:
-    """The sort itself, and the computation that it is in."""
+    """Return the sort itself, and its computation."""
     if instruction.opcode == "sort":
         return instruction, computation
     if instruction.opcode == "fusion":
@@ -107,14 +110,16 @@ def _sort(
 
 
 def _is_given(inside: Computation, outside: Computation, name: str) -> bool:
-    """Whether an operand is read from memory; an `iota` in a fusion is made by the first kernel."""
+    """Return whether an operand is read from memory, unlike an `iota` in a fusion."""
     operand = inside.by_name.get(name)
     return operand is not None and (inside is outside or operand.opcode == "parameter")
 
 
 def _is_kept(module: Module, computation: Computation, name: str) -> bool:
-    """Whether an operand's buffer is certain not to be the result's: an argument that was not
-    donated, or a constant."""
+    """Return whether an operand's buffer is certain not to be reused for the result.
+
+    That applies to constants, and to arguments that were not donated.
+    """
     operand = computation.by_name.get(name)
     seen = 0
     while operand is not None and operand.opcode == "bitcast" and seen < len(computation.by_name):

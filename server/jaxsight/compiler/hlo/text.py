@@ -1,8 +1,9 @@
-"""HLO text as instructions: one per line, as all versions from JAX 0.4.35 to 0.12 print them.
+"""Parse HLO text: one instruction per line, as JAX 0.4.35 to 0.12 print it.
 
-Names come with `%` or without, operands with types or without, metadata with a stack frame or a
-source line; none of that matters here. Large texts are the rule, so each line is looked at a
-constant number of times, and attributes are found when they are asked for.
+Names may have a `%` or not, operands may have types or not, and metadata may have a stack frame or
+a source line; all of these are accepted.
+Large texts are common, so each line is scanned a constant number of times, and attributes are
+parsed on demand.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _WITHOUT_OPERANDS = frozenset({"parameter", "constant", "iota"})
 
 @dataclass(slots=True, eq=False)
 class Instruction:
-    """One instruction. `shape` and `attributes` are as printed; `line` counts from 0."""
+    """An instruction; `shape` and `attributes` are as printed, `line` counts from 0."""
 
     name: str
     opcode: str
@@ -44,21 +45,21 @@ class Instruction:
     line: int
     root: bool
     literal: str = ""
-    """What stands between the brackets of a constant or parameter."""
+    """The text in the parentheses of a constant or parameter."""
 
     @property
     def op_name(self) -> str:
-        """The scopes that the program gave the operation; `""` when there are none."""
+        """The scopes of the operation in the program; `""` if there are none."""
         found = _OP_NAME.search(self.attributes)
         return found[1] if found else ""
 
     @property
     def equation(self) -> str:
-        """The path of the equation that it comes from, `3/body/1`; `""` when unknown."""
+        """The path of its equation, e.g. `3/body/1`; `""` if unknown."""
         return equation_path(self.op_name)
 
     def attribute(self, name: str) -> str:
-        """The text of an attribute that is a word or a quoted string; `""` when it is not there."""
+        """Return an attribute that is a word or a quoted string, or `""` if it is missing."""
         start = self.attributes.find(f"{name}=")
         if start < 0:
             return ""
@@ -72,8 +73,8 @@ class Instruction:
 
     @property
     def called(self) -> dict[str, tuple[str, ...]]:
-        """The computations that it names, by role (`calls`, `body`, `condition`, …)."""
-        # What follows can be long, and names none.
+        """The computations that it calls, by role (`calls`, `body`, `condition`, …)."""
+        # The text after these can be long, and contains no computation.
         ends = (self.attributes.find(word) for word in ("metadata={", "backend_config="))
         end = min((at for at in ends if at >= 0), default=len(self.attributes))
         return {
@@ -86,7 +87,7 @@ class Instruction:
 
 @dataclass(eq=False)
 class Computation:
-    """Instructions in the order in which they run (the order of the text)."""
+    """Instructions in the order in which they run, which is that of the text."""
 
     name: str
     instructions: list[Instruction] = field(default_factory=list)
@@ -94,9 +95,7 @@ class Computation:
 
     @cached_property
     def passed_on(self) -> dict[str, Instruction]:
-        """By the names of operations the first that only passes on what each gives, with its
-        equation.
-        """
+        """The first bitcast or tuple element with an equation, by the name of its operand."""
         found: dict[str, Instruction] = {}
         for instruction in self.instructions:
             passes = instruction.opcode in ("bitcast", "get-tuple-element")
@@ -106,21 +105,21 @@ class Computation:
 
     @property
     def root(self) -> Instruction | None:
-        """The instruction that gives the result."""
+        """The instruction that returns the result."""
         for instruction in reversed(self.instructions):
             if instruction.root:
                 return instruction
         return self.instructions[-1] if self.instructions else None
 
     def parameters(self) -> list[Instruction]:
-        """The parameters by their numbers."""
+        """Return the parameters in the order of their numbers."""
         found = [each for each in self.instructions if each.opcode == "parameter"]
         return sorted(found, key=lambda each: int(each.literal) if each.literal.isdigit() else 0)
 
 
 @dataclass(slots=True, eq=False)
 class Module:
-    """A whole text."""
+    """A parsed text."""
 
     name: str = ""
     header: str = ""
@@ -130,7 +129,7 @@ class Module:
 
 
 def parse(text: str) -> Module:
-    """The module of a text. Lines that are no HLO are noted, never raised."""
+    """Return the module of a text; lines that are not HLO are noted and never raise an error."""
     module = Module()
     computation: Computation | None = None
     for number, line in _lines(text):
@@ -152,7 +151,7 @@ def parse(text: str) -> Module:
         instruction = _instruction(line, number)
         if instruction is None:
             if len(module.notes) < 8:
-                module.notes.append(f"line {number + 1} is not understood: {line.strip()[:80]}")
+                module.notes.append(f"cannot parse line {number + 1}: {line.strip()[:80]}")
             continue
         for operand in instruction.operands:
             if _ELEMENT.search(operand):
@@ -160,12 +159,15 @@ def parse(text: str) -> Module:
         computation.instructions.append(instruction)
         computation.by_name[instruction.name] = instruction
     if module.entry is None:
-        module.notes.append("there is no entry computation")
+        module.notes.append("no entry computation")
     return module
 
 
 def _take_element(computation: Computation, name: str, number: int) -> None:
-    """Write out the element of a tuple that is printed as `%tuple#1`, as XLA of JAX 0.12 does."""
+    """Add an instruction for an element of a tuple that is printed as `%tuple#1`.
+
+    XLA of JAX 0.12 prints elements in this form.
+    """
     if name in computation.by_name:
         return
     whole, _, index = name.rpartition("#")
@@ -182,15 +184,13 @@ def _take_element(computation: Computation, name: str, number: int) -> None:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that hold something, with their numbers; a literal printed over several lines is
-    joined.
-    """
+    """Yield non-empty lines with their numbers; a literal printed on several lines is joined."""
     pending: list[str] = []
     begun = 0
     for number, line in enumerate(text.split("\n")):
         if pending:
             pending.append(line.strip())
-            # Its last line is the one that closes the brackets.
+            # The last line of a literal closes the brackets.
             if "})" in line:
                 yield begun, " ".join(pending)
                 pending = []
@@ -235,7 +235,7 @@ def _operands(inside: str) -> tuple[str, ...]:
         inside = _COMMENT.sub("", inside)
     if "[" not in inside and "(" not in inside:
         return tuple(part.strip().lstrip("%") for part in inside.split(","))
-    # Types are printed before the names; only the names are behind a space before a comma.
+    # Each operand is a type, a space and a name.
     names = []
     depth = begin = 0
     for at, letter in enumerate(inside):
@@ -251,7 +251,7 @@ def _operands(inside: str) -> tuple[str, ...]:
 
 
 def _closing(line: str, opening: int) -> int:
-    """The position behind the bracket that closes the one at `opening`; -1 when there is none."""
+    """Return the position after the bracket that closes the one at `opening`, or -1."""
     depth = 0
     for found in _BRACKET.finditer(line, opening):
         depth += 1 if found[0] == "(" else -1

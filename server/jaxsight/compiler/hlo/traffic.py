@@ -1,7 +1,8 @@
-"""How much of each value a fusion needs, and what it leaves in memory.
+"""Estimate which share of each value a fusion reads, and how many bytes it writes.
 
-A kernel that slices or gathers reads the rows that it takes, not the array; one that updates a
-slice in place writes the slice. XLA's own cost analysis counts so too (`FusionParameterReadBytes`,
+A kernel that slices or gathers reads the selected rows, not the array; one that updates a slice in
+place writes the slice.
+XLA's own cost analysis counts like this too (`FusionParameterReadBytes`,
 `HandleDynamicUpdateSlice`, `HandleGather` and `HandleScatter` in xla/service/hlo_cost_analysis.cc).
 """
 
@@ -17,8 +18,9 @@ from jaxsight.compiler.hlo.shapes import arrays, bits, dims, dtype, elements, la
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 
 SECTOR = 32
-"""Bytes that a GPU reads or writes at least (CUDA C++ Best Practices Guide, "Coalesced Access to
-Global Memory")."""
+"""Minimum number of bytes that a GPU reads or writes at once (CUDA C++ Best Practices Guide,
+"Coalesced Access to Global Memory").
+"""
 
 _SAME = frozenset({"bitcast", "reshape", "bitcast-convert"})
 _WHOLE = frozenset(
@@ -28,7 +30,7 @@ _WHOLE = frozenset(
         "triangular-solve", "all-reduce",
     }
 )  # fmt: skip
-"""Operations that read all of their operands for any part of their result."""
+"""Operations that read whole operands for any part of their result."""
 
 _SLICES = re.compile(r"slice_sizes=\{([^}]*)\}")
 _INSERTED = re.compile(r"(?:inserted_window_dims|input_batching_dims)=\{([^}]*)\}")
@@ -37,7 +39,7 @@ _UPDATED = re.compile(r"update_window_dims=\{([^}]*)\}")
 
 @dataclass(slots=True)
 class _Need:
-    """The share of a value that is needed: what slices take adds up, other uses overlap."""
+    """The required share of a value: slices add up, other uses overlap."""
 
     shared: float = 0.0
     sliced: float = 0.0
@@ -49,22 +51,22 @@ class _Need:
 
 @dataclass(slots=True, eq=False)
 class Needs:
-    """The shares, from 0 to 1, that a computation needs of its values."""
+    """The shares, from 0 to 1, of its values that a computation requires."""
 
     by_name: dict[str, float] = field(default_factory=dict)
     inner: list[tuple[Computation, Needs]] = field(default_factory=list)
-    """Those of the fusions within."""
+    """Computations of the fusions within, with their needs."""
     written: list[int] = field(default_factory=list)
-    """Bytes that each array of the result takes in memory."""
+    """Bytes of each array of the result that are written to memory."""
 
 
 def needs(
     computation: Computation, module: Module, share: float = 1.0, *, last: bool = True
 ) -> Needs:
-    """Follow back what a computation needs.
+    """Return the shares of values that a computation requires, from its result backwards.
 
     Args:
-        share: what is needed of its result.
+        share: the required share of its result.
         last: whether its result goes to memory, so that it may update an array in place.
     """
     result = Needs()
@@ -112,7 +114,7 @@ def _spread(
     wanted: dict[str, _Need],
     in_place: bool,
 ) -> None:
-    """Add what an instruction needs of its operands, `share` of its result being needed."""
+    """Add the shares of an instruction's operands that are required for `share` of its result."""
     lookup = computation.by_name.get
     opcode = instruction.opcode
     for index, name in enumerate(dict.fromkeys(instruction.operands)):
@@ -124,7 +126,7 @@ def _spread(
             )
             _add(wanted, name, min(1.0, share * part), sliced=True)
         elif index == 0 and opcode in ("dynamic-update-slice", "scatter") and in_place:
-            # A scatter reads what it adds to; an update of a slice does not.
+            # A scatter reads the elements that it updates; an update of a slice does not.
             touched = updated_bytes(instruction, lookup) if opcode == "scatter" else 0
             part = touched / max(_bytes(operand(instruction, lookup, 0)), 1)
             _add(wanted, name, min(1.0, part), sliced=True)
@@ -140,7 +142,7 @@ def _spread(
 
 
 def sliced_bytes(instruction: Instruction, lookup: Lookup) -> int:
-    """Bytes that a slice, dynamic slice or gather reads of its first operand."""
+    """Return the bytes that a slice, dynamic slice or gather reads of its first operand."""
     source = operand(instruction, lookup, 0)
     if instruction.opcode != "gather":
         return _bytes(instruction.shape)
@@ -151,7 +153,7 @@ def sliced_bytes(instruction: Instruction, lookup: Lookup) -> int:
 
 
 def updated_bytes(instruction: Instruction, lookup: Lookup) -> int:
-    """Bytes that a dynamic update of a slice or a scatter writes in place."""
+    """Return the bytes that a dynamic update of a slice or a scatter writes in place."""
     source = operand(instruction, lookup, 0)
     if instruction.opcode != "scatter":
         return _bytes(operand(instruction, lookup, 1))
@@ -162,7 +164,7 @@ def updated_bytes(instruction: Instruction, lookup: Lookup) -> int:
 
 
 def _window_sizes(instruction: Instruction, source: str, updates: str) -> tuple[int, ...]:
-    """What one index of a scatter updates, by the dimensions of the operand."""
+    """Return the sizes of the window that one index of a scatter updates, per operand dimension."""
     inserted = {axis for group in _INSERTED.findall(instruction.attributes) for axis in dims(group)}
     updated = _UPDATED.search(instruction.attributes)
     values, target = arrays(updates), arrays(source)
@@ -177,9 +179,7 @@ def _window_sizes(instruction: Instruction, source: str, updates: str) -> tuple[
 
 
 def _touched(taken: tuple[int, ...], source: str) -> int:
-    """Bytes of memory that a block of an array touches, in whole sectors for each contiguous
-    run.
-    """
+    """Return the bytes that a block of an array occupies, in whole sectors per contiguous run."""
     values = arrays(source)
     if not values or not taken:
         return 0
@@ -203,7 +203,7 @@ def _bytes(shape: str) -> int:
 
 
 def _results(computation: Computation, root: Instruction) -> list[Instruction]:
-    """The instructions that give the results, before bitcasts."""
+    """Return the instructions that compute the results, skipping bitcasts."""
     given = [root]
     if root.opcode == "tuple":
         given = [
@@ -224,9 +224,9 @@ def _before(computation: Computation, instruction: Instruction) -> Instruction:
 
 
 def _in_place(computation: Computation, root: Instruction) -> set[str]:
-    """Results that are updates of what comes in: XLA writes them where their operand is.
+    """Return the results that update a parameter in place, by name.
 
-    Where the operand is still needed XLA copies it first, in a kernel of its own (`CopyInsertion`,
+    If the parameter is still needed, XLA copies it first, in a kernel of its own (`CopyInsertion`,
     `HloDataflowAnalysis::GetInPlaceInputOutputPairs`).
     """
     updates: set[str] = set()
@@ -252,7 +252,7 @@ def _all_bytes(shape: str) -> int:
 
 
 def shares(computation: Computation, found: Needs) -> Mapping[int, float]:
-    """What is needed of the parameters, by their numbers."""
+    """Return the required shares of the parameters, by number."""
     return {
         number: found.by_name.get(parameter.name, 0.0)
         for number, parameter in enumerate(computation.parameters())

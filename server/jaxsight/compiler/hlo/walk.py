@@ -1,8 +1,7 @@
-"""Which instructions of a module a run launches: what is reached from the entry through while,
-conditional and call.
+"""Find the instructions that a run launches, from the entry through while, conditional and call.
 
-The order is that of the text, an inner computation's units where it is called. A computation that
-is called twice gives its units twice.
+The order is that of the text; the units of an inner computation come at the place of its call.
+A computation that is called twice has its units twice.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ ANNOTATIONS = frozenset(
         "xla.sdy.FuncResultSharding",
     }
 )
-"""Targets of custom calls that only say something to the compiler."""
+"""Targets of custom calls that are only annotations for the compiler."""
 
 _ENDS = ("-done", "-update")
 _TRANSFERS = frozenset(
@@ -63,14 +62,12 @@ _TRANSFERS = frozenset(
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"?(\d+)"?\}')
 _SMALL_CALL = 'xla_cpu_small_call="true"'
 _MANY = 2_000_000
-"""Units after which a module is not followed further: calls of calls may be many more than its
-lines.
-"""
+"""Maximum number of units of a module: nested calls may have many more units than lines."""
 
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """One instruction that is launched, where it is."""
+    """An instruction that is launched, with its context."""
 
     instruction: Instruction
     computation: Computation
@@ -82,24 +79,23 @@ class Unit:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One time that a computation is run: `caller` is the instruction that runs it, `role` as
-    what.
-    """
+    """A run of a computation."""
 
     computation: Computation
     units: dict[str, int] = field(default_factory=dict)
-    """Which of its instructions are which unit, by name."""
+    """Units of its instructions, by name."""
     calls: dict[str, list[tuple[str, Call]]] = field(default_factory=dict)
-    """The runs within it, by the calling instruction's name: (role, run), `body` and `condition` of
-    a while, else the branches.
+    """Inner runs by the name of the calling instruction, each with its role.
+
+    The roles are `body` and `condition` for a while, `branch` for a conditional, and `call`.
     """
     loops: dict[str, int] = field(default_factory=dict)
-    """Which loop a while instruction is."""
+    """Loops of its while instructions, by name."""
 
 
 @dataclass(slots=True, eq=False)
 class Walk:
-    """All of it."""
+    """The result: units, loops and branches of a module."""
 
     module: Module
     platform: str = "cpu"
@@ -126,14 +122,15 @@ def walk(module: Module, *, platform: str = "cpu", trips: Mapping[str, int] | No
     """Follow the entry computation.
 
     Args:
-        platform: the target's, `cpu`, `cuda`, `rocm` or `tpu`.
-        trips: the trip counts of loops, by their equations, where the HLO does not tell.
+        platform: the target's platform, `cpu`, `cuda`, `rocm` or `tpu`.
+        trips: trip counts of loops by their equations, for loops whose trip count is not in the
+            HLO.
     """
     found = Walk(module, platform=platform, trips=trips or {})
     if module.entry is None:
         return found
     found.top = Call(module.entry)
-    # An explicit stack: loops may be nested deeper than Python's.
+    # An explicit stack, as loops may be nested deeper than Python's recursion limit.
     stack = [_Place(found.top, 0, (), -1, 1, 1)]
     while stack:
         place = stack[-1]
@@ -189,9 +186,9 @@ def _loop(found: Walk, place: _Place, instruction: Instruction, stack: list[_Pla
     known = _TRIPS.search(instruction.attributes)
     trips = int(known[1]) if known else found.trips.get(instruction.equation)
     index = len(found.loops)
-    # XLA's `WhileThunk` on CPUs and GPUs runs the body as often as the HLO says and never runs the
-    # condition (`xla/backends/{cpu,gpu}/runtime/while_thunk.cc`). Where the HLO does not say, and
-    # on TPUs, the condition runs once more than the body.
+    # XLA's `WhileThunk` on CPUs and GPUs runs the body for the trip count of the HLO and never runs
+    # the condition (`xla/backends/{cpu,gpu}/runtime/while_thunk.cc`). Without a trip count, and on
+    # TPUs, the condition runs once more than the body.
     counted = known is not None and found.platform != "tpu"
     found.loops.append(
         Loop(
@@ -245,12 +242,13 @@ def _run(
     branch: int | None = None,
     times: tuple[int, int] = (1, 1),
 ) -> tuple[str, _Place] | None:
-    """The beginning of a computation that an instruction runs, at most and at least so many
-    times.
+    """Return the start of a run of a computation with its role, or `None` if it does not exist.
+
+    `times` is the maximum and minimum number of runs.
     """
     computation = found.module.computations.get(name)
     if computation is None:
-        found.notes.append(f"{instruction.name} runs {name}, which is not there")
+        found.notes.append(f"{instruction.name} calls {name}, which is not in the module")
         return None
     most, least = times
     return role, _Place(
@@ -269,7 +267,7 @@ def _enter(
     stack: list[_Place],
     runs: list[tuple[str, _Place] | None],
 ) -> None:
-    """Go on with the computations that an instruction runs, the first of them first."""
+    """Push the computations that an instruction runs on the stack, the first on top."""
     entered = [run for run in runs if run is not None]
     stack += [inner for _, inner in reversed(entered)]
     calls = place.call.calls.setdefault(instruction.name, [])

@@ -1,4 +1,4 @@
-"""What one run of a kernel does: arithmetic and the bytes of device memory that it touches."""
+"""Estimate the arithmetic and the device memory traffic of one execution of a kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
 
 _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
-"""Custom calls that only move data, or say something to the compiler."""
+"""Custom calls that only move data, or are annotations for the compiler."""
 
 _UNKNOWN = frozenset(
     {
@@ -35,19 +35,20 @@ _UNKNOWN = frozenset(
         "conditional", "topk",
     }
 )  # fmt: skip
-"""Operations whose time nobody derives from their shapes."""
+"""Operations whose time cannot be derived from their shapes."""
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _LENGTHS = re.compile(r"fft_length=\{([^}]*)\}")
 _DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
 
 _FFT_AT_ONCE = 8192
-"""The longest FFT that passes through memory once: what fits into shared memory (D. Tolmachev,
-"VkFFT", IEEE Access 11, 2023)."""
+"""The longest FFT that fits into shared memory and so needs one pass over memory (D. Tolmachev,
+"VkFFT", IEEE Access 11, 2023).
+"""
 
 
 class Works:
-    """Counts what kernels do; looks at each computation's readers once."""
+    """Estimates the work of kernels; reads each computation's users once."""
 
     def __init__(self, fused: Fused, module: Module) -> None:
         self._fused = fused
@@ -55,7 +56,7 @@ class Works:
         self._readers: dict[str, dict[str, list[Instruction]]] = {}
 
     def of(self, instruction: Instruction, computation: Computation) -> Work | None:
-        """What a kernel does in one run; `None` where there is no model of it."""
+        """Return the work of one execution of a kernel, or `None` without a model of it."""
         inside = self._fused.inside(instruction)
         on_tpu = is_tiled(instruction.shape)
         if not all(_modelled(each, on_tpu) for each in (instruction, *inside)):
@@ -75,18 +76,18 @@ class Works:
         written = sum(self._leaving(computation, instruction, needs.written))
         matrix_units = on_tpu or instruction.attribute("kind") not in ("kLoop", "kInput")
         counted = _total(_inner(body, needs, matrix_units))
-        # Each pass but the first reads what the one before it wrote.
+        # Each pass except the first reads the output of the previous pass.
         return Work(counted, read + (passes - 1) * written, passes * written, cycles)
 
     def _single(self, instruction: Instruction, computation: Computation, cycles: int) -> Work:
-        """Count an operation that is a kernel by itself."""
+        """Return the work of an operation that is a kernel by itself."""
         lookup = computation.by_name.get
         opcode = instruction.opcode
         names = list(dict.fromkeys(instruction.operands))
         read = {name: self._arriving(computation, instruction, name) for name in names}
         results = [value.bytes for value in arrays(instruction.shape)]
         if is_matmul_call(instruction) or is_convolution_call(instruction):
-            results = results[:1]  # What follows is workspace.
+            results = results[:1]  # The others are workspace.
         if names and opcode in ("slice", "dynamic-slice", "gather") and read[names[0]]:
             read[names[0]] = traffic.sliced_bytes(instruction, lookup)
         if names and opcode in ("dynamic-update-slice", "scatter"):
@@ -106,10 +107,10 @@ class Works:
         )
 
     def _arriving(self, computation: Computation, reader: Instruction, name: str) -> int:
-        """Bytes that come from device memory for an operand.
+        """Return the bytes that are read from device memory for an operand.
 
-        On a TPU an operand may be in vector memory: what a kernel left there costs nothing, what a
-        transfer brought counts for the first kernel that reads it.
+        On a TPU an operand may be in vector memory: a kernel's result there costs nothing, and a
+        transfer to it counts for the first kernel that reads it.
         """
         definition = computation.by_name.get(name)
         if definition is None:
@@ -124,9 +125,9 @@ class Works:
     def _leaving(
         self, computation: Computation, instruction: Instruction, results: list[int]
     ) -> list[int]:
-        """Bytes that go to device memory.
+        """Return the bytes that are written to device memory.
 
-        Of results in a TPU's vector memory those count that a transfer takes there.
+        Results in a TPU's vector memory count if a transfer copies them to device memory.
         """
         types = array_types(instruction.shape)
         if not any(is_on_chip(each) for each in types):
@@ -139,7 +140,7 @@ class Works:
         ]
 
     def _sent(self, computation: Computation, instruction: Instruction) -> set[int]:
-        """Which results transfers take to device memory."""
+        """Return the results that transfers copy to device memory."""
         users = self._users(computation)
         indices = {instruction.name: 0} | {
             each.name: next(iter(dims(each.attribute("index"))), 0)
@@ -188,7 +189,7 @@ def _modelled(instruction: Instruction, on_tpu: bool) -> bool:
 
 
 def _inner(body: Computation, needs: traffic.Needs, matrix_units: bool) -> Iterator[Operations]:
-    """The operations of a fusion, of each only the share that is needed."""
+    """Yield the operations of a fusion, each scaled by its required share."""
     waiting = [(body, needs)]
     while waiting:
         computation, found = waiting.pop()
@@ -214,7 +215,7 @@ def _total(parts: Iterator[Operations]) -> tuple[Operations, ...]:
 
 
 def _passes(instruction: Instruction, computation: Computation) -> int:
-    """How often an operation reads and writes its values."""
+    """Return how often an operation reads and writes its values."""
     lookup = computation.by_name.get
     if instruction.opcode == "fft":
         found = _LENGTHS.search(instruction.attributes)
@@ -230,7 +231,7 @@ def _passes(instruction: Instruction, computation: Computation) -> int:
 
 
 def _bitonic_passes(sort: Instruction) -> int:
-    """Passes through memory of XLA's own sort on a GPU: one for each of its kernels."""
+    """Return the memory passes of XLA's own sort on a GPU: one for each of its kernels."""
     values = arrays(sort.shape)
     axis = _DIMENSION.search(sort.attributes)
     lengths = sizes(values[0]) if values else ()

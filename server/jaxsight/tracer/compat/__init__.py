@@ -1,4 +1,4 @@
-"""All of JAX's private API that the tracer touches, one module per concern.
+"""Private API of JAX that the tracer uses, one module per concern.
 
-Each says for which versions it holds.
+Each module states the versions of JAX that it applies to.
 """

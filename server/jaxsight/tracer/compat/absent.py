@@ -1,17 +1,17 @@
-"""Lowering for a device that is not here: callbacks, and Pallas kernels for GPUs.
+"""Lower for a device that is not present: callbacks, and Pallas kernels for GPUs.
 
-Holds for JAX 0.8 to 0.12.
+This applies to JAX 0.8 to 0.12.
 
 Private API used:
 
 * `mlir.ModuleContext.get_backend`. The lowering rule of callbacks (`callback.emit_python_callback`)
-  asks it for the client of the platform, which raises where the process has none. GPUs' rule does
-  nothing with the client; TPUs' registers the callback with it, which only a run needs.
+  calls it for the client of the platform, and it raises if the process has none. The rule for GPUs
+  does not use the client; that for TPUs registers the callback with it, which only a run needs.
 * `JaxprEqn.ctx`, the context that an equation was traced in. `jaxpr_subcomp` enters it to lower the
-  equation, so a mesh that is set around the lowering is not seen. From JAX 0.12 on, Triton's rule
-  takes the compute capability from the `AbstractDevice` of the context's mesh
-  (`pallas/triton/gpu_info.py`), Mosaic's from 0.10 on (`experimental/mosaic/gpu`, `infer_arch`).
-  0.8 and 0.9 read neither.
+  equation, so a mesh that is set around the lowering has no effect. Triton's rule takes the compute
+  capability from the `AbstractDevice` of the context's mesh since JAX 0.12
+  (`pallas/triton/gpu_info.py`), Mosaic's since 0.10 (`experimental/mosaic/gpu`, `infer_arch`).
+  0.8 and 0.9 do not use it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import jax
 from jax._src.interpreters import mlir
 
 _KINDS = {
-    "7.0": "Tesla T4",  # JAX knows none of 7.0; XLA refuses Triton's kernels for both
+    "7.0": "Tesla T4",  # JAX knows no GPU with 7.0; XLA rejects Triton's kernels for both
     "7.5": "Tesla T4",
     "8.0": "NVIDIA A100",
     "8.6": "NVIDIA A10",
@@ -36,13 +36,11 @@ _KINDS = {
     "10.3": "NVIDIA B300",
     "12.0": "NVIDIA RTX PRO 6000",
 }
-"""By compute capability a GPU that `gpu_info.GpuVersion` knows: nothing but the capability is taken
-from it.
-"""
+"""A GPU in `gpu_info.GpuVersion` for each compute capability; only the capability is used."""
 
 
 class _Client:
-    """Stands in for the client of a platform that this process has none of."""
+    """A substitute for the client of a platform that this process does not have."""
 
     def make_python_callback_from_host_send_and_recv(self, *_args: object) -> object:
         """Register nothing: the program is compiled elsewhere and never run."""
@@ -51,7 +49,7 @@ class _Client:
 
 @contextlib.contextmanager
 def clients() -> Iterator[None]:
-    """Let rules that need the platform's client lower without one. For one thread at a time."""
+    """Let lowering rules that need the platform's client work without one; not thread-safe."""
     context: Any = mlir.ModuleContext
     real = context.get_backend
 
@@ -59,7 +57,7 @@ def clients() -> Iterator[None]:
         try:
             return real(self, optional)
         except (RuntimeError, ValueError):
-            # The process has no such platform, or the function's inputs lie on another one.
+            # The process has no such platform, or the function's inputs are on another one.
             if optional or len(self.platforms) > 1:
                 raise
             return _Client()
@@ -72,8 +70,9 @@ def clients() -> Iterator[None]:
 
 
 def on_gpu(equation: Any, capability: str) -> Any:
-    """Return the equation as traced for a GPU of a compute capability (`9.0`); itself where none is
-    known.
+    """Return the equation as if traced for a GPU of a compute capability, e.g. `9.0`.
+
+    An unknown capability leaves it unchanged.
     """
     device = _gpu(capability)
     if device is None:

@@ -1,4 +1,4 @@
-"""`jax.config` as values to read and write. Public API in all of JAX 0.8 … 0.12."""
+"""`jax.config` as values to read and write; public API in JAX 0.8 to 0.12."""
 
 from __future__ import annotations
 
@@ -7,32 +7,30 @@ from collections.abc import Callable
 import jax
 
 CPU_DEVICES = "jax_num_cpu_devices"
-"""Belongs to `devices`: it cannot be changed while a backend lives."""
+"""Handled by `devices`, as it cannot be changed while a backend exists."""
 
 _TRUE = frozenset({"y", "yes", "t", "true", "on", "1"})
 _FALSE = frozenset({"n", "no", "f", "false", "off", "0"})
 
-# Taken now, since user code may put something else in their place.
+# Bound now, as user code may replace them.
 _config = jax.config
 _update: Callable[[str, object], None] = jax.config.update
 
 
 def values() -> dict[str, object]:
-    """Every option and its value, without the number of CPU devices."""
+    """Return every option with its value, except the number of CPU devices."""
     found = dict(_config.values)
     found.pop(CPU_DEVICES, None)
     return found
 
 
 def update(name: str, value: object) -> None:
-    """Set one option."""
+    """Set an option."""
     _update(name, value)
 
 
 def from_variable(variable: str, text: str) -> tuple[str, object] | None:
-    """The option that JAX would have set on import, had the environment held `variable`; `None`
-    when there is none.
-    """
+    """Return the option that JAX would have set from an environment variable on import, if any."""
     name = variable.lower()
     known = values()
     if name not in known:

@@ -1,9 +1,9 @@
-"""How many CPU devices this process plays, which JAX allows to say only before its backend exists.
+"""The number of simulated CPU devices, which JAX allows to set only before the backend exists.
 
-A program may ask for eight of them on its first line, while the file traced before it wanted one.
-So the backend is let go of and made anew; arrays that live on the old one are of no use afterwards,
-which callers must heed. `jax._src.xla_bridge.backends_are_initialized` holds for JAX 0.8 … 0.12;
-the rest is public.
+A program may request eight devices on its first line, after another file was traced with one.
+Then the backend is deleted and created again; arrays on the old one are invalid afterwards, which
+callers must handle.
+`jax._src.xla_bridge.backends_are_initialized` exists in JAX 0.8 to 0.12; the rest is public API.
 """
 
 from __future__ import annotations
@@ -22,17 +22,15 @@ _MENTIONS = re.compile(rf"xla_force_host_platform_device_count|{config.CPU_DEVIC
 
 
 def mentioned(text: str) -> bool:
-    """Whether running this source may set the number of devices."""
+    """Return whether running this source may set the number of devices."""
     return _MENTIONS.search(text) is not None
 
 
 def reset() -> bool:
-    """Let go of the backend and of any number asked for; answers whether arrays made before are
-    lost.
-    """
+    """Delete the backend and any requested number; return whether this invalidated arrays."""
     lost = xla_bridge.backends_are_initialized()
     if lost:
-        from jax.extend import backend  # 50 ms, for what few programs ask
+        from jax.extend import backend  # takes 50 ms, and few programs need it
 
         backend.clear_backends()  # type: ignore[no-untyped-call]
     if jax.config.values[config.CPU_DEVICES] != UNSET:
@@ -41,9 +39,9 @@ def reset() -> bool:
 
 
 def heed_flags(flags: str) -> None:
-    """Have as many devices as `XLA_FLAGS` says.
+    """Set the number of devices from `XLA_FLAGS`.
 
-    XLA reads the variable once in a process, JAX's option each time.
+    XLA reads the variable once per process, but JAX's option each time.
     """
     asked = _FORCED.findall(flags)
     if asked and not xla_bridge.backends_are_initialized():

@@ -1,13 +1,14 @@
-"""Walking and printing jaxprs, whichever class this version of JAX gives them.
+"""Walk and print jaxprs of any supported version of JAX.
 
-Holds for JAX 0.8 to 0.12.
+This applies to JAX 0.8 to 0.12.
 
-From 0.11 on `ClosedJaxpr` is merged into `Jaxpr`; everything here takes either. Private API used:
-`core.Jaxpr`, `debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`, `JaxprPpContext`).
+In 0.11 and newer, `ClosedJaxpr` is merged into `Jaxpr`; all functions here accept either.
+Private API used: `core.Jaxpr`, `debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`,
+`JaxprPpContext`).
 
 An equation's path is its index among its jaxpr's equations, from 0, below the path of the equation
-around it and the name of the inner jaxpr: `3`, `3/body/1`, `4/branches1/0`. `body` is what loops
-and calls name `jaxpr`, `body_jaxpr` or `call_jaxpr`.
+around it and the name of the inner jaxpr: `3`, `3/body/1`, `4/branches1/0`.
+`body` is the name for the parameters `jaxpr`, `body_jaxpr` and `call_jaxpr` of loops and calls.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _CLOSED: Any = getattr(core, "ClosedJaxpr", None)
 _BODY = frozenset({"jaxpr", "body_jaxpr", "call_jaxpr"})
 
 _PAPER = 80
-"""Columns that a printed jaxpr aims at, as JAX's own printer does."""
+"""Target width of a printed jaxpr, as in JAX's own printer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A jaxpr among an equation's parameters."""
+    """A jaxpr in an equation's parameters."""
 
     parameter: str
     name: str
@@ -40,7 +41,7 @@ class Inner:
 
 
 def open_jaxpr(jaxpr: Any) -> Any:
-    """The `core.Jaxpr` itself."""
+    """Return the `core.Jaxpr` itself."""
     if _CLOSED is not None and _CLOSED is not core.Jaxpr and isinstance(jaxpr, _CLOSED):
         return jaxpr.jaxpr
     return jaxpr
@@ -51,7 +52,7 @@ def is_jaxpr(value: Any) -> bool:
 
 
 def inner(equation: Any) -> Iterator[Inner]:
-    """The jaxprs that an equation carries, in the order of its parameters."""
+    """Yield the jaxprs in an equation's parameters, in order."""
     for parameter, value in equation.params.items():
         if is_jaxpr(value):
             yield Inner(parameter, part_name(parameter), open_jaxpr(value))
@@ -62,15 +63,14 @@ def inner(equation: Any) -> Iterator[Inner]:
 
 
 def part_name(parameter: str) -> str:
-    """What stands for a parameter in a path; of several jaxprs in one parameter, followed by the
-    index.
-    """
+    """Return the part of a path for a parameter; several jaxprs in a parameter add their index."""
     return "body" if parameter in _BODY else parameter.removesuffix("_jaxpr")
 
 
 def count(jaxpr: Any) -> int:
-    """All equations, those of inner jaxprs too; a jaxpr that several equations share counts for
-    each.
+    """Return the number of equations, including those of inner jaxprs.
+
+    A jaxpr that several equations share counts for each of them.
     """
     known: dict[int, int] = {}
 
@@ -91,8 +91,9 @@ def count(jaxpr: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A jaxpr somewhere in another: what it was traced for, the avals of its inputs, what it is
-    inside of, itself last.
+    """A jaxpr inside another, with its reason, the avals of its inputs, and the stages around it.
+
+    The last entry of `inside` is the jaxpr's own stage.
     """
 
     staged: Staged
@@ -101,14 +102,14 @@ class Reached:
 
 
 def reached(jaxpr: Any) -> Iterator[Reached]:
-    """`jaxpr` and all jaxprs within that say what they were traced for, each once."""
+    """Yield `jaxpr` and all inner jaxprs that have debug info, without duplicates."""
     opened = open_jaxpr(jaxpr)
     yield from _reached(opened, ())
     yield from reached_from(opened.eqns)
 
 
 def reached_from(equations: Iterable[Any], inside: tuple[str, ...] = ()) -> Iterator[Reached]:
-    """All jaxprs within equations that are inside of `inside`, each once."""
+    """Yield all inner jaxprs of equations inside of `inside`, without duplicates."""
     waiting = [(equation, inside) for equation in equations]
     known: set[int] = set()
     while waiting:
@@ -133,15 +134,14 @@ def _reached(opened: Any, inside: tuple[str, ...]) -> Iterator[Reached]:
 
 
 def constants(jaxpr: Any) -> list[Any]:
-    """The arrays that the traced function captured."""
+    """Return the arrays that the traced function captured."""
     return list(jaxpr.consts)
 
 
 class Printer:
-    """Prints equations as JAX does, with inner jaxprs given by the caller.
+    """Prints equations like JAX, with inner jaxprs supplied by the caller.
 
-    Variables keep their names throughout.
-
+    Names of variables are consistent across all calls.
     Lists of more than `most` variables are elided.
     """
 
@@ -165,8 +165,10 @@ class Printer:
         return pp.text(f"{name}:{var.aval.str_short(short_dtypes=True)}" if typed else name)
 
     def equation(self, equation: Any, parameters: Callable[[], list[tuple[str, Any]]]) -> Any:
-        """`c:f32[3] = add a b`, with parameters as texts, or as documents for inner jaxprs; these
-        are asked for after the results have names.
+        """Return the document of an equation, such as `c:f32[3] = add a b`.
+
+        Parameters are texts, or documents for inner jaxprs; they are requested after the results
+        have names.
         """
         bound = self.variables(equation.outvars, binder=True)
         rest: list[Any] = [pp.text(equation.primitive.name)]
@@ -179,8 +181,9 @@ class Printer:
         return pp.concat([bound, pp.text(" = "), *rest] if equation.outvars else rest)
 
     def jaxpr(self, opened: Any, equations: Callable[[], list[Any]]) -> Any:
-        """The whole of a jaxpr around its equations' documents, which are asked for after its
-        inputs have names.
+        """Return the document of a jaxpr around those of its equations.
+
+        These are requested after the inputs have names.
         """
         constants = self.variables(opened.constvars, binder=True)
         inputs = self.variables(opened.invars, binder=True)
@@ -192,16 +195,14 @@ class Printer:
         return pp.group(pp.nest(2, pp.concat(inside))) + pp.text(" }")
 
     def results(self, opened: Any) -> Any:
-        """`(a, b)`"""
+        """Return the document of the results, such as `(a, b)`."""
         outputs = pp.nest(2, pp.group(self._joined(opened.outvars, False, ",")))
         return pp.concat(
             [pp.text("("), outputs, pp.text(",)" if len(opened.outvars) == 1 else ")")]
         )
 
     def same_names(self, equation: Any, opened: Any) -> None:
-        """A call's inner inputs and outputs take the outer variables' names, where JAX's printer
-        does that too.
-        """
+        """Name inputs and outputs of a call's inner jaxpr like the outer variables, as JAX does."""
         self.context.suggest_same_var_names(opened.invars, equation.invars)
         self.context.suggest_same_var_names(opened.outvars, equation.outvars)
 
@@ -211,7 +212,7 @@ def line(text: str) -> Any:
 
 
 def one_or_listed(value: Any, documents: list[Any]) -> Any:
-    """The documents of a parameter's jaxprs: one, or several as of a `cond`."""
+    """Return the document of a parameter's jaxprs: a single one, or a list as for `cond`."""
     if is_jaxpr(value):
         return documents[0]
     inside = pp.concat([pp.text("("), pp.brk(""), pp.join(pp.brk(), documents)])
@@ -223,19 +224,19 @@ def _document(value: Any) -> Any:
 
 
 def mark(document: Any, source: Any) -> Any:
-    """Makes `render` tell which lines `document` takes."""
+    """Mark a document, so that `render` returns the lines that it occupies."""
     return pp.source_map(document, source)
 
 
 def render(document: Any) -> tuple[str, list[list[Any]]]:
-    """The text, and for each line the sources marked in it."""
+    """Return the text, and for each line the sources marked in it."""
     regions: list[list[tuple[int, int, Any]]] = []
     text = document.format(width=_PAPER, use_color=False, source_map=regions)
     return text, [[source for _, _, source in line] for line in regions]
 
 
 def defaults(equation: Any) -> frozenset[str]:
-    """Parameters of an equation that say nothing; most of them JAX's printer leaves out too."""
+    """Return the parameters of an equation to omit; JAX's printer omits most of them too."""
     return frozenset(key for key, value in equation.params.items() if _says_nothing(key, value))
 
 
@@ -246,7 +247,7 @@ def _says_nothing(key: str, value: Any) -> bool:
 
 
 _INTERNAL = frozenset({"fwd_jaxpr_thunk", "jvp_jaxpr_fun", "jvp_jaxpr_thunk", "out_trees"})
-"""Parameters that hold JAX's own machinery."""
+"""Parameters with internal objects of JAX."""
 
 
 def _none_given(values: Any) -> bool:

@@ -1,9 +1,11 @@
-"""Tracers of another trace in a jaxpr: JAX itself complains only when the function runs. Holds for
-JAX 0.8 to 0.12.
+"""Find leaked tracers in a jaxpr: JAX itself raises an error only when the function runs.
 
-`jit` makes an extra input, in front, of each closed-over value that is a tracer; at the top level
-that can only be one that escaped from a finished trace. Private API used: `Traced._consts` (0.10
-on), `Traced._args_flat` and `_num_consts` (0.8), `core.escaped_tracer_error`.
+This applies to JAX 0.8 to 0.12.
+
+`jit` adds an input, before the others, for each closed-over value that is a tracer; at the top
+level that can only be one that escaped from a finished trace.
+Private API used: `Traced._consts` (0.10 and newer), `Traced._args_flat` and `_num_consts` (0.8),
+`core.escaped_tracer_error`.
 """
 
 from __future__ import annotations
@@ -16,9 +18,7 @@ from jaxsight.tracer.compat import jaxprs
 
 
 def leaked(traced: Any) -> tuple[Exception, Any] | None:
-    """JAX's error about the first escaped tracer in what was traced, and the equation that uses it,
-    if one does.
-    """
+    """Return JAX's error about the first leaked tracer, and the equation that uses it, if any."""
     number = traced._num_consts
     found = getattr(traced, "_consts", None)
     constants = list(found) if found is not None else list(traced._args_flat)[:number]

@@ -1,13 +1,16 @@
-"""Lowering with the paths of equations in place of lines of files. Holds for JAX 0.8 to 0.12.
+"""Lower with paths of equations as locations, instead of lines of files.
+
+This applies to JAX 0.8 to 0.12.
 
 Private API used: `Traced._params` (and `_lojax`, where there is one), `JaxprEqn.replace`,
 `Jaxpr.replace`, `source_info_util.SourceInfo` and `new_name_stack`, the option
-`jax_traceback_in_locations_limit`, StableHLO's dialect as jaxlib has it,
+`jax_traceback_in_locations_limit`, jaxlib's StableHLO dialect,
 `compile_args["kept_var_idx"]` of a lowering.
 
-Every equation gets the scope `eq[INDEX]`, within an inner jaxpr `eq[NAME.INDEX]` with the part of
-the path that `jaxprs.inner` gives it. JAX joins scopes as it lowers, and XLA as it inlines, so that
-an operation's name has the whole path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
+Every equation gets the scope `eq[INDEX]`, in an inner jaxpr `eq[NAME.INDEX]` with the name from
+`jaxprs.inner`.
+JAX joins scopes during lowering, and XLA during inlining, so that an operation's name has the whole
+path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ _LEFT_ALONE = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call
 """Primitives whose inner jaxprs become kernels of their own, not operations of the program."""
 
 _ELIDED = 16
-"""Elements from which a constant is elided in the text for people."""
+"""Constants with at least this many elements are elided in `Text`."""
 
 _LOCATION = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"')
 _MESH = re.compile(r"sdy\.mesh @[\w.-]+ = <\[(.*?)\]")
@@ -43,23 +46,23 @@ _PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A lowered program that travels; `version` is StableHLO's.
+    """A lowered program as a portable artifact; `version` is StableHLO's.
 
-    `kept` are the function's flat inputs that are its parameters.
+    `kept` are the flat inputs of the function that are parameters of the program.
     """
 
     bytes: bytes
     version: str
     kept: tuple[int, ...] = ()
     devices: int = 1
-    """How many devices it runs on: partitions times replicas."""
+    """Number of devices that it runs on: partitions times replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A lowered program for people: large constants are elided.
+    """A lowered program as text, with large constants elided.
 
-    `names` are those of the operations by line, empty where there is none.
+    `names` are the names of the operations by line, empty if there is none.
     """
 
     text: str
@@ -67,8 +70,9 @@ class Text:
 
 
 def located(traced: Any, capability: str = "") -> Any:
-    """The same traced function, every equation located by its path alone, its Pallas kernels for a
-    GPU of a compute capability.
+    """Return the same traced function with the path of every equation as its only location.
+
+    Pallas kernels are set to a GPU of a compute capability.
     """
     placed = copy.copy(traced)
     placed._params = {**traced._params, "jaxpr": _Placed(capability).closed(traced.jaxpr, "")}
@@ -78,7 +82,7 @@ def located(traced: Any, capability: str = "") -> Any:
 
 
 def without_first(traced: Any, count: int) -> Any:
-    """The same traced function without its first results, to be looked at and not to be lowered."""
+    """Return the same traced function without its first results; it must not be lowered."""
     if not count:
         return traced
     opened = jaxprs.open_jaxpr(traced.jaxpr)
@@ -95,14 +99,16 @@ def without_first(traced: Any, count: int) -> Any:
 
 
 def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
-    """StableHLO of a traced function for a platform that need not be here, to be compiled.
+    """Lower a traced function to StableHLO for a platform that need not be present.
+
+    Operations without a stable form (CHLO, shardings, custom calls with typed attributes) stay in
+    their own dialect, which another version of jaxlib may be unable to read.
 
     Args:
-        capability: the compute capability of the GPU (`9.0`), which Pallas kernels are made for.
+        capability: the compute capability of the GPU for Pallas kernels, e.g. `9.0`.
 
-    What StableHLO has no stable form for (CHLO, shardings, custom calls with typed attributes)
-    stays in its own, which a jaxlib of another version may not read. Raises what JAX raises for
-    programs that it cannot lower for the platform.
+    Raises:
+        Exception: any error of JAX's about a program that it cannot lower for the platform.
     """
     lowered = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
@@ -111,7 +117,7 @@ def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
 
 
 def _devices(module: Any) -> int:
-    """How many devices a module is for; an abstract mesh is in its text alone."""
+    """Return the number of devices of a module; an abstract mesh is only in its text."""
     attributes = module.operation.attributes
     counts = (f"mhlo.num_{what}" for what in ("partitions", "replicas"))
     assigned = math.prod(int(attributes[name].value) for name in counts if name in attributes)
@@ -121,7 +127,7 @@ def _devices(module: Any) -> int:
 
 
 def text(traced: Any, platform: str) -> Text:
-    """The same to be read. Raises as `artifact` does."""
+    """Lower a traced function to StableHLO text; raises the same errors as `artifact`."""
     printed = _lower(traced, platform, "").module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
     )
@@ -139,7 +145,7 @@ def _lower(traced: Any, platform: str, capability: str) -> _Module:
     config.update("jax_traceback_in_locations_limit", 0)
     try:
         with absent.clients(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of donations, which are told of with the kernels
+            warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             lowered = located(traced, capability).lower(lowering_platforms=(platform,))
         kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
         return _Module(lowered.compiler_ir("stablehlo"), tuple(kept))
@@ -148,8 +154,9 @@ def _lower(traced: Any, platform: str, capability: str) -> _Module:
 
 
 class _Placed:
-    """Jaxprs with located equations; what equations share stays shared, which keeps functions of
-    the module single.
+    """Jaxprs with located equations.
+
+    Jaxprs that equations share stay shared, so that each becomes a single function of the module.
     """
 
     def __init__(self, capability: str) -> None:
@@ -196,7 +203,7 @@ class _Placed:
 
 
 def _without_locations(printed: str) -> Text:
-    """The text without locations, and what was located at each line."""
+    """Return the text without locations, and the name at each line."""
     lines = printed.split("\n")
     named = {found[1]: found[2] for line in lines if (found := _LOCATION.match(line)) is not None}
     kept: list[str] = []
@@ -205,7 +212,7 @@ def _without_locations(printed: str) -> Text:
         if line.startswith("#loc"):
             continue
         used = _USE.findall(line)
-        # Of a line's locations the last is the operation's; those before are of arguments.
+        # The last location of a line is the operation's; those before it are of arguments.
         names.append(named.get(used[-1], "") if used else "")
         kept.append(_PLAIN.sub("", _USE.sub("", line)))
     while kept and not kept[-1].strip():
@@ -215,19 +222,20 @@ def _without_locations(printed: str) -> Text:
 
 
 def names(traced: Any) -> tuple[str, ...]:
-    """The flat inputs of a traced function as JAX names them: `x`, `params['w']`; empty where it
-    does not.
+    """Return JAX's names of the flat inputs of a traced function, e.g. `x`, `params['w']`.
+
+    The result is empty if JAX does not know them.
     """
     told = jaxprs.open_jaxpr(traced.jaxpr).debug_info.arg_names
     return tuple(name or "" for name in told) if told is not None else ()
 
 
 def compiler_options(traced: Any) -> dict[str, Any]:
-    """The compiler options of the `jax.jit` that was traced."""
+    """Return the compiler options of the traced `jax.jit`."""
     return dict(traced._params.get("compiler_options_kvs") or ())
 
 
 def donated(traced: Any) -> tuple[int, ...]:
-    """The flat inputs of a traced function whose buffers are donated."""
+    """Return the flat inputs of a traced function whose buffers are donated."""
     flags = traced._params.get("donated_invars", ())
     return tuple(index for index, given in enumerate(flags) if given)

@@ -1,4 +1,6 @@
-"""References to arrays that are changed in place (`jax.new_ref`). Holds for JAX 0.8 to 0.12.
+"""References to arrays that are changed in place (`jax.new_ref`).
+
+This applies to JAX 0.8 to 0.12.
 
 Private API used: `core.Ref` (`core.MutableArray` before 0.8), the `WriteEffect` and `AccumEffect`
 of `state.types`, and the input that they name: a variable (`input`), or before 0.10 a position
@@ -21,14 +23,15 @@ _WRITES = (types.WriteEffect, types.AccumEffect)
 
 
 def is_ref(value: Any) -> bool:
-    """Whether a value is a reference to a concrete array."""
+    """Return whether a value is a reference to a concrete array."""
     kind = type(value)
     return issubclass(kind, _REF) and not issubclass(kind, jax.core.Tracer)
 
 
 def written(jaxpr: Any) -> Iterator[int]:
-    """The positions of the references that a jaxpr writes to, among its captured arrays and inputs,
-    in this order.
+    """Yield the positions of the references that a jaxpr writes to.
+
+    Positions count captured arrays first, then inputs.
     """
     opened = jaxprs.open_jaxpr(jaxpr)
     variables = [*opened.constvars, *opened.invars]

@@ -1,11 +1,12 @@
-"""What user code registers with JAX: classes as pytrees, which cannot be taken back, and rules of
-primitives. Holds for JAX 0.8 to 0.12.
+"""Registrations of user code with JAX: pytree classes, which are permanent, and primitives' rules.
 
-Private API used: `jax._src.tree_util._registry`, the dictionary beside the registry in C++ that
-each registration enters the class into; it is looked up by name at each use, so another dictionary
-can stand in its place. `_lowerings` and `_platform_specific_lowerings` of
-`jax._src.interpreters.mlir` and `fancy_primitive_batchers` of `batching` beside it, the tables that
-`register_lowering` and `primitive_batchers[…] = …` enter a rule into: nothing public reads them.
+This applies to JAX 0.8 to 0.12.
+
+Private API used: `jax._src.tree_util._registry`, a dictionary that duplicates the registry in C++;
+each registration adds the class to it, and looks it up by name, so it can be replaced.
+`_lowerings` and `_platform_specific_lowerings` of `jax._src.interpreters.mlir`, and
+`fancy_primitive_batchers` of `batching`, the tables to which `register_lowering` and
+`primitive_batchers[…] = …` add a rule: no public API reads them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jax.interpreters import ad
 
 
 class _Registry(dict[type, Any]):
-    """Tells of each class that is entered."""
+    """A dictionary that calls a function with each added class."""
 
     def __init__(self, entries: dict[type, Any], entered: Callable[[type], None]) -> None:
         super().__init__(entries)
@@ -32,17 +33,13 @@ class _Registry(dict[type, Any]):
 
 
 def watch(entered: Callable[[type], None]) -> None:
-    """Have `entered` called with each class that is registered from now on, from within the
-    registration.
-    """
+    """Have `entered` called with each class that is registered from now on, during registration."""
     known: dict[type, Any] = tree_util._registry
     tree_util._registry = _Registry(dict(known), entered)
 
 
 def flattening(kind: type) -> Any:
-    """Return the function that flattens objects of a class; `None` where there is none, or it is
-    JAX's own.
-    """
+    """Return the function that flattens objects of a user's class, else `None`."""
     entry = tree_util._registry.get(kind)
     flatten = getattr(entry, "to_iter", None)
     # `register_pytree_node_class` registers `methodcaller("tree_flatten")`.
@@ -50,14 +47,12 @@ def flattening(kind: type) -> Any:
 
 
 def is_ruled(kind: type) -> bool:
-    """Return whether objects of this class are JAX's own and are given rules after they are
-    made.
-    """
+    """Return whether objects of a class are JAX's own and get rules after their creation."""
     return kind.__module__.partition(".")[0] == "jax" and kind.__name__ in _RULED
 
 
 def rules_of(primitive: Any) -> tuple[object, ...]:
-    """Return what the tables of JAX hold for a primitive."""
+    """Return the entries of JAX's tables for a primitive."""
     tables: list[Mapping[Any, object]] = [
         ad.primitive_jvps,
         ad.primitive_transposes,

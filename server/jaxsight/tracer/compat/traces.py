@@ -1,9 +1,9 @@
-"""What JAX is doing while user code runs: the stack of traces, from the innermost outwards.
+"""JAX's stack of traces while user code runs, from the innermost outwards.
 
-Holds for JAX 0.8 to 0.12.
+This applies to JAX 0.8 to 0.12.
 
 Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`,
-`tracing_eqns`), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (0.10 on), the local `length` of
+`tracing_eqns`), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (since 0.10), the local `length` of
 `lax.scan`, exclusions of `source_info_util` and `traceback_util`,
 `traceback_util.include_filename`.
 """
@@ -34,16 +34,14 @@ _LOOPS = frozenset({"scan", "fori_loop", "while_body", "while_cond"})
 
 
 def stage_text(traced_for: str, length: Any = None) -> str:
-    """What people call a jaxpr that JAX traces for this; loops with how often they run, where that
-    is known.
-    """
+    """Return the name of a stage for users; for loops, with their length if it is known."""
     text = _PLAIN.get(traced_for, traced_for)
     return f"{text} (length {length})" if isinstance(length, int) else text
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A jaxpr as one can find it again: what it is traced for, and of which function.
+    """A jaxpr that can be identified again, by its stage and its function.
 
     The function is JAX's `name at file:line`.
     """
@@ -54,8 +52,9 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One run of a loop's body: JAX traces it again, later in the same call, when the carry's weak
-    types change.
+    """A trace of a loop's body.
+
+    JAX traces a body again later in the same call if the carry's weak types change.
     """
 
     loop: int
@@ -65,12 +64,13 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Where user code is running.
+    """The place where user code is running.
 
-    `inside` is for people, outermost first; its last `own` entries lie within the innermost jaxpr
-    under construction. `staged` is the innermost jaxpr under construction, `inputs` the avals of
-    its inputs. `passes` are those of the loops around, innermost first. `mapped` are the vmaps that
-    values here may be part of.
+    `inside` is for users, outermost first; its last `own` entries are within the innermost jaxpr
+    under construction.
+    `staged` is the innermost jaxpr under construction, `inputs` the avals of its inputs.
+    `passes` are those of the loops around, innermost first.
+    `mapped` are the vmaps that values here may belong to.
     """
 
     inside: tuple[str, ...]
@@ -82,19 +82,20 @@ class Situation:
 
 
 def current() -> Any:
-    """The trace that the next operation goes to; `None` while JAX 0.12 evaluates a rule of a
-    primitive abstractly.
+    """Return the trace of the next operation.
+
+    It is `None` while JAX 0.12 abstractly evaluates a rule of a primitive.
     """
     return core.trace_ctx.trace
 
 
 def reference(trace: Any) -> Any:
-    """A weak reference: holding a trace would keep its tracers alive."""
+    """Return a weak reference: a strong one would keep the trace's tracers alive."""
     return trace._weakref
 
 
 def situation(trace: Any) -> Situation:
-    """Describes `trace`, which must be the current one. The outermost jit goes without saying."""
+    """Describe `trace`, which must be the current one, without the outermost jit."""
     inside: list[str] = []
     own = 0
     staged: Staged | None = None
@@ -136,9 +137,7 @@ def situation(trace: Any) -> Situation:
 
 
 def equations(trace: Any) -> list[Any]:
-    """What a trace that has not ended holds so far: equations of the jaxpr that it was to
-    become.
-    """
+    """Return the equations of the jaxpr under construction of a trace that has not ended."""
     if not isinstance(trace, DynamicJaxprTrace):
         return []
     held = (each if hasattr(each, "params") else each() for each in trace.frame.tracing_eqns)
@@ -146,9 +145,7 @@ def equations(trace: Any) -> list[Any]:
 
 
 def is_mapped(value: Any, trace: Any) -> bool:
-    """Whether `value` differs along the axis of the vmap `trace` (constants inside a vmap do
-    not).
-    """
+    """Return whether `value` is batched by the vmap `trace`; constants inside a vmap are not."""
     while isinstance(value, core.Tracer):
         if isinstance(value, BatchTracer) and value._trace is trace:
             return value.batch_dim is not None
@@ -157,7 +154,7 @@ def is_mapped(value: Any, trace: Any) -> bool:
 
 
 def _loop_frame(skip: int) -> FrameType | None:
-    """The frame of the `skip`-th call of `lax.scan` or `lax.while_loop` around, from inside."""
+    """Return the frame of the `skip`-th enclosing call of `lax.scan` or `lax.while_loop`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -170,12 +167,13 @@ def _loop_frame(skip: int) -> FrameType | None:
 
 
 def leave_out(path: str, real: Callable[[str], str]) -> None:
-    """Tell JAX that frames of files under `path` are none of the user's.
+    """Exclude frames of files under `path` from the user's frames.
 
-    `jax.debug.breakpoint` hands the tracers in all other frames to its callback.
+    `jax.debug.breakpoint` passes the tracers in all other frames to its callback.
 
     Args:
-        real: gives the file for a name that code is compiled under, for files that modules exclude.
+        real: returns the file of a name that code is compiled under, for files that modules
+            exclude.
     """
     source_info_util.register_exclusion(path)
     traceback_util.register_exclusion(path)

@@ -1,6 +1,8 @@
-"""The variable of a jaxpr under construction that a traced value is. Holds for JAX 0.8 to 0.12.
+"""Find the variable of a traced value in a jaxpr under construction.
 
-Private API used: `DynamicJaxprTracer.val`, and what tracers of transformations hold (`primal`,
+This applies to JAX 0.8 to 0.12.
+
+Private API used: `DynamicJaxprTracer.val`, and the values of tracers of transformations (`primal`,
 `val`).
 """
 
@@ -13,8 +15,9 @@ from jax._src.interpreters.partial_eval import DynamicJaxprTracer
 
 
 def variable(value: Any) -> Any:
-    """The variable, of a value under `vmap` or `grad` that of the value without; `None` when it is
-    a known one.
+    """Return the variable of a value, or `None` if the value is known.
+
+    Under `vmap` or `grad`, this is the variable of the underlying value.
     """
     while isinstance(value, core.Tracer) and not isinstance(value, DynamicJaxprTracer):
         value = getattr(value, "primal", getattr(value, "val", None))

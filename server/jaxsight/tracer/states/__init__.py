@@ -1,6 +1,5 @@
-"""What a function updates in place: objects watched around a call, and the libraries that have a
-protocol for state.
+"""State that a function updates in place: watched objects, and libraries with state protocols.
 
-Nothing here imports a library of the user's: it is reached through `sys.modules` where user code
-has imported it.
+This package does not import the user's libraries: it gets them from `sys.modules` if user code has
+imported them.
 """

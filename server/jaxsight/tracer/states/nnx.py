@@ -1,9 +1,8 @@
-"""Flax NNX: modules, optimizers and variables as graphs that are split into arrays and merged
-again.
+"""Flax NNX: split modules, optimizers and variables into graphs and arrays, and merge them.
 
-Public API of flax 0.11 on: `nnx.split`, `merge`, `State`, `Variable`, `Pytree` (`Object` before
-0.12), `set_graph_updates`; and of what `nnx.jit` makes, its `trace`, the stage's `traced` and the
-class names below.
+Public API of flax 0.11 and newer: `nnx.split`, `merge`, `State`, `Variable`, `Pytree` (`Object`
+before 0.12), `set_graph_updates`; and of the objects that `nnx.jit` returns, `trace`, the stage's
+`traced` and the class names below.
 """
 
 from __future__ import annotations
@@ -18,19 +17,17 @@ import jax
 from jaxsight.tracer.compat import jaxprs
 
 JITTED = frozenset({"JitWrapped", "SimpleJitWrapped", "SimpleJitPartialWrapped"})
-"""Classes of what `nnx.jit` and `nnx.jit_partial` make."""
+"""Classes of the objects that `nnx.jit` and `nnx.jit_partial` return."""
 
 
 def library() -> Any:
-    """`flax.nnx`, where user code has imported it."""
+    """Return `flax.nnx` if user code has imported it."""
     found = sys.modules.get("flax.nnx")
     return found if hasattr(found, "split") and hasattr(found, "merge") else None
 
 
 def is_node(value: Any) -> bool:
-    """Whether a value is a module, an optimizer, a variable or another object with an identity of
-    its own.
-    """
+    """Return whether a value is a module, optimizer, variable or another NNX object."""
     found = library()
     if found is None:
         return False
@@ -39,7 +36,7 @@ def is_node(value: Any) -> bool:
 
 
 def is_jitted(value: Any) -> bool:
-    """Whether a value was made by `nnx.jit`, and can be traced as it is."""
+    """Return whether a value is the result of `nnx.jit`, and can be traced directly."""
     kind = type(value)
     package = str(kind.__module__).partition(".")[0]
     return package == "flax" and kind.__name__ in JITTED and hasattr(value, "trace")
@@ -47,18 +44,19 @@ def is_jitted(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A pytree without its NNX objects: `pure` has their arrays in their place. What they share
-    stays shared.
+    """A pytree without its NNX objects, which are replaced by their arrays in `pure`.
+
+    Objects stay shared.
     """
 
     pure: Any
     outer: Any = None
     places: tuple[int, ...] = ()
-    """Where the objects are among the leaves of `outer`."""
+    """Indices of the objects among the leaves of `outer`."""
     graph: Any = None
 
     def merge(self, pure: Any) -> tuple[Any, list[Any]]:
-        """A pytree with objects made of such arrays as `pure` holds, and these objects."""
+        """Return a pytree with NNX objects that have the arrays in `pure`, and these objects."""
         if not self.places:
             return pure, []
         parts = self.outer.flatten_up_to(pure)
@@ -85,7 +83,7 @@ def split(value: Any) -> Split:
 
 
 def _states(nodes: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The graph of several objects, and of each the arrays that no earlier one has."""
+    """Return the graph of several objects, and the arrays of each that no earlier one has."""
     found = library()
     graph, state = found.split(tuple(nodes))
     return graph, [state[at] if at in state else found.State({}) for at in range(len(nodes))]
@@ -93,11 +91,10 @@ def _states(nodes: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a call made of one object.
+    """Changes of an object by a call.
 
-    `arrays` are its new state, `changed` those by path that are not the old ones.
-
-    `structural` when its attributes besides arrays changed.
+    `arrays` are its new state, `changed` those that differ from the old ones, by path.
+    `structural`: attributes other than arrays changed.
     """
 
     arrays: tuple[Any, ...]
@@ -106,14 +103,14 @@ class Change:
 
 
 class Watch:
-    """The state of NNX objects before a call, to be compared with that after it."""
+    """The state of NNX objects before a call, to compare it with that after the call."""
 
     def __init__(self, nodes: Sequence[Any]) -> None:
         self._nodes = list(nodes)
         self._graphs, self._before = self._read()
 
     def _read(self) -> tuple[list[Any], list[list[tuple[str, Any]]]]:
-        """The graph of each object, and the arrays of each that no earlier one has, by path."""
+        """Return the graph of each object, and by path its arrays that no earlier object has."""
         if not self._nodes:
             return [], []
         whole, states = _states(self._nodes)
@@ -122,9 +119,9 @@ class Watch:
         return graphs, [list(_leaves(state)) for state in states]
 
     def changes(self) -> list[Change | None]:
-        """For each object what changed, or `None`.
+        """Return the changes of each object, or `None`.
 
-        Where any did, the arrays are those that `nnx.jit` returns: all, or with
+        If any changed, the arrays are those that `nnx.jit` returns: all, or with
         `nnx.set_graph_updates(False)` the changed ones.
         """
         graphs, after = self._read()
@@ -142,10 +139,9 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What `nnx.jit` makes of a call.
+    """The program of `nnx.jit` for a call.
 
-    What the function returns is in outputs `start` to `start + count`.
-
+    Outputs `start` to `start + count` are the function's results.
     `updated` are the arguments whose state it changes, by position or keyword.
     """
 
@@ -157,7 +153,7 @@ class Program:
 
 
 def traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-    """Trace what `nnx.jit` made, as it is called. Raises what the function raises."""
+    """Trace the result of `nnx.jit` for a call; the function's errors are raised."""
     stage = jitted.trace(*args, **kwargs).traced
     opened = jaxprs.open_jaxpr(stage.jaxpr)
     given: Any = jax.tree_util.tree_structure(stage.args_info)
@@ -217,7 +213,7 @@ def _updates_whole_graphs() -> bool:
 
 
 def _leaves(state: Any) -> Iterator[tuple[str, Any]]:
-    """The arrays of a state by where they are, `first.kernel`."""
+    """Yield the arrays of a state with their paths, such as `first.kernel`."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
         keys = [str(entry.key) for entry in path if isinstance(entry, jax.tree_util.DictKey)]
         yield ".".join(keys), leaf
@@ -233,5 +229,5 @@ def _changed(
 def _equal(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # noqa: BLE001 - attributes of the user's, with an `__eq__` of their own
+    except Exception:  # noqa: BLE001 - the user's attributes may have an `__eq__` of their own
         return False

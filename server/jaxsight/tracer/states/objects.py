@@ -1,8 +1,8 @@
-"""Mutable objects as plain contents: what can be read, set and put back without running code of the
-user's.
+"""Read, set and restore the contents of mutable objects without running user code.
 
-Each kind reads an object as keys with values. It goes through the methods of Python's own classes,
-so that an override in a subclass is not called; hashing the key of a dict is the only exception.
+Each kind reads an object as keys with values.
+It calls the methods of Python's own classes, so that an override in a subclass is not called; the
+only exception is hashing the key of a dict.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import Any, Protocol
 import numpy as np
 
 GONE = object()
-"""Stands for a value that is not there."""
+"""Represents a missing value."""
 
 _LARGEST = 1 << 20
-"""Bytes of a NumPy array above which its contents are not watched."""
+"""Maximum size in bytes of a NumPy array whose contents are watched."""
 
 Contents = tuple[list[Any], list[Any]]
 """Keys and values."""
 
 
 class Kind(Protocol):
-    """One kind of mutable object."""
+    """A kind of mutable object."""
 
     def read(self, target: Any) -> Contents: ...
 
     def write(self, target: Any, key: Any, value: Any) -> None:
-        """Set one value; take it away when it is `GONE`."""
+        """Set a value, or remove it if it is `GONE`."""
 
     def restore(self, target: Any, contents: Contents) -> None: ...
 
 
 class Dict:
-    """A dict, the attributes of an object among them."""
+    """A dict, including the attributes of an object."""
 
     def read(self, target: Any) -> Contents:
         return list(dict.keys(target)), list(dict.values(target))
@@ -61,7 +61,7 @@ class Dict:
 
 
 class Names(Dict):
-    """The names of a module, which must never be empty while code of it may run."""
+    """The namespace of a module, which must never be empty while its code may run."""
 
     def restore(self, target: Any, contents: Contents) -> None:
         _restore_each(self, target, contents)
@@ -102,7 +102,7 @@ class Set:
 
 
 class Slots:
-    """The attributes of an object that its classes name in `__slots__`."""
+    """The attributes of an object in `__slots__` of its classes."""
 
     def read(self, target: Any) -> Contents:
         keys, values = [], []
@@ -142,7 +142,7 @@ class Class:
 
 
 class Cell:
-    """A variable that a function shares with those around it."""
+    """A variable that a function shares with enclosing ones."""
 
     def read(self, target: Any) -> Contents:
         try:
@@ -167,7 +167,7 @@ class Numbers:
         return [()], [_Bytes(np.ndarray.tobytes(target))]
 
     def write(self, target: Any, key: Any, value: Any) -> None:
-        raise AssertionError("the contents of an array are only read and put back")
+        raise AssertionError("the contents of an array are only read and restored")
 
     def restore(self, target: Any, contents: Contents) -> None:
         saved = np.frombuffer(contents[1][0].data, target.dtype).reshape(target.shape)
@@ -175,7 +175,7 @@ class Numbers:
 
 
 class _Bytes:
-    """Bytes that are the same object as equal ones, as far as `same` is concerned."""
+    """Bytes that `same` compares by value."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -187,8 +187,9 @@ DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
 
 
 def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
-    """As what a value can be changed in place, and the object that then changes (`__dict__` of the
-    value).
+    """Yield the kinds in which a value can be changed, each with the object to change.
+
+    That object is the value itself or its `__dict__`.
     """
     kind = type(value)
     if issubclass(kind, dict):
@@ -214,7 +215,7 @@ def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """The `__dict__` of an object, which no code of its class is asked for."""
+    """Return the `__dict__` of an object without calling code of its class."""
     for base in type.__dict__["__mro__"].__get__(type(value)):
         found = vars(base).get("__dict__")
         if found is not None:
@@ -226,12 +227,12 @@ def attributes(value: Any) -> dict[str, Any] | None:
 
 
 def same(before: Contents, after: Contents) -> bool:
-    """Whether two contents are the same objects in the same order."""
+    """Return whether two contents have the same objects in the same order."""
     return _same(before[0], after[0]) and _same(before[1], after[1])
 
 
 def differences(before: Contents, after: Contents) -> Iterable[tuple[Any, Any, Any]]:
-    """Keys with their old and new values, `GONE` where there is none."""
+    """Yield keys with their old and new values, `GONE` if there is none."""
     old = {_identity(key): value for key, value in zip(*before, strict=True)}
     for key, value in zip(*after, strict=True):
         was = old.pop(_identity(key), GONE)
@@ -266,7 +267,7 @@ def _base(target: Any) -> Any:
 
 
 def _members(target: Any) -> dict[str, Any]:
-    """The descriptors of slots, by attribute."""
+    """Return the descriptors of slots, by attribute."""
     found: dict[str, Any] = {}
     for base in type.__dict__["__mro__"].__get__(type(target)):
         if "__slots__" in vars(base):

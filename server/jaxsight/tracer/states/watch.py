@@ -1,9 +1,8 @@
-"""Watches what a call can reach: arguments, globals that its code mentions, variables that it
-closes over.
+"""Watch the objects that a call can reach: arguments, globals in its code, and its closure.
 
-After the call the watch knows what changed and puts it back, so that no tracer stays behind and the
-next trace begins where this one did. The search is bounded and meets each object once; it looks
-into objects without calling their code.
+After the call, the watch yields changes and restores the objects, so that no tracer stays behind
+and the next trace starts from the same state.
+The search is bounded and visits each object once, without calling code of the objects.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from jaxsight.tracer.states import nnx, objects
 from jaxsight.tracer.states.objects import CELL, CLASS, NAMES, SLOTS, Contents, Kind
 
 _MOST = 20_000
-"""Objects that are looked at."""
+"""Maximum number of objects."""
 
 _LONGEST = 2_000
-"""Elements of one container that are looked into; all are put back."""
+"""Maximum number of elements of a container that are followed; all are restored."""
 
 _LEAVES: frozenset[type] = frozenset(
     (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), range, slice, CodeType)
@@ -55,10 +54,9 @@ _INSTALLED = frozenset(("site-packages", "dist-packages"))
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One value that the call set, added or took away; `label` is what people call the place.
+    """A value that the call set, added or removed; `label` is the user's name of the place.
 
-    `counts` is false where only arrays matter: inside the objects of a library, which may have
-    caches.
+    `counts` is false if only arrays matter: inside the objects of a library, which may have caches.
     """
 
     label: str
@@ -72,15 +70,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value was come to: what people call it, and whose it is."""
+    """The place of a value: its name, and whether it is the user's."""
 
     label: str
     own: bool = True
     code: bool = False
-    """Whether it was come to from the function's code, not from an argument."""
+    """Whether it was reached from the function's code, not from an argument."""
 
     def attribute(self, name: str) -> _Place:
-        """One of its attributes; what is deeper has the name of the first one."""
+        """Return the place of an attribute; deeper attributes have the name of the first."""
         deep = "." in self.label
         return _Place(self.label if deep else f"{self.label}.{name}", self.own, self.code)
 
@@ -92,10 +90,10 @@ class _Saved:
     contents: Contents
     place: _Place
     owner: type | None
-    """The class of the object whose attributes these are."""
+    """The class of the object with these attributes."""
 
     def at(self, key: Any) -> _Place:
-        """Where the value of a key is: attributes and globals belong to the label."""
+        """Return the place of a key's value; attributes and globals are added to the label."""
         if self.kind is NAMES and not self.place.label:
             return replace(self.place, label=str(key))
         is_attribute = self.kind is NAMES or self.owner is not None
@@ -103,16 +101,16 @@ class _Saved:
 
 
 class Watch:
-    """Use it as a context around the call: at the end all is as it was before.
+    """A context around a call, at whose end all objects are restored.
 
     Args:
-        function: what will be called.
-        arguments: its arguments by parameter, as the call gets them.
+        function: the function to call.
+        arguments: its arguments by parameter.
     """
 
     def __init__(self, function: Any, arguments: Mapping[str, Any]) -> None:
         self.holders: list[Change] = []
-        """The places with NNX objects, each as a change to itself."""
+        """Places with NNX objects, as changes with equal old and new values."""
         self._saved: list[_Saved] = []
         self._replaced: dict[tuple[int, Any], Any] = {}
         self._seen: dict[int, Any] = {}
@@ -133,12 +131,12 @@ class Watch:
                 saved.kind.restore(saved.target, saved.contents)
 
     def put(self, change: Change, value: Any) -> None:
-        """Begin the call with another value in a place that an earlier call changed."""
+        """Set another value in a place that an earlier call changed, before the call."""
         change.kind.write(change.target, change.key, value)
         self._replaced[id(change.target), _hashable(change.key)] = value
 
     def changes(self) -> Iterator[Change]:
-        """What is not as it was."""
+        """Yield the changes since the beginning."""
         for saved in self._saved:
             after = saved.kind.read(saved.target)
             if objects.same(saved.contents, after):
@@ -151,8 +149,9 @@ class Watch:
                 yield Change(label, saved.kind, saved.target, key, old, new, saved.place.own)
 
     def beside(self, changes: Sequence[Change]) -> Iterator[Change]:
-        """The values that did not change in the lists and dicts in which such changes are, each as
-        a change to itself.
+        """Yield the unchanged values of lists and dicts with such changes.
+
+        Each is a change with equal old and new values.
         """
         changed = {(id(each.target), _hashable(each.key)) for each in changes}
         targets = {target for target, _ in changed}
@@ -165,9 +164,7 @@ class Watch:
                     yield Change(label, saved.kind, saved.target, key, value, value, False)
 
     def label(self, value: Any) -> str:
-        """What people call a reference (`jax.new_ref`) that the call can reach; empty where it is
-        unknown.
-        """
+        """Return the name of a reachable reference (`jax.new_ref`), empty if unknown."""
         return self._refs.get(id(value), "")
 
     def _visit(self, place: _Place, value: Any) -> None:
@@ -243,7 +240,7 @@ class Watch:
             self._waiting.append((place, wrapped))
 
     def _visit_module(self, name: str, module: ModuleType, names: set[str]) -> None:
-        """What the function's code mentions of a module of the user's."""
+        """Visit the names of a user's module that the function's code refers to."""
         file = vars(module).get("__file__")
         if not isinstance(file, str) or _is_installed(file):
             return
@@ -276,8 +273,9 @@ def _hashable(key: Any) -> Any:
 
 
 def _is_bookkeeping(saved: _Saved, key: Any, new: Any) -> bool:
-    """Whether a change is not of the program's state: what Python notes, an import, a value
-    computed once.
+    """Return whether a change is not one of the program's state.
+
+    These are attributes set by Python, imports, and cached properties.
     """
     if issubclass(type(new), ModuleType):
         return True
@@ -294,7 +292,7 @@ def _package(kind: type) -> str:
 
 
 def _wrapped(value: Any) -> Any:
-    """The function within a wrapper, as `functools.wraps` and `jax.jit` note it."""
+    """Return the function in a wrapper of `functools.wraps` or `jax.jit`, if any."""
     names = objects.attributes(value)
     found = names.get("__wrapped__") if names is not None else None
     if found is None and _package(type(value)) in ("jax", "jaxlib"):
@@ -303,7 +301,7 @@ def _wrapped(value: Any) -> Any:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The globals and attributes that code mentions, in the functions in it too."""
+    """Yield the globals and attributes that code refers to, including inner functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -312,7 +310,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @functools.cache
 def _is_installed(file: str) -> bool:
-    """Whether code of this file is a library's, Python's or the tracer's own."""
+    """Return whether code of this file is a library's, Python's or the tracer's own."""
     if "§" in file:
         return False
     return file.startswith(("<frozen", *_libraries())) or not _INSTALLED.isdisjoint(
@@ -328,7 +326,7 @@ def _libraries() -> tuple[str, ...]:
 
 
 def _is_own_class(kind: type) -> bool:
-    """Whether the user wrote a class."""
+    """Return whether a class is the user's."""
     name = str(type.__getattribute__(kind, "__module__"))
     if _package(kind) in sys.stdlib_module_names:
         return False
