@@ -348,7 +348,7 @@ def test_check_without_findings_says_so_and_exits_with_0(project: Path) -> None:
     note, _, summary = done.stdout.splitlines()
     assert re.fullmatch(
         r"note: model\.py:18: `branch` is not compiled for \w+: "
-        r"it cannot be traced \(JX401, line 23\)",
+        r"tracing fails \(JX401, line 23\)",
         note,
     )
     assert summary == "No findings: 2 functions with example inputs in 1 file."

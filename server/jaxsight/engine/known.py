@@ -359,7 +359,7 @@ def is_wrapper(name: str) -> bool:
 
 
 def remembers(name: str) -> bool:
-    """Return whether the function's result caches by arguments, as `lru_cache` does."""
+    """Return whether the function's result keeps state between its calls, as `lru_cache` does."""
     return name.rpartition(".")[2] in _REMEMBERING
 
 

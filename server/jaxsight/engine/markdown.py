@@ -15,7 +15,7 @@ from jaxsight.engine.inert import one_line, visible
 _CODE = re.compile(r"(`[^`]+`)")
 _MARKUP = re.compile(
     r"""[\\`*_{}\[\]<>~|!&$@]          # emphasis, links, images, HTML, entities, tables, mail
-      | :(?=//) | (?<=www)\.           # addresses, which GitHub's Markdown makes links of
+      | :(?=//) | (?<=www)\.           # addresses, which GitHub's Markdown turns into links
       | ^(?:[#+=-]|\d+(?=[.)]))        # headings, lists, rules
     """,
     re.VERBOSE | re.IGNORECASE,

@@ -108,7 +108,7 @@ class Module:
         self._steps = steps
         if bindings is not None:
             self.bindings = (
-                bindings  # shadows the cached property: an edit inside a body changes no binding
+                bindings  # replaces the cached property: an edit in a body changes no binding
             )
 
     @classmethod

@@ -59,7 +59,7 @@ from jaxsight.workers.supervisor import Priority, Tracers
 
 if TYPE_CHECKING:
     # At run time this module is imported alone, to start tracers while the rest of the engine is
-    # still read.
+    # still being imported.
     from jaxsight.engine.documents import Document
     from jaxsight.engine.questions import Question
     from jaxsight.engine.views import Answer
@@ -533,7 +533,7 @@ class Projects:
 
     def watch_idle(self, project: Project) -> None:
         """End the processes of a project after a while without open files."""
-        with contextlib.suppress(RuntimeError):  # no loop runs: no process does
+        with contextlib.suppress(RuntimeError):  # without an event loop there are no processes
             asyncio.get_running_loop().call_later(self._idle, self._end_idle, project)
 
     def used(self, project: Project) -> None:

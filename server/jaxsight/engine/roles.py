@@ -398,7 +398,7 @@ class _Judge:
             ):
                 return _ANYTHING
             if wrappers and not all(map(self.is_constant, piece.effects_of_call.reads)):
-                return _ANYTHING  # a compiled function remembers what it read
+                return _ANYTHING  # a compiled function keeps the values that it read
             return self.effects(piece.effects_of_call, reading=False)
         if self.only_wraps(piece.surface) and not self.remembers(shape.wrapped_by[0]):
             return _all_of(map(self.call, shape.wraps))

@@ -951,7 +951,7 @@ class Session:
         return None
 
     async def fixes(self, path: str) -> list[Fix]:
-        """Return the verified fixes of a file's findings, including kernels; for the terminal."""
+        """Return the verified fixes of a file's findings, also about kernels; for the terminal."""
         await self.findings(path, kernels=True, fixes=True)
         document = await self._read(path)
         if document is None:

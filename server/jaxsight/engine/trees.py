@@ -15,7 +15,7 @@ _INDENT = "    "
 _ATOM = re.compile(
     r"""\w+(?:<\w+>)?\[[^\[\]()' ]*\](?:\(numpy\))?   # an array
       | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*"        # a string
-      | <[^<>]*>                                      # an object that shows nothing of itself
+      | <[^<>]*>                                      # an opaque object
     """,
     re.VERBOSE,
 )

@@ -1,7 +1,7 @@
 """Choose the source of a function's example inputs, from its docstring down to its annotations.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-doctests, then annotations. Annotations also fill in what the others leave out.
+doctests, then annotations. Annotations also fill in arguments that the others lack.
 """
 
 from __future__ import annotations

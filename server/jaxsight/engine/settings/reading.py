@@ -66,7 +66,7 @@ def read_project(root: str | Path) -> ProjectSettings:
     except reading.MissingError:
         return ProjectSettings(path)
     except reading.UnreadableError as error:
-        log.warning("%s", error)  # no editor shows findings in a file that it cannot open
+        log.warning("%s", error)  # editors do not show findings in a file that they cannot open
         message = clause(f"cannot read the file: {error.reason}", 100)
         return ProjectSettings(path, problems=(_finding(_at(0, 0), message),))
     return parse_project(text, path)
