@@ -243,8 +243,8 @@ class Verifying:
         if not isinstance(adapted.reply, Traced):
             return _Verdict("its adapted form cannot be traced")
         if before.reply.outputs != adapted.reply.outputs:
-            words = f"it returns {adapted.reply.outputs} instead of {before.reply.outputs}"
-            return _Verdict(words)
+            outputs = adapted.reply.outputs
+            return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
         compared = await workshop.compare(before, adapted)
         self._remember(view.answer.question, compared)
         if compared is None:
