@@ -100,7 +100,9 @@ async def test_editor_is_offered_the_interpreters(session: Session, folder: Path
     await session.view(path, "f")
     hover = await session.hover(path, name)
     assert isinstance(hover, Hover)
-    assert "jaxpr interpreters in this environment: `broken`, `equations`, `itself`" in hover.markdown
+    assert (
+        "jaxpr interpreters in this environment: `broken`, `equations`, `itself`" in hover.markdown
+    )
     actions = await session.actions(path, Range(name, name))
     offered = [action for action in actions if action.kind.endswith(".view")]
     assert [action.title for action in offered] == [

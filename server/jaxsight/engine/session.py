@@ -559,7 +559,7 @@ class Session:
     async def _ready(
         self, tasks: Sequence[asyncio.Task[list[Finding]]], patience: float | None, path: str
     ) -> list[Finding]:
-        """Return the findings of tasks that end within `patience`; a refresh follows the others."""
+        """Return the findings of tasks done within `patience`; the others follow with a refresh."""
         if not tasks:
             return []
         done, pending = await asyncio.wait(tasks, timeout=patience)
@@ -884,7 +884,7 @@ class Session:
         return reported
 
     async def completeness(self, path: str) -> list[Completeness]:
-        """Return the caveats of the answer about each function of a file that is traced."""
+        """Return the caveats of the answer about each traced function of a file."""
         document = await self._read(path)
         views = await self._views(document, None) if document is not None else []
         return [Completeness(view.subject.name, view.subject_range, view.caveats) for view in views]
