@@ -135,9 +135,8 @@ class Effects:
     * `calls`: functions that are called, or that may be called by a function they are passed to.
     * `reads`: names whose values are used; `attributes`: attributes of module names.
     * `changes`: names whose values are assigned into or deleted.
-    * `repeated`: those of `calls` in a loop of many iterations; `carried`: those of them that take
-      a
-    name and rebind it.
+    * `repeated`: those of `calls` in a loop of many iterations.
+    * `carried`: those of `repeated` whose arguments include a name that the statement rebinds.
     """
 
     calls: frozenset[str] = frozenset()
@@ -167,7 +166,7 @@ class Shape:
     """The names that this call takes."""
     bases: tuple[str, ...] = ()
     active: bool = False
-    """Whether a class runs code when a class is created or derived from it.
+    """Whether creating the class, or one derived from it, runs code.
 
     It has a metaclass, keywords or hooks (`__init_subclass__`, `__set_name__`).
     """
