@@ -177,7 +177,7 @@ def test_example_inputs_that_are_not_understood_are_told_where_they_stand(projec
     (project / "typos.py").write_text(text.format("one") + text.format("two"))
     done = jaxsight("kernels", "typos.py:two", cwd=project)
     assert done.returncode == 2
-    assert done.stderr.endswith("error: the example inputs of two are not understood\n")
+    assert done.stderr.endswith("error: the example inputs of two have errors\n")
     assert "typos.py:10:12" in done.stdout
     assert "typos.py:4:12" not in done.stdout
 
@@ -357,7 +357,7 @@ def test_check_without_findings_says_so_and_exits_with_0(project: Path) -> None:
     note, _, summary = done.stdout.splitlines()
     assert re.fullmatch(
         r"note: model\.py:18: `branch` is not compiled for \w+: "
-        r"it cannot be traced \(JX401, line 23\)",
+        r"tracing fails \(JX401, line 23\)",
         note,
     )
     assert summary == "No findings: 2 functions with example inputs in 1 file."

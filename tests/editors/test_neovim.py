@@ -31,7 +31,7 @@ def test_hover_on_a_function_tells_shapes_and_jaxpr(model: Neovim) -> None:
     assert "causal: True" in shown
     assert "-> f32[4,128,8,64]" in shown
     assert "dot_general" in shown
-    assert "traced with the first of 2 sets of example inputs" in shown
+    assert "traced with the first of 2 example sets" in shown
 
 
 def test_hover_on_an_expression_tells_what_it_is(model: Neovim) -> None:

@@ -132,8 +132,8 @@ async def test_each_function_that_is_not_compiled_is_named_once(
     reasons = {each.function: each.reason for each in await session.uncompiled(path)}
     assert reasons == {
         "spans": "it spans 8 devices, and only programs for one device are compiled",
-        "branches": "it cannot be traced (JX401, line 45)",
-        "attends": "it cannot be traced (JX400, line 53)",
+        "branches": "tracing fails (JX401, line 45)",
+        "attends": "tracing fails (JX400, line 53)",
     }
 
 
@@ -141,6 +141,6 @@ async def test_cudnn_that_is_not_here_is_no_error_of_the_user(session: Session, 
     (found,) = [each for each in await session.findings(path) if each.code == "JX400"]
     assert found.severity is Severity.INFORMATION
     assert list(found.lines) == [
-        "cuDNN attention is traced only where cuDNN is installed, on a machine with the GPU",
-        'help: trace it here with `implementation="xla"`',
+        "cuDNN attention can be traced only on a machine with the GPU and cuDNN",
+        'help: use `implementation="xla"` to trace it on this machine',
     ]

@@ -164,7 +164,7 @@ def f(x):
     return x * OUT
 """
     assert left_out(text) == [
-        "`OUT = done.returncode + 1` was not run (uses what was not run) and may change anything"
+        "`OUT = done.returncode + 1` was not run (depends on a skipped statement) and may change anything"
     ]
 
 
@@ -461,5 +461,5 @@ def test_what_replaces_the_function_further_down_is_named() -> None:
     text = "def f(x): return x\ndef f(x): return x * 10\n"
     module = Module.parse(text)
     (caveat,) = slice_for(module, ["f"], module.chunks[0]).caveats
-    assert caveat.reason == ("`def f(x): return x * 10` was not run: it defines the name again")
+    assert caveat.reason == ("`def f(x): return x * 10` was not run: it redefines the name")
     assert slice_for(module, ["f"], module.chunks[1]).caveats == ()

@@ -266,7 +266,7 @@ CASES = [
             """
             return pooled(x, (0,))
         ''',
-        "Pass a tuple instead of the list (it can be traced)",
+        "Pass a tuple instead of the list (can be traced)",
         safe=False,
     ),
     case(
@@ -334,7 +334,7 @@ CASES = [
             """
             return jnp.where((x > 1) & (jnp.logical_not(x > 5)), jnp.ones(()), jnp.where(x < -1, -x, x))
         ''',
-        "Select with `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (can be traced)",
     ),
     case(
         "JX401",
@@ -359,7 +359,7 @@ CASES = [
             y = jnp.where(x > 0, x * 2, y)
             return y
         ''',
-        "Select with `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (can be traced)",
     ),
     case(
         "JX401",
@@ -379,7 +379,7 @@ CASES = [
             """
             return jnp.sin(x) * 2
         ''',
-        "Compute it with `jnp` instead of `np` (it can be traced)",
+        "Compute it with `jnp` instead of `np` (can be traced)",
     ),
     case(
         "JX401",
@@ -404,7 +404,7 @@ CASES = [
             """
             return jax.lax.cond(x > 1, lambda: {"size": x}, lambda: jax.lax.cond(x > 0, lambda: {"size": x * 2}, lambda: {"size": -x}))
         ''',
-        "Branch with `jax.lax.cond` (it can be traced)",
+        "Branch with `jax.lax.cond` (can be traced)",
         safe=False,
     ),
     case(
@@ -425,7 +425,7 @@ CASES = [
             """
             return [jnp.where(v > 0, v, -v) for v in (x, x + 1)]
         ''',
-        "Select with `jnp.where` (it can be traced)",
+        "Select with `jnp.where` (can be traced)",
     ),
     case(
         "JX405",

@@ -77,7 +77,7 @@ def test_terminal_shows_a_function_by_an_interpreter(folder: Path) -> None:
 def test_terminal_tells_of_an_interpreter_that_fails_or_is_not_there(folder: Path) -> None:
     failed = show(folder, "broken")
     assert failed.returncode == 2
-    assert "f cannot be shown by broken: ValueError: no idea" in failed.stderr
+    assert "f cannot be shown with interpreter broken: ValueError: no idea" in failed.stderr
     assert "my_views.py, line 8" in failed.stderr
     missing = show(folder, "shape")
     assert missing.returncode == 2
@@ -100,17 +100,19 @@ async def test_editor_is_offered_the_interpreters(session: Session, folder: Path
     await session.view(path, "f")
     hover = await session.hover(path, name)
     assert isinstance(hover, Hover)
-    assert "interpreters of this environment: `broken`, `equations`, `itself`" in hover.markdown
+    assert (
+        "jaxpr interpreters in this environment: `broken`, `equations`, `itself`" in hover.markdown
+    )
     actions = await session.actions(path, Range(name, name))
     offered = [action for action in actions if action.kind.endswith(".view")]
     assert [action.title for action in offered] == [
-        "Show f by broken",
-        "Show f by equations",
-        "Show f by itself",
+        "Show f with interpreter broken",
+        "Show f with interpreter equations",
+        "Show f with interpreter itself",
     ]
     assert offered[1].arguments == (path, "f", "view", "equations")
     assert (await session.show(path, "f", "equations")).text == "2 equations"
     jaxpr = await session.show(path, "f", "itself")
     assert [link.range.start.line for link in jaxpr.links if link.range] == [7]
-    with pytest.raises(LookupError, match="by broken: ValueError: no idea"):
+    with pytest.raises(LookupError, match="with interpreter broken: ValueError: no idea"):
         await session.show(path, "f", "broken")

@@ -39,7 +39,7 @@ def test_totals_stand_at_the_head_and_barriers_at_their_lines(editor: Window) ->
 
 def test_hover_names_the_kernel_of_an_expression(editor: Window) -> None:
     said = editor.hover("jnp.|sum|(kvec", "fused into kernel 1 of 2")
-    assert "reduction ends it" in said
+    assert "fusion boundary: reduction" in said
 
 
 def test_what_an_edit_changes_is_told(editor: Window) -> None:

@@ -112,9 +112,9 @@ def test_a_setting_may_name_a_command(root: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("python9", "is `python9`, which is no command on `PATH`"),
-        ("gone/python", "is `gone/python`, but .*gone/python is not there"),
-        ("./file", "is `./file`, but .*file is no program"),
+        ("python9", "`python9` is not a command on `PATH`"),
+        ("gone/python", "`gone/python`.*gone/python does not exist"),
+        ("./file", "`./file`.*file is not executable"),
     ],
 )
 def test_a_wrong_setting_is_an_error_and_not_passed_over(

@@ -1,4 +1,4 @@
-"""The core: documents, slices, schedule and features, as plain data.
+"""Documents, slices, schedule and features, as plain data.
 
-Knows no LSP and never imports JAX.
+The engine does not depend on LSP and never imports JAX.
 """

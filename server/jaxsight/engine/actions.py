@@ -1,6 +1,6 @@
 """Code actions.
 
-Offering them needs no trace; those that write source ask for it when they are chosen.
+No trace is needed to offer them; an action that writes source requests it when it is chosen.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ RUN = "refactor.rewrite.jaxsight.run"
 _RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
 
 _SCALAR = re.compile(r"b?f\w+\[\]")
-"""What the result of a function looks like that has a gradient."""
+"""The output type of a function that `jax.grad` accepts: a floating-point scalar."""
 
 
 def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> Iterator[Action]:
-    """*Add example inputs*, for the function at the range when it has none."""
-    found = module.function_at(range.start)
-    if found is None:
+    """Yield *Add example inputs* for the function at the range, unless it has example inputs."""
+    innermost = module.function_at(range.start)
+    if innermost is None:
         return
-    chunk, function = found
+    chunk, function = innermost
     has_own = any(
         s.chunk is chunk and s.name == function.qualname and s.examples.source == "docstring"
         for s in subjects
@@ -49,8 +49,9 @@ def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> I
 
 
 def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterator[Action]:
-    """*Always run this statement* and *Never run this statement*, for a statement at the range that
-    a caveat names.
+    """Yield *Always run this statement* and *Never run this statement*.
+
+    Only statements at the range that a caveat names have these actions.
     """
     named = {module.number_of(chunk): chunk for each in caveats if (chunk := _at(module, each))}
     for chunk in named.values():
@@ -69,7 +70,7 @@ def _at(module: Module, caveat: Caveat) -> ModuleChunk | None:
 
 
 def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
-    """What was proved to fix findings."""
+    """Yield the fixes that were verified."""
     for fix in fixes:
         yield Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding, preferred=fix.safe)
 
@@ -77,14 +78,14 @@ def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
 def sourcerize(
     path: str, module: Module, subject: Subject, range: Range, known: Traced | Failed | Died | None
 ) -> Iterator[Action]:
-    """*Sourcerize function*, for a function with example inputs: in a document beside it, or below
-    it.
+    """Yield the actions *Sourcerize …* for a function with example inputs.
 
-    On its name there are its transformations too. A function that is known to fail has none of
-    this, and a gradient is offered where the result is known to be a scalar.
+    They show the source in a document beside the file, or insert it below the function. On the
+    function's name there are its transformations too: `grad` where the result is known to be a
+    scalar, and the inverse. A function whose trace failed has none of these actions.
 
     Args:
-        known: what came of the last trace, if there was one.
+        known: the result of the last trace, if there was one.
     """
     name = subject.name
     if subject.broken or subject.function.refused or isinstance(known, Failed | Died):
@@ -111,17 +112,22 @@ def sourcerize(
 
 
 def _may_be_inverted(known: Traced) -> bool:
-    """Whether the results could determine the arguments: one number does so only for numbers."""
+    """Return whether the results could determine the arguments.
+
+    A scalar result can determine scalar arguments only.
+    """
     return not _SCALAR.fullmatch(known.outputs) or any(
         _SCALAR.fullmatch(text) for _, text in known.parameters
     )
 
 
 def views(path: str, subject: Subject, known: Traced | Failed | Died | None) -> Iterator[Action]:
-    """*Show function through an interpreter*, for those that packages register in the user's
-    environment.
+    """Yield *Show function with interpreter* for each registered jaxpr interpreter.
+
+    Packages register them in the user's environment.
     """
     if isinstance(known, Traced):
         for view in known.views:
             arguments = (path, subject.name, "view", view)
-            yield Action(f"Show {subject.name} by {view}", VIEW, command=SHOW, arguments=arguments)
+            title = f"Show {subject.name} with interpreter {view}"
+            yield Action(title, VIEW, command=SHOW, arguments=arguments)

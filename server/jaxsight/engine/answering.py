@@ -1,9 +1,8 @@
-"""Who has asked what, and what is known: the cache of answers and the one place where traces are
-awaited and cancelled.
+"""The cache of answers, and the one place where traces are awaited and cancelled.
 
-A question in flight is shared by all who ask it. A newer question about the same function cancels
-the older one: its answer would be stale. An answer is believed only while the project files that it
-was computed with are unchanged.
+A question in flight is shared by all callers that ask it. A newer question about the same function
+cancels the older one, whose answer would be stale. An answer is valid only while the project files
+that it was computed with are unchanged.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from jaxsight.workers.outcomes import Died
 ANSWERS_KEPT = 512
 Reply = Traced | Failed | Cancelled | Died
 Tracing = Callable[[Question, bool], Awaitable[Reply]]
-"""Has a question traced; the flag says that a person is waiting."""
+"""Traces a question; the flag says that a person is waiting."""
 
 
 class Superseded(Exception):
-    """The question was cancelled because the text asks another one now."""
+    """The question was cancelled because the current text asks a different one."""
 
 
 @dataclass(slots=True)
@@ -49,7 +48,7 @@ class Answering:
         self._seconds: dict[str, float] = {}
 
     def known(self, question: Question) -> Answer | None:
-        """The answer to exactly this question, if it still holds."""
+        """Return the answer to exactly this question if it is still valid."""
         answer = self._answers.get(question.key)
         if answer is None or any(
             self._version(path) != version for path, version in answer.versions.items()
@@ -59,22 +58,22 @@ class Answering:
         return answer
 
     def latest(self, path: str, function: str, set_name: str) -> Answer | None:
-        """The last answer about this function, whatever its text was then."""
+        """Return the last answer about this function, for whatever text it had then."""
         return self._latest.get((path, function, set_name))
 
     def traced(self, path: str, function: str, set_name: str) -> Answer | None:
-        """The last answer about this function that is a trace, not an error."""
+        """Return the last answer about this function that is a trace, not an error."""
         return self._traced.get((path, function, set_name))
 
     def seconds(self, path: str) -> float:
-        """How long the last trace for this file took; 0 before the first."""
+        """Return the duration of the last trace for this file, in seconds; 0 before the first."""
         return self._seconds.get(path, 0.0)
 
     async def get(self, question: Question, trace: Tracing, *, waiting: bool) -> Answer:
-        """The answer, traced if need be.
+        """Return the answer; trace the function if the answer is not cached.
 
         Raises:
-            Superseded: a newer question about the same function came while this one ran.
+            Superseded: a newer question about the same function arrived while this one ran.
         """
         if (answer := self.known(question)) is not None:
             return answer
@@ -95,24 +94,24 @@ class Answering:
             raise
 
     def drop(self, question: Question) -> None:
-        """Trace this again when it is asked next."""
+        """Drop the cached answer, so that the question is traced when it is next asked."""
         self._answers.pop(question.key)
 
     def forget(self, path: str) -> None:
-        """The file was closed: nobody will ask what it last looked like."""
+        """Drop the last answers about a file that was closed, and cancel its traces."""
         for kept in (self._latest, self._traced):
             for unit in [unit for unit in kept if unit[0] == path]:
                 del kept[unit]
         self.cancel(path)
 
     def cancel(self, path: str) -> None:
-        """Stop what runs for this file."""
+        """Cancel the running traces of this file."""
         for unit, running in list(self._running.items()):
             if unit[0] == path:
                 running.task.cancel()
 
     def clear(self) -> None:
-        """Believe nothing any more: the interpreter or the settings changed."""
+        """Drop all cached answers: the Python environment or the settings changed."""
         self._answers.clear()
         for running in self._running.values():
             running.task.cancel()
@@ -138,7 +137,7 @@ class Answering:
 
     def _ended(self, unit: tuple[str, str, str], task: asyncio.Task[Answer]) -> None:
         if not task.cancelled():
-            task.exception()  # whoever waits gets it; nobody waiting is no news
+            task.exception()  # retrieved, so that asyncio does not log it; callers get it too
         running = self._running.get(unit)
         if running is not None and running.task is task:
             del self._running[unit]

@@ -1,5 +1,6 @@
-"""What the engine answers, in editor terms but without LSP: plain data that `lsp/` and `cli/`
-convert.
+"""The engine's answers in editor terms, without LSP.
+
+They are plain data that `lsp/` and `cli/` convert.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """`markdown` for the range that it speaks of; `stale` when it tells of the text before the last
-    edits.
+    """Markdown about a range.
+
+    `stale` says that it describes the text before the last edits.
     """
 
     range: Range
@@ -31,8 +33,9 @@ class Hover:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """An inlay hint after the range's end; `stale` when it describes the text before the last
-    edits, as `label` marks.
+    """An inlay hint after the range's end.
+
+    `stale` says that it describes the text before the last edits; its label then carries a mark.
     """
 
     range: Range
@@ -43,8 +46,9 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """Why an answer may differ from that of the imported module: the statement at `range`, and one
-    clause about it.
+    """Why an answer may differ from that of the imported module.
+
+    It names the statement at `range` and gives the reason in one clause.
     """
 
     range: Range
@@ -53,7 +57,7 @@ class Caveat:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Somewhere else that a finding speaks of."""
+    """Another place that a finding refers to."""
 
     path: str
     range: Range
@@ -62,19 +66,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule reports."""
+    """A rule's finding."""
 
     code: str
     severity: Severity
     range: Range
     message: str
-    """What is wrong: one clause, without a full stop."""
+    """The problem in one clause, without a full stop."""
     url: str = ""
     """The rule's page, or JAX's own page on the error."""
     related: tuple[Place, ...] = ()
     stale: bool = False
     help: str = ""
-    """What to do."""
+    """An instruction that fixes it."""
     notes: tuple[str, ...] = ()
     """Facts that explain it."""
     data: object = field(default=None, compare=False)
@@ -96,7 +100,7 @@ def finding_of(
     help: str = "",
     notes: tuple[str, ...] = (),
 ) -> Finding:
-    """Return a finding of a rule, with the rule's severity unless another one is given."""
+    """Return a finding of a rule, by default with the rule's severity."""
     rule = RULES[code]
     severity = severity or Severity(rule.severity)
     return Finding(code, severity, range, message, rule.url, help=help, notes=notes)
@@ -104,7 +108,7 @@ def finding_of(
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """A line above a function: `title`; a click runs `command` with `arguments`."""
+    """A code lens above a function: a click on `title` runs `command` with `arguments`."""
 
     range: Range
     title: str
@@ -114,11 +118,10 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A code action: its title, LSP-style kind (`quickfix`, `refactor.rewrite…`) and what it does
-    when it is chosen.
+    """A code action with its title and its LSP-style kind (`quickfix`, `refactor.rewrite…`).
 
-    That is to edit this document, or to run `command` with `arguments`. Edits that take long to
-    make are left out: then `pending` is what `Session.resolve` makes them of.
+    It edits this document or runs `command` with `arguments`. Edits that take long to compute are
+    absent at first: `Session.resolve` computes them from `pending`.
     """
 
     title: str
@@ -128,16 +131,16 @@ class Action:
     arguments: tuple[str, ...] = ()
     pending: str = ""
     finding: Finding | None = None
-    """What a quick fix fixes."""
+    """The finding that a quick fix fixes."""
     preferred: bool = False
-    """Whether it is the fix to choose without looking."""
+    """Whether an editor may apply it without a choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One proposal.
+    """A completion item.
 
-    `edit` replaces what is already typed; `kind` is `argument`, `dtype`, `size`, `keyword`.
+    `edit` replaces the text typed so far; `kind` is `argument`, `dtype`, `size` or `keyword`.
     """
 
     label: str
@@ -147,14 +150,15 @@ class Completion:
     documentation: str = ""
 
     def shifted(self, lines: int) -> Completion:
-        """The same proposal `lines` lines further down."""
+        """Return the same item `lines` lines further down."""
         return replace(self, edit=self.edit.shifted(lines))
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Line `line` (from 0) of a shown text comes from equation `path`, written at `range` of the
-    source.
+    """A link from line `line` (from 0) of a shown text to equation `path`.
+
+    The equation was written at `range` of the source.
     """
 
     line: int
@@ -164,9 +168,9 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A virtual document: its text, and the lines that lead back to the source.
+    """A virtual document: its text, and links from its lines to the source.
 
-    `equations` are those that a source was verified by.
+    `equations` is the number of equations that sourcerized code was compared with.
     """
 
     title: str
@@ -175,8 +179,8 @@ class Shown:
     stale: bool = False
     equations: int = 0
     companion: bytes = b""
-    """The file of arrays that source reads from beside it."""
+    """The file of arrays that sourcerized code loads from the same folder."""
     caveats: tuple[Caveat, ...] = ()
-    """What of the module it leaves out; not in `text`."""
+    """Statements of the module that were skipped; not in `text`."""
     ran: tuple[str, ...] = ()
-    """How source was run beside the original, with equal results."""
+    """Runs of sourcerized code next to the original, with equal results."""

@@ -1,9 +1,7 @@
-"""Work that takes long, beside the event loop: in a thread of its own, or on the loop in short
-steps.
+"""Long work beside the event loop: in a thread of its own, or on the loop in short steps.
 
-Python switches between threads every few milliseconds, so the loop goes on while the thread
-computes. What is done there must share nothing that changes: it is given immutable data and gives a
-new value back.
+Python switches between threads every few milliseconds, so the loop continues while the thread
+computes. Work in a thread shares no mutable state: it takes immutable data and returns a new value.
 """
 
 from __future__ import annotations
@@ -21,14 +19,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _STEP = 0.01
-"""Seconds of processor time after which a turn of the loop is long enough."""
+"""Processor time of one iteration of the event loop after which further steps wait, in seconds."""
 
 
 class Aside:
-    """Threads that do one job after another, those that a person waits for first."""
+    """Threads that run one job after another, beginning with those that a person waits for."""
 
     def __init__(self, threads: int = 1) -> None:
-        """Have at most so many threads: with one, jobs never overlap."""
+        """Limit the number of threads; with one thread, jobs never overlap."""
         self._most = threads
         self._idle = 0
         self._jobs: deque[Callable[[], None]] = deque()
@@ -37,10 +35,12 @@ class Aside:
         self._closed = False
 
     async def run(self, work: Callable[[], T], *, waiting: bool = False) -> T:
-        """What `work` returns. It is not begun when whoever awaits it is cancelled before.
+        """Return the result of `work`, run in a thread.
+
+        The job is not started if the awaiting task is cancelled before its turn.
 
         Args:
-            waiting: a person waits for it, so it comes before all jobs that nobody waits for.
+            waiting: a person waits for it, so it runs before all jobs that nobody waits for.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -55,12 +55,12 @@ class Aside:
             outcome: tuple[Callable[[Any], None], object]
             try:
                 outcome = future.set_result, work()
-            except Exception as error:  # noqa: BLE001  # whoever waits gets it
+            except Exception as error:  # noqa: BLE001  # raised where the job is awaited
                 outcome = future.set_exception, error
             try:
                 loop.call_soon_threadsafe(tell, *outcome)
             except RuntimeError:
-                return  # the loop is closed: nobody listens any more
+                return  # the loop is closed
 
         with self._there:
             if waiting:
@@ -75,17 +75,17 @@ class Aside:
         return await future
 
     async def judge(self, module: Module, work: Callable[[], T]) -> T:
-        """What `work` returns, which looks into what chunks do together.
+        """Return the result of `work`, which analyses how chunks affect each other.
 
-        That is remembered with the chunks' bindings, which modules share, so for large modules all
-        of it is done here, and for small ones nothing.
+        Results are memoized in the bindings, which modules share. Therefore this thread does all
+        such work for large modules, and the event loop all of it for small ones.
         """
         if not module.is_large:
             return work()
         return await self.run(work, waiting=True)
 
     def close(self) -> None:
-        """Begin no further job; the threads end after those that are under way."""
+        """Start no further job; the threads end after their current jobs."""
         with self._there:
             self._closed = True
             self._jobs.clear()
@@ -105,16 +105,16 @@ class Aside:
 
 
 class Turns:
-    """Lets the event loop turn between the steps of long work, whoever does it."""
+    """Yields to the event loop between the steps of long work, shared by all who do such work."""
 
     def __init__(self) -> None:
         self._began: float | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def breathe(self) -> None:
-        """Return at once while this turn is short, else in a later one.
+        """Return at once while this iteration of the loop is short, otherwise in a later one.
 
-        To be awaited before each step.
+        Await it before each step.
         """
         now = time.thread_time()
         loop = asyncio.get_running_loop()
@@ -128,7 +128,7 @@ class Turns:
             await waiter
 
     def _ended(self) -> None:
-        """A turn is over: one of those that wait goes on in the next."""
+        """Begin a new iteration of the loop and resume one of the waiting tasks."""
         self._began = None
         while self._waiting:
             waiter = self._waiting.popleft()

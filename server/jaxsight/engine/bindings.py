@@ -1,8 +1,8 @@
 """Which chunks of a module bind a name.
 
-Made of the chunks' surfaces alone, by their numbers, so that it holds for every later text in which
-the surfaces are the same. It says which definitions of a name can be seen from a place; it never
-follows what a chunk reads.
+Bindings are computed from the chunks' surfaces alone, and refer to chunks by number, so they stay
+valid for every later text with the same surfaces. They say which definitions of a name are visible
+from a place; they never follow the names that a chunk reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class HasSurface(Protocol):
-    """What is needed of a chunk."""
+    """The part of a chunk that bindings are computed from."""
 
     @property
     def surface(self) -> Surface: ...
@@ -27,20 +27,20 @@ class HasSurface(Protocol):
 
 
 class Bindings:
-    """The names of a module. Chunks are named by their number in the file's order."""
+    """The names of a module. Chunks are identified by their number in file order."""
 
     def __init__(self, chunks: Sequence[HasSurface]) -> None:
         self.count = len(chunks)
         self.roles: Roles | None = None
-        """What the chunks do, as worked out last from these bindings and the functions' bodies."""
+        """The roles of the chunks, as last computed from these bindings and function bodies."""
         self.future_flags = 0
         """The compiler flags of the module's `from __future__` imports."""
         self.definers: dict[str, list[int]] = {}
         self.ruled: dict[str, list[int]] = {}
-        """Chunks that give a function its rules, by its name."""
+        """Chunks that give a function its rules (`f.defvjp(…)`), by the function's name."""
         self.stars: list[int] = []
         self.origins: dict[str, str] = {}
-        """What names stand for that only imports bind, and all alike."""
+        """The full names of names that only imports bind, always to the same object."""
         self._sure: set[tuple[str, int]] = set()
         otherwise: set[str] = set()
         for index, chunk in enumerate(chunks):
@@ -58,12 +58,12 @@ class Bindings:
             self.origins.pop(name, None)
 
     def reaching(self, name: str, place: int, without: Container[int] = ()) -> list[int]:
-        """The chunks whose binding of `name` may be the one in force before chunk `place` (`count`:
-        at the end).
+        """Return the chunks whose binding of `name` may be in force before chunk `place`.
 
-        The last certain one, those after it that perhaps bind it, none that come earlier, and none
-        of `without`. Where none comes before `place`, the one that is in force at the end: a
-        function may use what is defined below it.
+        These are the last chunk that certainly binds it and the later ones that may bind it;
+        earlier ones are excluded, as are those of `without`. `place` may be `count`, the end of the
+        module. If no chunk before `place` binds the name, these are the chunks in force at the end,
+        because a function may use names that are defined below it.
         """
         definers = self.definers.get(name)
         if definers is None:
@@ -81,7 +81,7 @@ class Bindings:
         return reaching
 
     def before(self, name: str, place: int) -> int:
-        """How many chunks before `place` bind `name`."""
+        """Return the number of chunks before `place` that bind `name`."""
         return bisect.bisect_left(self.definers.get(name, ()), place)
 
     def _define(self, index: int, surface: Surface) -> None:

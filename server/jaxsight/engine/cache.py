@@ -1,4 +1,4 @@
-"""A bounded map that forgets what was used longest ago."""
+"""A bounded map that evicts the least recently used entry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """Keeps the `size` most recently used entries."""
+    """A map of the `size` most recently used entries."""
 
     def __init__(self, size: int) -> None:
         self._size = size

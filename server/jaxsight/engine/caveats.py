@@ -1,8 +1,8 @@
-"""What an answer leaves out, in words: a caveat for hovers, hints, documents and the terminal.
+"""Caveats in words: how an answer may differ from that of the imported module.
 
-A caveat's reason speaks of the workspace (names, messages of exceptions), so nothing of it is
-trusted: it is one line without hidden characters (`engine.inert`), and in Markdown nothing but its
-code spans is markup (`engine.markdown`).
+Hovers, hints, documents and the terminal show them. A caveat's reason quotes the workspace (names,
+messages of exceptions), so it is not trusted: it is one line without hidden characters
+(`engine.inert`), and in Markdown only its code spans are markup (`engine.markdown`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from jaxsight.engine.views import View
 
 MARK = "⚠"
 MOST = 3
-"""Caveats that are shown before the others are only counted."""
+"""Number of caveats that are listed; further ones are counted."""
 _LONGEST = 200
-"""Characters of a reason."""
+"""Maximum length of a reason, in characters."""
 _COMMENTS = {"stablehlo": "//", "hlo": "//"}
-"""How a comment begins in a virtual document, by its kind; `#` in all others."""
+"""The comment prefix of a virtual document, by its kind; `#` in all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """What the answer about one function leaves out: nothing where `caveats` is empty."""
+    """The caveats of the answer about one function; the answer is complete if there are none."""
 
     function: str
     range: Range
@@ -37,28 +37,28 @@ class Completeness:
 
 
 def reason(caveat: Caveat) -> str:
-    """The reason on one line, without what a terminal or an editor would obey."""
+    """Return the reason on one line, with control characters escaped."""
     return clause(caveat.reason, _LONGEST)
 
 
 def line(caveat: Caveat) -> int:
-    """The line (from 1) of the statement."""
+    """Return the line of the statement, from 1."""
     return caveat.range.start.line + 1
 
 
 def marks(caveats: Sequence[Caveat]) -> list[str]:
-    """`⚠ 1 caveat`, where something was left out."""
+    """Return `⚠ 1 caveat` in a list; an empty list without caveats."""
     many = "" if len(caveats) == 1 else "s"
     return [f"{MARK} {len(caveats)} caveat{many}"] if caveats else []
 
 
 def text(caveat: Caveat) -> str:
-    """``line 120: `train()` was not run and may change `CFG` ``"""
+    """Return a caveat as text: ``line 120: `train()` was not run and may change `CFG` ``."""
     return f"line {line(caveat)}: {reason(caveat)}"
 
 
 def markdown(caveats: Sequence[Caveat]) -> str:
-    """A list for hovers and tooltips, the first few of many; empty where nothing was left out."""
+    """Return a Markdown list of the first caveats for hovers; empty if there are none."""
     if not caveats:
         return ""
     items = "\n".join(f"* {prose(each)}" for each in lines(caveats))
@@ -66,7 +66,7 @@ def markdown(caveats: Sequence[Caveat]) -> str:
 
 
 def hint(view: View, at: Range) -> Hint | None:
-    """The mark at the end of the function's head, where something was left out."""
+    """Return the hint at the end of the function's signature; `None` without caveats."""
     if not view.caveats:
         return None
     (label,) = marks(view.caveats)
@@ -75,18 +75,18 @@ def hint(view: View, at: Range) -> Hint | None:
 
 
 def lines(caveats: Sequence[Caveat]) -> list[str]:
-    """A line of plain text for each of the first few, and how many more there are."""
+    """Return a line of plain text for each of the first caveats, and the number of further ones."""
     shown = [text(each) for each in caveats[:MOST]]
     return [*shown, f"{len(caveats) - MOST} more"] if len(caveats) > MOST else shown
 
 
 def comment_lines(caveats: Sequence[Caveat], kind: str) -> list[str]:
-    """The same as comments of a virtual document of that kind."""
+    """Return these lines as comments of a virtual document of that kind."""
     return [f"{_COMMENTS.get(kind, '#')} note: {each}" for each in lines(caveats)]
 
 
 def commented(shown: Shown, kind: str) -> Shown:
-    """A virtual document with its caveats as comments on top, its links moved down."""
+    """Return a virtual document with its caveats as comments on top and its links moved down."""
     comments = comment_lines(shown.caveats, kind)
     if not comments:
         return shown
@@ -95,7 +95,7 @@ def commented(shown: Shown, kind: str) -> Shown:
 
 
 def record(caveats: Sequence[Caveat]) -> dict[str, object]:
-    """The keys of a function's JSON: `complete`, and `caveats` by line."""
+    """Return the keys of a function's JSON: `complete`, and `caveats` by line."""
     return {
         "complete": not caveats,
         "caveats": [{"line": line(each), "reason": reason(each)} for each in caveats],

@@ -1,10 +1,10 @@
-"""What a traced function becomes on a target: lowered by its tracer, looked up, compiled if nobody
-has before.
+"""Compile traced functions for targets.
 
-Each stage is known by its content. An answer is lowered once for a platform (and for each kind of
-NVIDIA's GPUs, as Pallas kernels differ); a program is compiled once for a target, whoever asks, in
-whatever file it stands, and the disk remembers. An edit that leaves the program what it was
-compiles nothing. What could not be compiled is a `Trouble`, in words.
+The tracer that traced a function lowers it; a compiler compiles it unless the result is cached.
+Each stage is cached by content. An answer is lowered once for a platform (and for each compute
+capability of NVIDIA GPUs, as Pallas kernels differ). A program is compiled once for a target,
+whichever file it is in, and results are stored on disk. An edit that does not change the program
+compiles nothing. A failure is a `Trouble` with a message.
 """
 
 from __future__ import annotations
@@ -35,42 +35,45 @@ T = TypeVar("T")
 
 _KEPT = 256
 LONG = 0.7
-"""Seconds after which a compile is worth a progress message."""
+"""Duration of a compile after which progress is shown, in seconds."""
 
 NotSent = Callable[[str, str], str]
-"""Says why nothing of a file is compiled on a host, by both names; empty where it is."""
+"""Returns why no program of a file is compiled on a host, given both; empty if it is allowed."""
 
 Lower = Callable[[Answer, Target], Awaitable[Lowered | Failed | Died | None]]
-"""Has the tracer that traced an answer lower it for a target; `None` when it is gone."""
+"""Lets the tracer that traced an answer lower it for a target; `None` if it has ended."""
 
 
 def _refused(failure: Failure, target: Target) -> str:
-    """Why something is not lowered: the tracer's own objection, or what JAX raises."""
+    """Return why a program is not lowered: the tracer's own objection, or JAX's exception."""
     if failure.type.startswith("jaxsight."):
         return failure.message
     name = failure.type.rpartition(".")[2]
     words = f"{name}: {failure.message}" if failure.message.strip() else name
-    return f"JAX does not lower it for {target.name}: {words}"
+    return f"lowering for {target.name} failed: {words}"
 
 
 class Gone(Exception):
-    """The tracer that traced the answer is no more: trace again."""
+    """The tracer that traced the answer has ended; the function must be traced again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an answer on a target."""
+    """The result of compiling an answer for a target."""
 
     target: Target
     lowered: Lowered | None
     outcome: Compiled | Trouble
     is_unfolded: bool = False
-    """Whether it was compiled without constant folding, which the user's own compile has."""
+    """Whether it was compiled without constant folding, unlike the user's own compile."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """What is compiled for a target; `name` is a digest of all that decides what comes of it."""
+    """A program to compile for a target.
+
+    `name` is a digest of everything that determines the result.
+    """
 
     name: str
     lowered: Lowered
@@ -99,7 +102,7 @@ class _Running:
 
 @dataclass(eq=False, slots=True)
 class Compiling:
-    """One per session."""
+    """The compiled programs of a session."""
 
     events: asyncio.Queue[Event]
     compilers: Compilers
@@ -116,21 +119,22 @@ class Compiling:
     _running: dict[str, _Running] = field(default_factory=dict)
 
     def known(self, answer: Answer, target: Target) -> Result | None:
-        """The result for an answer, if there is one already."""
+        """Return the result for an answer if it is cached."""
         found = self._results.get((answer.question.key, target.name))
         return found[1] if found is not None and found[0] is answer else None
 
     async def get(self, answer: Answer, target: Target, python: str, lower: Lower) -> Result:
-        """The result for an answer.
+        """Return the result for an answer; lower and compile it if necessary.
 
         Args:
-            python: the interpreter that traced it; it compiles for this machine's own devices.
+            python: the Python interpreter that traced it; it compiles for this machine's own
+                devices.
 
         Raises:
-            Gone: it has to be traced again.
+            Gone: it must be traced again.
         """
         if target.host and (why := self.not_sent(answer.question.path, target.host)):
-            return Result(target, None, Trouble("approval", f"{why}.", last=False))
+            return Result(target, None, Trouble("approval", why, last=False))
         if (known := self.known(answer, target)) is not None:
             return known
         lowered = await self._lower(answer, target, lower)
@@ -149,11 +153,12 @@ class Compiling:
     async def folding(
         self, answer: Answer, target: Target, python: str, lower: Lower
     ) -> Folding | None:
-        """How long an answer's program compiles with constant folding and without; nothing where
-        that is not known in the end.
+        """Return the compile times of an answer's program with and without constant folding.
+
+        Returns `None` if they cannot be measured.
 
         Raises:
-            Gone: it has to be traced again.
+            Gone: it must be traced again.
         """
         if target.host and self.not_sent(answer.question.path, target.host):
             return None
@@ -177,14 +182,14 @@ class Compiling:
         return found
 
     def forget(self) -> None:
-        """Believe no failure any more: something was installed, or a setting changed."""
+        """Drop all results, failures included: something was installed, or a setting changed."""
         self._results.clear()
         self._compiled.clear()
         self._foldings.clear()
         self._lowered.clear()
 
     async def aclose(self) -> None:
-        """End all."""
+        """Cancel all work and end the compilers."""
         tasks = [running.task for running in self._running.values()]
         for task in tasks:
             task.cancel()
@@ -224,8 +229,10 @@ class Compiling:
         return _Program(name, lowered, target, found)
 
     async def _result(self, program: _Program, answer: Answer) -> Result:
-        """What a program is, without constant folding where that would take minutes and is not
-        known.
+        """Return the result of compiling a program.
+
+        If constant folding would take minutes and the result is not cached, the program is compiled
+        without constant folding.
         """
         traps = [fold for fold in program.lowered.folds if fold.trap]
         request = program.request
@@ -257,8 +264,9 @@ class Compiling:
         return known
 
     async def _shared(self, name: str, work: Callable[[], Coroutine[None, None, T]]) -> T:
-        """What comes of some work that all who ask for the same share; it ends when none of them
-        waits.
+        """Return the result of work that all callers with the same name share.
+
+        It is cancelled when no caller waits for it any more.
         """
         running = self._running.get(name)
         if running is None:
@@ -316,7 +324,7 @@ class Compiling:
 
     @contextlib.asynccontextmanager
     async def _ticking(self, key: str, what: str) -> AsyncIterator[None]:
-        """Tell meanwhile how long it takes."""
+        """Show progress while the body runs."""
         ticking = asyncio.get_running_loop().create_task(self._tick(key, what))
         try:
             yield
@@ -325,7 +333,7 @@ class Compiling:
             self.events.put_nowait(Progress(key, "Compiling", done=True))
 
     async def _tick(self, key: str, what: str) -> None:
-        """Tell how long it takes, each second, once it takes long."""
+        """Report the elapsed time every second, once a compile takes long."""
         await asyncio.sleep(LONG)
         seconds = LONG
         while True:
@@ -335,13 +343,12 @@ class Compiling:
 
 
 def chosen_targets(target: str, more: tuple[str, ...], jax: str) -> tuple[Target, ...]:
-    """The targets that the settings ask for, the main one first; the default where they ask for
-    none.
+    """Return the targets of the settings, the main one first; without any, the default target.
 
     Args:
         target: the setting `target`; may be empty.
         more: the setting `targets`.
-        jax: the user's version, for which the default must be installed.
+        jax: the user's version of JAX, for which the default target's compiler must be installed.
     """
     chosen = [parse(name) for name in (target or default_target(jax), *more)]
     return tuple({each.name: each for each in chosen}.values())
@@ -352,9 +359,9 @@ _LOOK_AGAIN = 5.0
 
 
 def default_target(jax: str) -> str:
-    """An H100 where its compiler is installed, else this machine's CPU.
+    """Return `cuda:h100` if its compiler is installed, otherwise this machine's CPU.
 
-    What is installed is looked at every few seconds.
+    The installed compilers are listed again after a few seconds.
     """
     now = time.monotonic()
     known = _default.get(jax)
@@ -365,7 +372,7 @@ def default_target(jax: str) -> str:
 
 
 def environment_of(target: Target, python: str, jax: str) -> Environment | Trouble:
-    """The interpreter that compiles for a target."""
+    """Return the environment that compiles for a target."""
     if target.host:
         return Environment("ssh", "", jax)
     if target.chip is None:
@@ -376,8 +383,7 @@ def environment_of(target: Target, python: str, jax: str) -> Environment | Troub
         size = environments.MEGABYTES[target.platform]
         return Trouble(
             "missing",
-            f"The compiler for {target.name} is not installed: `jaxsight targets install "
-            f"{target.platform}` "
-            f"gets it (about {size} MB).",
+            f"compiler for {target.name} is not installed; "
+            f"run `jaxsight targets install {target.platform}` (about {size} MB)",
         )
     return found

@@ -1,5 +1,6 @@
-"""Strongly connected components of a graph, without recursion: a module may chain thousands of
-statements.
+"""Strongly connected components of a graph.
+
+The algorithm does not recurse, because a module may chain thousands of statements.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ T = TypeVar("T", bound=Hashable)
 
 
 def components(roots: Iterable[T], edges: Callable[[T], Iterable[T]]) -> Iterator[Sequence[T]]:
-    """The components that can be reached from `roots`, each after all that it has edges to
-    (Tarjan's algorithm).
+    """Yield the components reachable from `roots`, dependencies first (Tarjan's algorithm).
+
+    A component comes after all components that it has edges to.
     """
     order: dict[T, int] = {}
     low: dict[T, int] = {}

@@ -113,7 +113,7 @@ def _finding(
 def _place(view: View, range: Range) -> Range:
     """Return the range of a part of the docstring.
 
-    For examples of the project's settings that is the function's name.
+    For examples from the project's settings, this is the function's name.
     """
     if view.subject.examples.source == "project":
         return view.name_range
@@ -130,10 +130,10 @@ def _broken(
     """Yield the broken conditions, each with message and notes.
 
     Args:
-        figures: by metric (`kernels`, `launches`, and `temp` and `folded` in bytes); -1 for
-            unknown ones.
+        figures: by metric (`kernels`, `launches`, and `temp` and `folded` in bytes); -1 for unknown
+        ones.
         target: the short name of their target.
-        worded: writes a figure of a metric for people.
+        worded: formats a figure of a metric.
         upper: the metrics whose figure is the upper end of a range.
     """
     for condition in expect.conditions:

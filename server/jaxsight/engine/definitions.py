@@ -1,7 +1,6 @@
-"""The functions that a piece of text defines, with their parameters, docstrings and static
-arguments.
+"""The functions that a text defines, with their parameters, docstrings and static arguments.
 
-Reads a syntax tree and the text that it came from; all ranges count from that text's first line,
+They are read from a syntax tree and its text. All ranges count lines from the text's first line and
 columns in code points.
 """
 
@@ -36,18 +35,18 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Source:
-    """A text whose syntax tree speaks of lines and UTF-8 columns."""
+    """A text, to convert the lines and UTF-8 columns of its syntax tree."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
         self.yields = "yield" in text
 
     def position(self, line: int, byte: int) -> Position:
-        """The position of a tree's line (from 1) and column (in bytes)."""
+        """Return the position of a tree's line (from 1) and column (in bytes)."""
         return Position(line - 1, code_point_column(self.lines[line - 1], byte))
 
     def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern) -> Range:
-        """Where a node stands."""
+        """Return the range of a node."""
         line, column = node.lineno, node.col_offset
         return Range(
             self.position(line, column),
@@ -55,7 +54,7 @@ class Source:
         )
 
     def between(self, range: Range) -> str:
-        """The text of a range."""
+        """Return the text of a range."""
         first, last = range.start.line, range.end.line
         if first == last:
             return self.lines[first][range.start.column : range.end.column]
@@ -68,13 +67,14 @@ class Source:
         )
 
     def of(self, node: ast.expr) -> str:
-        """The text of an expression."""
+        """Return the text of an expression."""
         return self.between(self.range(node))
 
 
 def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
-    """Every `def` of the text but overloads, which are never called; outer ones first, in the
-    text's order.
+    """Return every `def` of the text, outer ones first, in text order.
+
+    Overloads are excluded, because they are never called.
     """
     if "def" not in text:
         return ()
@@ -84,9 +84,7 @@ def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """What a `def` stands in: the prefix of its qualified name, its class, whether a function is
-    around it.
-    """
+    """The surroundings of a `def`: the prefix of its qualified name, its class, its function."""
 
     prefix: str = ""
     in_class: bool = False
@@ -150,8 +148,9 @@ def _is_overload(decorator: ast.expr) -> bool:
 
 
 def _at_sign(source: Source, expression: Position) -> Position:
-    """The `@` of a decorator, which stands before its expression, on its line but for a backslash
-    or a bracket.
+    """Return the position of the `@` before a decorator's expression.
+
+    It may be on an earlier line, before a backslash or a bracket.
     """
     for line in range(expression.line, -1, -1):
         end = expression.column if line == expression.line else len(source.lines[line])
@@ -164,19 +163,19 @@ def _at_sign(source: Source, expression: Position) -> Position:
 def _name_range(node: FunctionNode, source: Source, whole: Range) -> Range:
     start = whole.start
     head = source.lines[start.line][start.column :]
-    found = _NAME_AFTER_DEF.match(head)
-    if found is not None:
-        first, last = found.span(1)
+    name = _NAME_AFTER_DEF.match(head)
+    if name is not None:
+        first, last = name.span(1)
         return Range(
             Position(start.line, start.column + first), Position(start.line, start.column + last)
         )
     text = source.between(whole)
-    found = _NAME_AFTER_DEF.match(text)
-    if found is None:
+    name = _NAME_AFTER_DEF.match(text)
+    if name is None:
         return Range(start, start)
-    line = start.line + text.count("\n", 0, found.start(1))
-    column = found.start(1) - (text.rfind("\n", 0, found.start(1)) + 1)
-    return Range(Position(line, column), Position(line, column + len(found.group(1))))
+    line = start.line + text.count("\n", 0, name.start(1))
+    column = name.start(1) - (text.rfind("\n", 0, name.start(1)) + 1)
+    return Range(Position(line, column), Position(line, column + len(name.group(1))))
 
 
 def _parameters(arguments: ast.arguments, source: Source) -> Iterator[Parameter]:
@@ -207,7 +206,7 @@ def _parameter(
 
 
 def name_of_argument(node: ast.arg, source: Source) -> Range:
-    """Where a parameter's name stands, without its annotation."""
+    """Return the range of a parameter's name, without its annotation."""
     start = source.position(node.lineno, node.col_offset)
     written = _IDENTIFIER.match(source.lines[start.line], start.column)
     length = len(written.group()) if written else len(node.arg)
@@ -215,18 +214,19 @@ def name_of_argument(node: ast.arg, source: Source) -> Range:
 
 
 def _docstring(body: Sequence[ast.stmt], source: Source) -> Docstring | None:
-    """The docstring, when it is one plain string literal (implicit concatenations have no single
-    source).
+    """Return the docstring if it is one plain string literal.
+
+    An implicit concatenation has no single source text.
     """
     match body:
         case [ast.Expr(value=ast.Constant(value=str()) as node), *_]:
             whole = source.range(node)
-            found = _ONE_STRING.fullmatch(source.between(whole))
-            if found is None:
+            literal = _ONE_STRING.fullmatch(source.between(whole))
+            if literal is None:
                 return None
-            start, group = whole.start, found.lastindex or 0
-            place = Position(start.line, start.column + found.start(group))
-            return Docstring(place, found.group(group))
+            start, group = whole.start, literal.lastindex or 0
+            place = Position(start.line, start.column + literal.start(group))
+            return Docstring(place, literal.group(group))
     return None
 
 
@@ -263,7 +263,7 @@ def _refused(node: FunctionNode, source: Source, where: _Where) -> str:
 
 
 def _yields(node: FunctionNode) -> bool:
-    """Whether the function itself yields, not one that is defined inside it."""
+    """Return whether the function itself yields; functions defined inside it do not count."""
     stack: list[ast.AST] = list(node.body)
     while stack:
         match stack.pop():
@@ -278,13 +278,13 @@ def _yields(node: FunctionNode) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """What a call of `jax.jit` makes static: names, and positions in the parameter list."""
+    """The static arguments of a call of `jax.jit`: names, and positions in the parameter list."""
 
     names: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
 
     def among(self, parameters: Sequence[Parameter]) -> tuple[str, ...]:
-        """The static parameters' names, in the order of the parameters."""
+        """Return the names of the static parameters, in parameter order."""
         positional = [p.name for p in parameters if p.kind in ("positional_only", "positional")]
         count = len(positional)
         static = {*self.names, *(positional[n] for n in self.numbers if -count <= n < count)}
@@ -292,8 +292,9 @@ class Static:
 
 
 def static_of_jit(call: ast.expr) -> Static | None:
-    """What `jax.jit(…, static_argnames=…)` or `partial(jax.jit, static_argnums=…)` makes static;
-    `None` for other calls.
+    """Return the static arguments of `jax.jit(…, static_argnames=…)` or `partial(jax.jit, …)`.
+
+    Returns `None` for other calls.
     """
     match call:
         case ast.Call(func=func, args=args) if last_name(func) == "jit" or (

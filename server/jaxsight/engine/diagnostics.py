@@ -23,7 +23,7 @@ from jaxsight.rules.selection import ignored, selected
 UNUSED = "JX910"
 
 _NAMED = 3
-"""Functions that a note lists."""
+"""Number of functions that a note lists."""
 
 _IGNORED = re.compile(r"#\s*jaxsight:\s*ignore(?:\[([^\]]*)\])?")
 
@@ -37,10 +37,10 @@ def report(
     *,
     complete: bool = False,
 ) -> list[Finding]:
-    """Return all findings of a file, in order, once each.
+    """Return all findings of a file in order, without duplicates.
 
-    Findings that `select`, `ignore` and `perFileIgnores` exclude are suppressed, and those on a
-    line with `# jaxsight: ignore` or `# jaxsight: ignore[CODE, …]`.
+    Findings are suppressed if `select`, `ignore` and `perFileIgnores` exclude them, or if their
+    line has a comment `# jaxsight: ignore` or `# jaxsight: ignore[CODE, …]`.
 
     Args:
         file: the file's path below the project's root.
@@ -64,8 +64,8 @@ def one_a_line(
 ) -> list[tuple[View, Finding]]:
     """Return the findings of traces, one for each place, in order.
 
-    A finding in a helper that several functions call is reported once, with a note that lists them;
-    so are the findings on a line by a rule about the program as a whole.
+    A finding in a helper that several functions call is reported once, with a note that lists them.
+    A rule about the program as a whole reports one finding per line.
     """
     groups: dict[object, list[tuple[View, Finding]]] = defaultdict(list)
     for view, finding in found:
@@ -78,7 +78,7 @@ def one_a_line(
 def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
     ranks = list(Severity)
     view, finding = min(group, key=lambda pair: (pair[1].stale, ranks.index(pair[1].severity)))
-    # Functions whose text is incomplete right now are not listed: their findings are of older text.
+    # Functions whose text is incomplete are not listed: their findings are about an older text.
     current = (other for other, seen in group if seen.stale == finding.stale)
     names = list(dict.fromkeys(f"`{other.subject.name}`" for other in current))
     if len(names) == 1:
@@ -116,7 +116,10 @@ def _problems(subjects: Iterable[Subject]) -> Iterable[Finding]:
 
 
 def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -> Iterable[Finding]:
-    """Yield a finding for each comment that suppresses nothing, among the codes reported at all."""
+    """Yield a finding for each comment that suppresses nothing.
+
+    Only codes that are reported for this file count.
+    """
     lines = {(f.range.start.line, f.code) for f in findings}
     for number, line in enumerate(lines_of(module.text)):
         found = _IGNORED.search(line)
@@ -154,7 +157,7 @@ def _unused_codes(
 
     Args:
         idle: codes or names of rules without a finding on the line.
-        unknown: words that are no code or name of a rule.
+        unknown: words that are not a code or name of a rule.
         here: the codes of the findings on the line.
     """
     if not idle:

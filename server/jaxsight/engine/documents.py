@@ -1,7 +1,7 @@
-"""An open file: its text as chunks, and the functions in it that have example inputs.
+"""An open file: its text as chunks, and its functions with example inputs.
 
-A document is changed in one place only (`Document.change`); everything that is computed hands on
-the immutable `Module` that it began with, so an edit in the middle of a computation cannot mix two
+A document is changed in one place only (`Document.change`). Every computation passes on the
+immutable `Module` that it began with, so an edit in the middle of a computation cannot mix two
 texts.
 """
 
@@ -23,18 +23,20 @@ from jaxsight.engine.shift import TextShift
 from jaxsight.engine.text import Position, Range, normalized
 
 _Key = tuple[object, ...]
-"""What a function's example inputs depend on."""
+"""The data that a function's example inputs depend on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A function that can be asked about: where it stands now and what to trace it with."""
+    """A function that can be traced: its current place and its example inputs."""
 
     chunk: ModuleChunk
     function: Function
     examples: Examples
     broken: bool = False
-    """Its text does not parse just now: this is how it was when it last did, where it stands now.
+    """Whether its text currently does not parse.
+
+    Then the function is the last version that parsed, at its current place.
     """
 
     @property
@@ -54,8 +56,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The functions of a module that have example inputs, and what was read to find them, by what
-    it depends on.
+    """The functions of a module that have example inputs.
+
+    It also keeps the example inputs by the data that they depend on.
     """
 
     module: Module
@@ -63,7 +66,7 @@ class _Reading:
     subjects: tuple[Subject, ...]
     examples: Mapping[_Key, Examples]
     whole: tuple[Module, tuple[Subject, ...]] | None
-    """As much of the last text that parsed."""
+    """The module and its functions of the last text that parsed."""
 
 
 class Document:
@@ -73,38 +76,39 @@ class Document:
         self.path = path
         self.module = Module.parse(module) if isinstance(module, str) else module
         self.looked_into = False
-        """Whether other modules take names from this one while it runs: then nothing of it may be
-        left out.
+        """Whether other modules import names from this one while it runs.
+
+        Then all of its statements that only bind names run.
         """
         self._unread: str | None = None
         self._reading: asyncio.Task[None] | None = None
         self._read: _Reading | None = None
 
     def change(self, text: str) -> None:
-        """Read a text at once."""
+        """Parse a text now."""
         self._unread = None
         self.module = self.module.edited(text)
 
     @property
     def is_read(self) -> bool:
-        """Whether the module is that of the text as it stands."""
+        """Whether the module is that of the current text."""
         return self._unread is None
 
     @property
     def text(self) -> str:
-        """The text as it stands, read or not."""
+        """The current text, parsed or not."""
         return self.module.text if self._unread is None else self._unread
 
     def read_now(self) -> None:
-        """Read what is not read yet, however long that takes."""
+        """Parse the current text now if it is not parsed yet, however long that takes."""
         if self._unread is not None:
             self.change(self._unread)
 
     def put(self, text: str, outside: Outside, aside: Aside, turns: Turns) -> None:
         """Take a text.
 
-        A small change is read at once, a short text soon, any other aside: until then `is_read` is
-        false.
+        A small change is parsed at once, a short text soon, and any other in a thread. Until then
+        `is_read` is false.
         """
         text = normalized(text)
         if self.is_read and self.module.text and self.module.quickly_edited(text):
@@ -117,14 +121,14 @@ class Document:
             )
 
     async def read(self) -> None:
-        """Wait until the text as it stands is read; a short one is read now."""
+        """Wait until the current text is parsed; parse it now if it is short."""
         if self._unread is not None and len(self._unread) <= SHORT:
             self.read_now()
         while self._reading is not None and not self.is_read:
             await asyncio.wait([self._reading])
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Cancel parsing."""
         if self._reading is not None:
             self._reading.cancel()
 
@@ -135,10 +139,10 @@ class Document:
                     await turns.breathe()
                     self.read_now()
                     return
-                # What is typed meanwhile is read from there: a text is never read in vain.
+                # The next text is parsed from this one, so no parse is wasted.
                 read = await aside.run(lambda text=text: self._read_whole(text, outside))  # type: ignore[misc]
                 if self._unread is None:
-                    return  # somebody could not wait
+                    return  # `read_now` parsed it meanwhile
                 self.module, self._read = read.module, read
                 if self._unread is text:
                     self._unread = None
@@ -151,9 +155,7 @@ class Document:
         return _reading(self.path, module, outside, self._read)
 
     def subjects(self, outside: Outside) -> tuple[Subject, ...]:
-        """The functions of the text as it stands that have example inputs, well-formed or not, in
-        order.
-        """
+        """Return the functions with example inputs, valid or not, in text order."""
         read = self._read
         if read is None or read.module is not self.module or read.outside is not outside:
             read = self._read = _reading(self.path, self.module, outside, read)
@@ -161,8 +163,9 @@ class Document:
 
 
 def _reading(path: str, module: Module, outside: Outside, last: _Reading | None) -> _Reading:
-    """Find the functions of a module that have example inputs; those that stand as they did are not
-    read again.
+    """Find the functions of a module that have example inputs.
+
+    The example inputs of unchanged functions are not read again.
     """
     found: list[Subject] = []
     name = module_name(path)
@@ -189,7 +192,7 @@ def _reading(path: str, module: Module, outside: Outside, last: _Reading | None)
 def _broken(
     module: Module, subjects: Sequence[Subject], now: Module, standing: set[str]
 ) -> Iterator[Subject]:
-    """The functions that stood, when the text last parsed, where it does not parse now."""
+    """Yield the functions of the last text that parsed, where the current text does not parse."""
     shift = TextShift(module.text, now.text)
     for subject in subjects:
         name = shift.range(subject.name_range)
@@ -203,17 +206,16 @@ def _broken(
 
 
 def subject_at(subjects: tuple[Subject, ...], position: Position) -> Subject | None:
-    """The innermost of the subjects whose definition holds the position."""
+    """Return the innermost function whose definition contains the position."""
     holding = [s for s in subjects if position in s.range]
     return min(holding, key=lambda s: s.range.end.line - s.range.start.line, default=None)
 
 
 def module_name(path: str) -> str:
-    """The dotted name under which Python would import the file: as deep as there are `__init__.py`
-    files above it.
+    """Return the dotted name under which Python would import the file.
 
-    Of an installed library it is what stands below the folder of libraries: packages without
-    `__init__.py` are among them.
+    It includes all parent packages with `__init__.py`. For an installed library it is the path
+    below `site-packages`, because some packages have no `__init__.py`.
     """
     file = Path(path)
     parts = [] if file.stem == "__init__" else [file.stem]

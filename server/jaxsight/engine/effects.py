@@ -1,8 +1,7 @@
-"""What executing a piece of code may do besides binding names, read off its syntax tree.
+"""The possible side effects of executing code, besides binding names, from its syntax tree.
 
-Nothing here follows a name to another piece and nothing knows what a name stands for: that is
-`roles`. What cannot be read off the text is `opaque`, never guessed. A function's body is read only
-when something asks for it.
+This module does not follow a name to another piece or resolve names: `roles` does. Code whose
+effects the text does not show is `opaque`, never guessed. A function's body is read only on demand.
 """
 
 from __future__ import annotations
@@ -84,8 +83,9 @@ VALUE_METHODS = frozenset(
         "values",
     ]
 )
-"""Methods of arrays, strings and dictionaries that change nothing and give no iterator that is used
-up.
+"""Methods of arrays, strings and dictionaries without side effects.
+
+None of them returns a one-pass iterator.
 """
 
 VALUE_ATTRIBUTES = frozenset(
@@ -96,7 +96,7 @@ VALUE_ATTRIBUTES = frozenset(
 _UPDATES_OF_ARRAYS = frozenset(
     {"add", "apply", "divide", "get", "max", "min", "mul", "multiply", "power", "set", "subtract"}
 )
-"""`x.at[i].set(y)` and its like give another array."""
+"""Methods such as `x.at[i].set(y)`, which return a new array."""
 
 _CONTAINER_METHODS = frozenset(
     [
@@ -119,7 +119,7 @@ _CONTAINER_METHODS = frozenset(
         "update",
     ]
 )
-"""What a function may do to a container that it made itself."""
+"""Methods that a function may call on a container that it created itself."""
 
 _CONTAINERS = frozenset({"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque"})
 
@@ -128,19 +128,20 @@ _BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.W
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What code does while it runs.
+    """The side effects of code while it runs.
 
     Names are the module's, dotted as written (`jnp.sum`, `CFG.update`).
 
-    `calls` are called, or may be by what they are given to; `reads` are names whose values are
-    used; `attributes` are read of module names. `changes` are names whose values are assigned into
-    or deleted. `repeated` are those of `calls` that are made in a loop of many iterations,
-    `carried` those of them that get a name which they bind again.
+    * `calls`: functions that are called, or that may be called by a function they are passed to.
+    * `reads`: names whose values are used; `attributes`: attributes of module names.
+    * `changes`: names whose values are assigned into or deleted.
+    * `repeated`: those of `calls` in a loop of many iterations.
+    * `carried`: those of `repeated` whose arguments include a name that the statement rebinds.
     """
 
     calls: frozenset[str] = frozenset()
     handed: frozenset[str] = frozenset()
-    """Names given to calls as arguments: those that are functions may be called."""
+    """Names passed to calls as arguments: if they are functions, they may be called."""
     reads: frozenset[str] = frozenset()
     attributes: frozenset[str] = frozenset()
     changes: frozenset[str] = frozenset()
@@ -148,34 +149,33 @@ class Effects:
     carried: frozenset[str] = frozenset()
     writes_files: bool = False
     opaque: str = ""
-    """The first thing of which nothing is known; empty when there is none."""
+    """The first construct with unknown effects; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a single statement is, as far as `roles` must know.
+    """The kind of a single statement, as far as `roles` needs it.
 
-    `creates` are calls that only wrap what they are given.
-
-    `kind`: `def`, `class`, `import`, `assign` (one value to one name), `other`.
+    `kind` is `def`, `class`, `import`, `assign` (one value to one name) or `other`.
     """
 
     kind: str
     wrapped_by: tuple[str, ...] = ()
-    """Decorators, or the function that an assigned value is a call of."""
+    """Decorators, or the function whose call is assigned."""
     wraps: tuple[str, ...] = ()
-    """The names that such a call is given."""
+    """The names that this call takes."""
     bases: tuple[str, ...] = ()
     active: bool = False
-    """A class with a metaclass, keywords, or hooks that run when classes are made
-    (`__init_subclass__`, `__set_name__`).
+    """Whether creating the class, or one derived from it, runs code.
+
+    It has a metaclass, keywords or hooks (`__init_subclass__`, `__set_name__`).
     """
 
 
 def effects_of(body: Sequence[ast.stmt]) -> Effects:
-    """What executing top-level statements does.
+    """Return the effects of executing top-level statements.
 
-    Functions defined in them are not called by that.
+    The functions that they define are not called by that.
     """
     walker = _Walker(function=None)
     walker.block(body)
@@ -183,7 +183,7 @@ def effects_of(body: Sequence[ast.stmt]) -> Effects:
 
 
 def effects_of_call(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Effects:
-    """What calling a function does, functions defined inside it included."""
+    """Return the effects of calling a function, including functions defined inside it."""
     walker = _Walker(function=function)
     if isinstance(function, ast.Lambda):
         walker.read(function.body)
@@ -193,7 +193,7 @@ def effects_of_call(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambd
 
 
 class _Walker:
-    """Walks code once, from top to bottom. Judges the careful way."""
+    """Walks code once, from top to bottom, and assumes the worst where it is not certain."""
 
     def __init__(
         self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None
@@ -213,9 +213,9 @@ class _Walker:
         self.writes_files = False
         self.opaque = ""
         self.depth = 0
-        """Of long loops."""
+        """Nesting depth of long loops."""
         self.targets: set[str] = set()
-        """Names that the statement being read binds."""
+        """Names that the current statement binds."""
         if function is not None:
             self.enter(function)
         if isinstance(function, ast.AsyncFunctionDef):
@@ -238,7 +238,7 @@ class _Walker:
         self.opaque = self.opaque or what
 
     def enter(self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        """Take a function's parameters and local names."""
+        """Add a function's parameters and local names."""
         arguments = function.args
         names = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         names += [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
@@ -397,13 +397,13 @@ class _Walker:
             self.take(inner)
 
     def annotations(self, statement: ast.stmt) -> None:
-        """Annotations that call something, which defining a function does too."""
+        """Read annotations that contain calls, which run when the function is defined."""
         for annotation in annotations_of(statement):
             if any(isinstance(node, ast.Call) for node in ast.walk(annotation)):
                 self.read(annotation)
 
     def take(self, inner: _Walker) -> None:
-        """Add what inner code does."""
+        """Add the effects of inner code."""
         self.calls |= inner.calls
         self.handed |= inner.handed
         self.reads |= inner.reads
@@ -416,7 +416,7 @@ class _Walker:
             self.unknown(inner.opaque)
 
     def wrapping(self, decorator: ast.expr) -> None:
-        """A decorator: `roles` knows by its name whether it does more than wrap."""
+        """Read a decorator: `roles` decides by its name whether it only wraps."""
         match decorator:
             case ast.Call(func=function, args=args, keywords=keywords):
                 name = dotted_name(function)
@@ -457,7 +457,7 @@ class _Walker:
                 self.change(target)
 
     def augmented(self, target: ast.expr) -> None:
-        """`+=` changes a list or an array in place, whoever else holds it."""
+        """Read the target of `+=`, which changes a list or an array in place."""
         match target:
             case ast.Name(id=name) if name in self.locals and name not in self.parameters:
                 pass
@@ -467,7 +467,7 @@ class _Walker:
                 self.change(target)
 
     def change(self, target: ast.expr) -> None:
-        """Something is assigned into, or deleted."""
+        """Record an assignment into a target, or its deletion."""
         for node in ast.walk(target):
             if isinstance(node, ast.Subscript):
                 self.read(node.slice)
@@ -481,8 +481,9 @@ class _Walker:
             self.unknown("an assignment")
 
     def value(self, value: ast.expr) -> None:
-        """A value that a statement binds or drops: an iterator among them is used up by who reads
-        it first.
+        """Read a value that a statement binds or drops.
+
+        An iterator among such values is exhausted by its first reader.
         """
         if _is_iterator(value) and not self.inside:
             self.unknown("an iterator")
@@ -567,10 +568,10 @@ class _Walker:
             case ast.Attribute(value=value, attr=method):
                 self.method(call, value, method, arguments)
             case ast.Call(func=inner) as wrapping:
-                # `jax.vmap(f)(x)`: what the inner call is given may be called.
+                # `jax.vmap(f)(x)`: arguments of the inner call may be called.
                 self.call(wrapping)
                 if not dotted_name(inner):
-                    self.unknown("a call of what a call gives")
+                    self.unknown("a call of a call's result")
             case ast.Lambda() as function:
                 self.read(function)
             case _:
@@ -600,8 +601,8 @@ class _Walker:
         self.calls.add(name)
         if self.depth:
             self.repeated.add(name)
-            given = {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)}
-            if given & self.targets:
+            names = {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)}
+            if names & self.targets:
                 self.carried.add(name)
 
     def is_local(self, name: str) -> bool:
@@ -611,7 +612,7 @@ class _Walker:
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 _SHORT = 16
-"""Iterations of a loop that is not taken for long work."""
+"""Maximum number of iterations of a loop that does not count as long."""
 
 _ITERATORS = frozenset({"enumerate", "filter", "iter", "map", "open", "reversed", "zip"})
 
@@ -643,7 +644,7 @@ def _is_iterator(value: ast.expr) -> bool:
 
 
 def shape_of(body: Sequence[ast.stmt]) -> Shape:
-    """What a piece's statement is; `other` for several."""
+    """Return the shape of a piece's statement; `other` for several statements."""
     if len(body) != 1:
         return Shape("other")
     match body[0]:
@@ -698,12 +699,12 @@ def _class_shape(definition: ast.ClassDef) -> Shape:
 
 
 def _base(base: ast.expr) -> str:
-    """`Generic[T]` is of `Generic`."""
+    """Return the name of a base class: `Generic` for `Generic[T]`."""
     return dotted_name(base.value if isinstance(base, ast.Subscript) else base) or "?"
 
 
 def _wrapper(decorator: ast.expr) -> str:
-    """The name of what wraps: `jit` of `@partial(jit, …)`; `?` for what has none."""
+    """Return the name of a wrapping function: `jit` for `@partial(jit, …)`; `?` if it has none."""
     match decorator:
         case ast.Call(func=function, args=[first, *_]) if dotted_name(function).endswith("partial"):
             return dotted_name(first) or "?"
@@ -713,7 +714,7 @@ def _wrapper(decorator: ast.expr) -> str:
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a function's body, inner blocks included, inner functions' not."""
+    """Yield the statements of a function's body and inner blocks, but not of inner functions."""
     stack = list(body)
     while stack:
         statement = stack.pop()
@@ -750,7 +751,7 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
 
 
 def _is_fresh(value: ast.expr | None) -> bool:
-    """Whether a value is a container that nobody else can hold."""
+    """Return whether a value is a new container that no other code can hold."""
     match value:
         case ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp():
             return True

@@ -1,6 +1,4 @@
-"""What the engine tells its owner unasked: plain events on one queue, in the order in which they
-happened.
-"""
+"""Events that the engine sends to its owner: plain data on one queue, in order."""
 
 from __future__ import annotations
 
@@ -12,16 +10,16 @@ State = Literal["starting", "ready", "busy", "failed", "untrusted"]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How the tracer of one project root is.
+    """The state of the tracer of one project root.
 
-    `detail` is one sentence for people; with `failed` it says the way out.
+    `detail` is one sentence for people; if `state` is `failed`, it says what to do.
     """
 
     root: str
     state: State
     detail: str = ""
     python: str = ""
-    """The interpreter's path, and in `reason` why it was chosen."""
+    """The Python interpreter's path; `reason` says why it was chosen."""
     reason: str = ""
     jax: str = ""
 
@@ -36,14 +34,14 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Fresh answers exist for `path`: what was shown before is out of date."""
+    """New answers exist for `path`, so everything shown for it is outdated."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """For a person, once."""
+    """A message for the user, shown once."""
 
     level: Literal["error", "warning", "info"]
     text: str
@@ -51,7 +49,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Long work: the same `key` from its first event to the one with `done`."""
+    """The progress of long work: `key` is the same from its first event to the one with `done`."""
 
     key: str
     title: str
@@ -61,20 +59,19 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """A decision that only the user can take: whoever owns the session asks, and tells
-    `Session.decide` the answer.
+    """A decision that only the user can make.
+
+    The session's owner asks, and passes the answer to `Session.decide`.
     """
 
     folder: str
     what: str
-    """What may be reached from the folder (`ssh://HOST`, an interpreter elsewhere); empty: its code
-    may run.
-    """
+    """The host (`ssh://HOST`) or outside interpreter to allow; empty: the folder's code itself."""
     text: str
     """The question, on one line."""
     answers: tuple[str, ...]
     python: str = ""
-    """The interpreter elsewhere that is allowed along with the folder's code."""
+    """The interpreter outside the folder that is allowed together with the folder's code."""
 
 
 Event = Status | Output | Refresh | Message | Progress | Consent

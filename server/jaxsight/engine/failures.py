@@ -18,7 +18,7 @@ from jaxsight.workers.outcomes import Died
 
 
 def findings(view: View) -> Iterator[Finding]:
-    """Yield the error that ended a trace; nothing when the trace succeeded."""
+    """Yield the error that ended a trace; nothing if the trace succeeded."""
     match view.answer.reply:
         case Traced():
             return
@@ -54,7 +54,7 @@ def reported(view: View) -> Iterator[Finding]:
 
 
 def _has_settings(view: View) -> bool:
-    """Whether an argument of a doctest's call is a dict, list or tuple display with numbers."""
+    """Return whether a doctest's call has a dict, list or tuple display with numbers."""
     try:
         call = ast.parse((view.answer.question.set.call or "").strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -94,7 +94,7 @@ def _line_of(found: Finding, view: View) -> str:
 
 
 def of_interpreter(reply: Failed | Died) -> str:
-    """Return why a jaxpr interpreter of the user's produced nothing to show."""
+    """Return why a user's jaxpr interpreter produced no output."""
     match reply:
         case Died() as died:
             return died.message
@@ -107,15 +107,15 @@ def of_interpreter(reply: Failed | Died) -> str:
 
 
 _NO_CUDNN = "cuDNN is not detected"
-"""How the error of `jax.nn.dot_product_attention(…, implementation="cudnn")` begins.
+"""The beginning of the error of `jax.nn.dot_product_attention(…, implementation="cudnn")`.
 
-`check_cudnn_version` in `jax/_src/cudnn` looks for cuDNN in the process that traces, which only an
-installation for GPUs has.
+`check_cudnn_version` in `jax/_src/cudnn` looks for cuDNN in the tracing process, and only an
+installation for GPUs has it.
 """
 
 _NEEDS_CUDNN = Noticed(
-    "cuDNN attention is traced only where cuDNN is installed, on a machine with the GPU",
-    help='trace it here with `implementation="xla"`',
+    "cuDNN attention can be traced only on a machine with the GPU and cuDNN",
+    help='use `implementation="xla"` to trace it on this machine',
 )
 
 
@@ -149,10 +149,10 @@ def _finding(failure: Failure, view: View) -> Finding:
     readable = replace(failure, message=view.words(failure.message))
     rule, noticed = explain(readable, expression, line)
     related = [
-        Place(path, place, f"called from here, in {frame.function}") for frame, place in here[:-1]
+        Place(path, place, f"called from here in `{frame.function}`") for frame, place in here[:-1]
     ]
     related += [
-        Place(frame.file, _line(frame.line), f"also in the traceback, in {frame.function}")
+        Place(frame.file, _line(frame.line), f"also in the traceback, in `{frame.function}`")
         for frame in failure.frames
         if frame.span is None
     ]

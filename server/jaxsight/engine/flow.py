@@ -1,7 +1,7 @@
-"""Which names a run of top-level statements may read before it binds them itself.
+"""Which names top-level statements may read before they bind them.
 
-A loop variable is bound before it is read; `total` in `total = total + 1` is not. Everything is
-judged the careful way: what may be read first, is.
+A loop variable is bound before it is read; `total` in `total = total + 1` is not. The analysis is
+conservative: a name that may be read first counts as read first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jaxsight.engine.syntax import blocks_of, captured
 
 
 def read_before_bound(body: Sequence[ast.stmt], names: AbstractSet[str]) -> set[str]:
-    """Those of `names` that executing `body` may read before it has bound them."""
+    """Return those of `names` that executing `body` may read before it binds them."""
     reader = _Reader(names)
     reader.block(body, set())
     return reader.early
@@ -27,14 +27,14 @@ class _Reader:
         self.early: set[str] = set()
 
     def block(self, body: Iterable[ast.stmt], bound: set[str]) -> set[str]:
-        """Reads a block that begins with `bound`; gives what is bound behind it for certain."""
+        """Read a block that begins with `bound`; return the names certainly bound after it."""
         bound = set(bound)
         for statement in body:
             bound |= self.statement(statement, bound)
         return bound
 
     def statement(self, statement: ast.stmt, bound: set[str]) -> set[str]:
-        """Gives what the statement binds for certain."""
+        """Read a statement; return the names that it certainly binds."""
         match statement:
             case ast.Assign(targets=targets, value=value):
                 self.read(value, bound)

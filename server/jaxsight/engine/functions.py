@@ -1,8 +1,7 @@
-"""What the engine knows of a function from its text alone: where it stands, its parameters, its
-docstring.
+"""A function as its text alone describes it: its place, its parameters, its docstring.
 
-All ranges are relative to the chunk that holds the function (line 0 is the chunk's first line): a
-chunk that moves keeps its functions. Nothing here may look at values; those come from a trace.
+All ranges are relative to the chunk that contains the function (line 0 is the chunk's first line),
+so a chunk that moves keeps its functions. Values come from a trace, never from here.
 """
 
 from __future__ import annotations
@@ -32,8 +31,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """The source text of a docstring between its quotes, as written (escapes not resolved), and
-    where that begins.
+    """The source text of a docstring between its quotes, and where it begins.
+
+    The text is as written, with escapes unresolved.
     """
 
     start: Position
@@ -44,8 +44,8 @@ class Docstring:
 class Function:
     """A `def` at the top level, in a class, or nested in another function.
 
-    `qualname` is Python's (`Model.__call__`, `outer.<locals>.inner`). `refused` says why it cannot
-    be traced on its own (`async`, `generator`, `nested`), else it is empty.
+    `qualname` is Python's (`Model.__call__`, `outer.<locals>.inner`). `refused` says why the
+    function cannot be traced on its own (`async`, `generator`, `nested`), otherwise it is empty.
     """
 
     qualname: str
@@ -54,16 +54,14 @@ class Function:
     """The whole statement, decorators included."""
     name_range: Range
     body_start: Position
-    """Where the body's first statement begins (a docstring is one), for edits that put something
-    before it.
-    """
+    """The start of the body's first statement, which may be a docstring."""
     parameters: tuple[Parameter, ...]
     returns: str | None = None
     decorators: tuple[str, ...] = ()
     docstring: Docstring | None = None
     class_docstring: Docstring | None = None
-    """Of the class that holds the method: `self` may be given there once for all."""
+    """The docstring of the method's class, which may give `self` for all its methods."""
     static_names: tuple[str, ...] = ()
-    """Parameters that a decorating `jax.jit` makes static, names and numbers resolved."""
+    """Parameters that a decorating `jax.jit` makes static, by name or number."""
     refused: str = ""
     body_indent: str = "    "

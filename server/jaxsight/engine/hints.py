@@ -18,7 +18,7 @@ _LONGEST = 48
 
 
 def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Iterator[Hint]:
-    """One hint for each assignment target that holds an array, or a pytree of them."""
+    """Yield a hint for each assignment target that holds an array, or a pytree of arrays."""
     notice = stale.notice(view)
     for range, observation in targets:
         values = [seen for seen in view.seen(observation) if trees.has_array(seen.text)]
@@ -50,5 +50,5 @@ def _tooltip(values: list[Seen], more: int) -> str:
         ]
         lines.append(span(seen.text) + (f" · {' · '.join(notes)}" if notes else ""))
     if more:
-        lines.append(f"and {more} other kinds of value")
+        lines.append(f"and {more} more")
     return "\n\n".join(lines)

@@ -1,4 +1,4 @@
-"""Hover texts: what a function is once traced, and what any expression inside it is."""
+"""Hover texts: the signature of a traced function, and the types of expressions inside it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from jaxsight.tracer.protocol import Observation, Seen, Traced
 
 _WIDTH = 88
 _TREE_LINES = 24
-"""What one value's display may take before its inner containers are folded."""
+"""Maximum number of lines of a value; longer ones have their inner containers folded."""
 _LONGEST_NAME = 72
 
 
 def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
-    """Signature with avals, outputs, what it is on each target (`targets`), the folded jaxpr; or
-    why there is none.
+    """Return the hover of a function: its signature with avals, its targets and its jaxpr.
+
+    If the trace failed, the hover explains the error.
 
     Args:
-        notes: what the answer leaves out (`caveats.markdown`).
+        targets: Markdown about the compiled function on each target.
+        notes: Markdown of the answer's caveats (`caveats.markdown`).
     """
     answer = view.answer
     parts: list[str] = []
@@ -41,12 +43,10 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         parts.append(targets)
         parts.append(fenced(view.words(traced.jaxpr), "text"))
         if traced.folded:
-            parts.append(
-                "*folded; the whole jaxpr is in its own document (`jaxsight: show jaxpr`)*"
-            )
+            parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
         if traced.views:
             named = ", ".join(span(name) for name in traced.views)
-            parts.append(f"*interpreters of this environment: {named}*")
+            parts.append(f"*jaxpr interpreters in this environment: {named}*")
     else:
         parts.append(
             f"**{escaped(subject.name)}** cannot be traced with {_set_words(subject, view)}"
@@ -59,11 +59,11 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
 def expression_hover(
     source: str, range: Range, observation: Observation, view: View, became: str = ""
 ) -> Hover:
-    """What one expression, target or parameter was.
+    """Return the hover of an expression, assignment target or parameter: its types.
 
     Args:
-        source: its text as it stands.
-        range: where it stands.
+        source: its current text.
+        range: its current range.
         became: the kernels that compute it.
     """
     lines = []
@@ -74,7 +74,7 @@ def expression_hover(
     lines.append(fenced("\n".join(shown)))
     notes = list(_notes(values))
     if observation.more:
-        notes.append(f"and {observation.more} other kinds of value")
+        notes.append(f"and {observation.more} more")
     subject = view.answer.question.subject
     chosen = view.answer.question.set.name
     inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
@@ -87,8 +87,9 @@ def expression_hover(
 
 
 def helper_hover(function: Function, range: Range, view: View, first_line: int) -> Hover | None:
-    """A function without example inputs of its own, as it was called in the trace of another;
-    nothing if it was not.
+    """Return the hover of a function as it was called in the trace of another one.
+
+    Returns `None` if it was not called.
 
     Args:
         function: relative to its chunk, which begins at `first_line`.
@@ -111,7 +112,7 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
 
 
 def shortened(source: str) -> str:
-    """An expression on one line, its middle left out when it is long."""
+    """Return an expression on one line, without its middle if it is long."""
     line = (
         " ".join(source.split())
         .replace("( ", "(")
@@ -128,12 +129,13 @@ def shortened(source: str) -> str:
 
 
 def unasked_hover(subject: Subject, reason: str) -> Hover:
-    return Hover(subject.name_range, f"**{escaped(subject.name)}** is not traced: {prose(reason)}.")
+    return Hover(subject.name_range, f"**{escaped(subject.name)}** is not traced: {prose(reason)}")
 
 
 def signature(name: str, traced: Traced) -> str:
-    """`f(x: f32[8], n: 2) -> f32[8]`, one parameter a line when it is long; what is static is shown
-    by its value.
+    """Return `f(x: f32[8], n: 2) -> f32[8]`, with one parameter per line if it is long.
+
+    Static arguments are shown by their values.
     """
     parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
     return _call(name, parameters, one_line(traced.outputs))
@@ -160,11 +162,10 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
 
 
 def updates(traced: Traced, *, quoted: bool = False) -> str:
-    """`updates: model, optimizer`, and which of these are not in the figures; empty where there are
-    none.
+    """Return `updates: model, optimizer`, and which of them the figures exclude; empty without any.
 
     Args:
-        quoted: names in backticks, for Markdown.
+        quoted: whether names are in backticks, for Markdown.
     """
     if not traced.updates:
         return ""
@@ -180,7 +181,7 @@ def _set_words(subject: Subject, view: View) -> str:
     if chosen:
         return f"example inputs *{escaped(chosen)}*"
     if len(subject.examples.sets) > 1:
-        return f"the first of {len(subject.examples.sets)} sets of example inputs"
+        return f"the first of {len(subject.examples.sets)} example sets"
     return "its example inputs"
 
 
@@ -198,12 +199,13 @@ def _notes(values: Iterable[Seen]) -> Iterable[str]:
 
 
 def surroundings(seen: Seen) -> str:
-    """What a value lives in, outermost first, `scan body › grad`; calls of jitted functions go
-    without saying.
+    """Return what a value was computed in, outermost first: `scan body › grad`.
+
+    Calls of jitted functions are omitted.
     """
     return " › ".join(place for place in seen.inside if place != "jit")
 
 
 def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:
-    """The parts that are not empty, below a line that says so when they are of an older text."""
+    """Return the hover of the non-empty parts, below a notice if they are stale."""
     return Hover(range, "\n\n".join(filter(None, (stale.notice(view), *parts))), view.stale)

@@ -1,11 +1,10 @@
-"""Which Python runs a project's code: the first rung of a ladder that holds, with the reason in
-words.
+"""Choose the Python interpreter that runs a project's code, and state the reason.
 
-The setting, the editor's choice, the project's own environment, the activated one, jaxsight's own
-where JAX is installed in it, and what `python3` means in a terminal. Only files are looked at:
-nothing of the user's is run to find out, and whether JAX is there the tracer itself tells. All that
-is read is the workspace's own words: a wrong file or setting is passed over or reported, whatever
-it holds.
+The first that exists is chosen: the setting, the editor's choice, the project's own environment,
+the activated one, jaxsight's own if JAX is installed in it, and the command `python3`. Only files
+are examined: no code of the user's runs, and the tracer itself reports whether JAX is installed.
+All text that is read comes from the workspace, so an invalid file or setting is skipped or
+reported, whatever it contains.
 """
 
 from __future__ import annotations
@@ -28,20 +27,21 @@ log = logging.getLogger(__name__)
 
 ENVIRONMENTS = (".venv", "venv", "env")
 PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
-"""Where an environment keeps its interpreter: POSIX, Windows, conda on Windows."""
+"""Paths of the interpreter in an environment: POSIX, Windows, conda on Windows."""
 PACKAGES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "Lib/site-packages")
 COMMANDS = ("python3", "python")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
-"""The name of a version in pyenv, such as `3.12.1` or `pypy3.10-7.3`: no path."""
+"""The name of a version in pyenv, such as `3.12.1` or `pypy3.10-7.3`; a path is not valid."""
 
 MayUse = Callable[[str], bool]
-"""Whether what lies in a folder above the project may be used."""
+"""Returns whether environments and versions in a folder above the project may be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """An interpreter's path (of a virtual environment: the one inside it, unresolved) and why it
-    was chosen.
+    """The path of a Python interpreter, and why it was chosen.
+
+    In a virtual environment it is the path inside the environment, unresolved.
     """
 
     path: str
@@ -49,9 +49,9 @@ class Interpreter:
 
 
 class InterpreterError(Exception):
-    """No interpreter: the setting names none, or none was found.
+    """The setting does not name an interpreter, or none was found.
 
-    The text is for people and says what helps.
+    The message is for users and says what to do.
     """
 
 
@@ -64,33 +64,33 @@ def choose(
     own: Interpreter | None = None,
     may_use: MayUse = lambda folder: True,
 ) -> Interpreter:
-    """The interpreter for the project in `root`.
+    """Return the interpreter for the project in `root`.
 
     Args:
         root: the project's folder; a relative setting starts here.
         setting: the setting `python`: a path, the folder of an environment, or a command on `PATH`;
             may be empty.
-        editor_choice: what the editor's Python support says; may be empty.
-        environ: the environment that the server was started in.
-        own: the server's own interpreter, where it could trace (see `own_interpreter`).
-        may_use: says which folders above `root` are looked into; all by default.
+        editor_choice: the interpreter selected in the editor; may be empty.
+        environ: the server's environment variables.
+        own: the server's own interpreter, if it could trace (see `own_interpreter`).
+        may_use: returns whether a folder above `root` may be searched; by default all may.
 
     Raises:
-        InterpreterError: the setting is wrong (it is never passed over), or there is no Python at
-            all.
+        InterpreterError: the setting is invalid (it is never skipped), or no Python was found.
     """
     if setting:
         return _from_setting(root, setting, environ, may_use)
     for candidate in _ladder(Path(root), editor_choice, environ, own, may_use):
         return candidate
     raise InterpreterError(
-        "No Python was found: set `jaxsight.python` to the interpreter that has your JAX."
+        "No Python interpreter found: set `jaxsight.python` to one with JAX installed"
     )
 
 
 def own_interpreter() -> Interpreter | None:
-    """The Python that this process runs in, when JAX is installed in it (which is looked up, not
-    imported).
+    """Return the Python that this process runs in, if JAX is installed in it.
+
+    JAX is looked up, not imported.
     """
     if importlib.util.find_spec("jax") is None or not sys.executable:
         return None
@@ -98,8 +98,9 @@ def own_interpreter() -> Interpreter | None:
 
 
 def has_jax(python: str) -> bool:
-    """Whether JAX is installed beside an interpreter, as far as files tell: found is sure, not
-    found is not.
+    """Return whether JAX is installed for an interpreter, judging by files.
+
+    `True` is certain, `False` is not.
     """
     prefixes = [Path(python).parent.parent, Path(python).parent]
     if not any(_is_environment(prefix) for prefix in prefixes):
@@ -113,8 +114,9 @@ def has_jax(python: str) -> bool:
 
 
 def is_installed_for(python: str, path: str) -> bool:
-    """Whether a file is below an interpreter's prefixes or the user's own packages: where its
-    packages are installed.
+    """Return whether a file is below an interpreter's prefixes or the user's own packages.
+
+    Packages of the interpreter are installed in these folders.
     """
     depth = 0 if os.name == "nt" else 1
     prefixes = [Path(each).parents[depth] for each in (python, os.path.realpath(python))]
@@ -134,16 +136,16 @@ def _from_setting(
         if found := _on_path(setting, Path(root), environ, may_use) or _interpreter_in(folder):
             return Interpreter(found, reason)
         raise InterpreterError(
-            f"The setting `jaxsight.python` is `{shown}`, which is no command on `PATH`."
+            f"Invalid setting `jaxsight.python`: `{shown}` is not a command on `PATH`"
         )
     path = Path(os.path.abspath(Path(root, os.path.expanduser(setting))))  # noqa: PTH100, PTH111 (links stay; no home is no error)
     if found := _interpreter_in(path):
         return Interpreter(found, reason)
     if _is_program(path):
         return Interpreter(str(path), reason)
-    what = "is no program" if os.path.exists(path) else "is not there"  # noqa: PTH110 (never raises)
+    what = "is not executable" if os.path.exists(path) else "does not exist"  # noqa: PTH110 (never raises)
     raise InterpreterError(
-        f"The setting `jaxsight.python` is `{shown}`, but {shown_path(str(path))} {what}."
+        f"Invalid setting `jaxsight.python` (`{shown}`): {shown_path(str(path))} {what}"
     )
 
 
@@ -177,8 +179,9 @@ def _ladder(
 
 
 def _upward(root: Path) -> Iterator[Path]:
-    """The folders from `root` up to the top of its repository, the home folder and the file
-    system's root left out.
+    """Yield the folders from `root` up to the top of its repository.
+
+    The home folder and the root of the file system are excluded, unless they are `root`.
     """
     outside = {Path(os.path.expanduser("~")), Path(root.anchor)}  # noqa: PTH111 (without a home: no error)
     for folder in (root, *root.parents):
@@ -190,7 +193,7 @@ def _upward(root: Path) -> Iterator[Path]:
 
 
 def environments_above(root: str) -> Iterator[str]:
-    """The folders above `root` in which an environment would be looked for and is."""
+    """Yield the folders above `root` that contain an environment."""
     for folder in _upward(Path(root)):
         if folder != Path(root) and any(_is_environment(folder / name) for name in ENVIRONMENTS):
             yield str(folder)
@@ -201,7 +204,7 @@ def _is_environment(folder: Path) -> bool:
 
 
 def _interpreter_in(environment: Path) -> str:
-    """The interpreter of an environment's folder; `""` when it is none."""
+    """Return the interpreter in an environment's folder; `""` if there is none."""
     for place in PLACES:
         if _is_program(path := environment / place):
             return str(path)
@@ -209,12 +212,13 @@ def _interpreter_in(environment: Path) -> str:
 
 
 def _on_path(command: str, root: Path, environ: Mapping[str, str], may_use: MayUse) -> str:
-    """What a command means in a terminal, behind the scripts that pyenv puts there; `""` when
-    nothing.
+    """Return the interpreter that a command runs in a terminal; `""` if there is none.
+
+    The shim scripts of pyenv are resolved.
     """
     for folder in environ.get("PATH", "").split(os.pathsep):
-        # The store's `python.exe` on Windows only opens the store.
-        # What is relative would be looked for wherever the server runs: in a workspace.
+        # `python.exe` in the Microsoft Store's folder only opens the store.
+        # A relative folder would be searched in the server's working folder: a workspace.
         if not Path(folder).is_absolute() or "WindowsApps" in folder:
             continue
         found = shutil.which(command, path=folder)
@@ -233,8 +237,9 @@ def _is_pyenv_shim(path: Path) -> bool:
 
 
 def _behind_shim(shim: Path, root: Path, environ: Mapping[str, str], may_use: MayUse) -> str:
-    """The interpreter that pyenv would start in `root`: by `PYENV_VERSION`, `.python-version`
-    files, or its own default.
+    """Return the interpreter that pyenv would start in `root`.
+
+    `PYENV_VERSION`, `.python-version` files and pyenv's default select it, in this order.
     """
     pyenv = shim.parent.parent
     names = environ.get("PYENV_VERSION", "").split(":") if environ.get("PYENV_VERSION") else []
@@ -250,7 +255,7 @@ def _behind_shim(shim: Path, root: Path, environ: Mapping[str, str], may_use: Ma
 
 
 def _versions(file: Path) -> list[str]:
-    """The names of versions in a `.python-version`; what is no such name is passed over."""
+    """Return the names of versions in a `.python-version`; invalid names are skipped."""
     try:
         words = reading.text(file, reading.SMALL, strict=False).split()
     except reading.MissingError:
@@ -265,7 +270,7 @@ def _versions(file: Path) -> list[str]:
 
 
 def _newest_first(versions: Path, prefix: str) -> list[Path]:
-    """The installed versions that a prefix such as `3.12` stands for."""
+    """Return the installed versions that a prefix such as `3.12` selects, newest first."""
 
     def numbers(path: Path) -> list[int]:
         return [int(part) for part in path.name.split(".") if part.isdigit()]

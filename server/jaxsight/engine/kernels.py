@@ -1,8 +1,7 @@
-"""Kernels as people are told of them: what a function launches on a target, where each kernel ends
-and why, and what an expression became.
+"""Describe kernels: a function's launches on a target, its fusion boundaries, and its expressions.
 
-Joins a kernel graph, whose kernels know the paths of their equations, with where those equations
-are written now.
+This joins a kernel graph, whose kernels know the paths of their equations, with the current places
+of these equations.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ BARRIER = "⊣"
 _SAME = "the same"
 
 _UNSAID = frozenset({"output", "XLA's choice"})
-"""Reasons that are no barriers, or that nobody knows."""
+"""Reasons that are not fusion boundaries, or that are unknown."""
 
 _UPDATED = 3
-"""Names of updated state that a line has room for."""
+"""Number of names of updated state that a line lists."""
 
 _NAMED = 5
-"""Equations or kernels that a line names before it counts the rest."""
+"""Number of equations or kernels that a line names; further ones are counted."""
 
 
 @dataclass(slots=True, eq=False)
 class Kernels:
-    """A function's kernels on one target, seen in the text as it stands."""
+    """A function's kernels on one target, at their current places in the text."""
 
     view: View
     target: Target
@@ -55,7 +54,7 @@ class Kernels:
 
     @staticmethod
     def of(view: View, result: Result) -> Kernels | None:
-        """`None` when nothing was compiled."""
+        """Return the kernels of a result; `None` if it was not compiled."""
         if not isinstance(result.outcome, Compiled) or result.lowered is None:
             return None
         equations = {each.path: each for each in result.lowered.equations}
@@ -80,28 +79,26 @@ class Kernels:
         )
 
     def place(self, path: str) -> Range | None:
-        """Where an equation is written now; of one that has no place, where the one around it
-        is.
-        """
+        """Return the current range of an equation; without one, that of the enclosing equation."""
         return self.places.of(path)
 
     def source(self, path: str) -> str:
-        """What the user wrote there, on one line; the primitive where they wrote nothing."""
+        """Return the user's text of an equation on one line; without one, its primitive."""
         equation = self.equations.get(path)
         return self.places.text(path) or (equation.primitive if equation is not None else path)
 
     def lines(self, kernel: Kernel) -> list[int]:
-        """The lines (from 1) that a kernel computes something of."""
+        """Return the lines (from 1) of a kernel's equations."""
         places = (self.place(path) for path in kernel.equations)
         return sorted({place.start.line + 1 for place in places if place is not None})
 
     def fed_lines(self, kernel: Kernel) -> list[int]:
-        """The lines (from 1) of what a kernel feeds that computes nothing of a line itself."""
+        """Return the lines (from 1) that a kernel without lines of its own feeds."""
         places = (self.place(path) for path in kernel.feeds)
         return sorted({place.start.line + 1 for place in places if place is not None})
 
     def feeding(self, kernel: Kernel) -> str:
-        """`for scan at line 274`; empty for a kernel that computes something of a line itself."""
+        """Return `for scan at line 274`; empty for a kernel with lines of its own."""
         if not kernel.feeds:
             return ""
         equation = self.equations.get(kernel.feeds[0])
@@ -112,7 +109,7 @@ class Kernels:
         return f"for {what}{where}{more}"
 
     def ending(self, kernel: Kernel) -> Range | None:
-        """Where what ends a kernel is written; where it begins when it is just being edited."""
+        """Return the range of a kernel's fusion boundary; its start while it is being edited."""
         paths = [kernel.ends_at, *reversed(kernel.equations)]
         span = next((found for path in paths if path and (found := self.places.span(path))), None)
         if span is None:
@@ -121,7 +118,7 @@ class Kernels:
         return self.view.range_of(span) or self.view.range_of(start)
 
     def holding(self, place: Range) -> list[int]:
-        """The kernels that compute something written within a range."""
+        """Return the kernels that compute an equation within a range."""
         return [
             index
             for index, kernel in enumerate(self.graph.kernels)
@@ -134,7 +131,7 @@ class Kernels:
         ]
 
     def reason(self, kernel: Kernel) -> str:
-        """Why a kernel ends, a loop by what the user wrote."""
+        """Return the reason of a kernel's fusion boundary; `scan` for a loop written as one."""
         if kernel.ends_because == "while":
             for index in reversed(kernel.loops):
                 equation = self.equations.get(self.graph.loops[index].equation)
@@ -144,7 +141,7 @@ class Kernels:
 
 
 def headline(compiled: Compiled, target: Target) -> str:
-    """`2 kernels · 2 launches · temp 512 KiB · h100`"""
+    """Return `2 kernels · 2 launches · temp 512 KiB · h100`."""
     graph = compiled.graph
     parts = [count(graph.kernel_count, "kernel"), launches(graph)]
     if graph.callback_count:
@@ -155,15 +152,13 @@ def headline(compiled: Compiled, target: Target) -> str:
 
 
 def launches(graph: Graph) -> str:
-    """`3 launches`; `3–7 launches` where values decide; `≥ 3 launches` where a loop's trips are not
-    known.
-    """
+    """Return `3 launches`; `3–7 launches` if values decide; `≥ 3 launches` with unknown loops."""
     one = graph.launches_known and graph.launch_count == graph.launches_at_least == 1
     return f"{launch_figure(graph)} {'launch' if one else 'launches'}"
 
 
 def launch_figure(graph: Graph) -> str:
-    """`3`, `3–7`, `≥ 3`."""
+    """Return `3`, `3–7` or `≥ 3`."""
     least, most = graph.launches_at_least, graph.launch_count
     if not graph.launches_known:
         return f"≥ {least}"
@@ -171,10 +166,10 @@ def launch_figure(graph: Graph) -> str:
 
 
 def undecided(kernels: Kernels) -> Iterator[str]:
-    """What values decide of the launches, for people: iterations of loops, arms of conditionals.
+    """Yield what is unknown until the program runs: trip counts of loops, arms of conditionals.
 
-    On a GPU each iteration of a loop that the HLO does not count, and each conditional, copies its
-    predicate to the host and waits (`xla/backends/gpu/runtime/while_thunk.cc`,
+    On a GPU each iteration of a loop whose trip count the HLO does not state, and each conditional,
+    copies its predicate to the host and waits (`xla/backends/gpu/runtime/while_thunk.cc`,
     `conditional_thunk.cc`).
     """
     graph = kernels.graph
@@ -197,7 +192,7 @@ def undecided(kernels: Kernels) -> Iterator[str]:
 
 
 def iterations(kernels: Kernels) -> Iterator[str]:
-    """`loop at line 12: 7 iterations`, of the loops whose number is known, each line once."""
+    """Yield `loop at line 12: 7 iterations`, once per line, for loops with known trip counts."""
     counted = dict.fromkeys(
         f"{_at(kernels, 'loop', loop.equation)}: {count(loop.trips, 'iteration')}"
         for loop in kernels.graph.loops
@@ -207,8 +202,9 @@ def iterations(kernels: Kernels) -> Iterator[str]:
 
 
 def _each(kernels: Kernels, index: int) -> str:
-    """`, 3 launches, ≈ 9 µs each`; `, up to 3 launches each` where it has a conditional; empty if
-    unknown.
+    """Return `, 3 launches, ≈ 9 µs each` for a loop; empty if unknown.
+
+    In a loop with a conditional it is `, up to 3 launches each`.
     """
     graph = kernels.graph
     inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
@@ -226,10 +222,9 @@ def _each(kernels: Kernels, index: int) -> str:
 
 
 def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
-    """`3 launches`, of some kernels in one iteration of the loop around them all; -1: there is
-    none.
+    """Return `3 launches` for some kernels in one iteration of the loop around them all.
 
-    Empty where another loop, within that one, has no known number of iterations.
+    `loop` is -1 if there is no such loop. Empty if a loop within it has an unknown trip count.
     """
     chains = (graph.kernels[index].loops for index in inside)
     within = {
@@ -241,7 +236,7 @@ def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
 
 
 def _at(kernels: Kernels, what: str, equation: str) -> str:
-    """`loop at line 12`; `loop` where nothing is known of it."""
+    """Return `loop at line 12`; `loop` if its place is unknown."""
     place = kernels.place(equation) if equation else None
     return what if place is None else f"{what} at line {place.start.line + 1}"
 
@@ -249,10 +244,10 @@ def _at(kernels: Kernels, what: str, equation: str) -> str:
 def hints(
     kernels: Kernels, before: Compiled | None, *, totals: bool, barriers: bool
 ) -> Iterator[Hint]:
-    """What is shown inside the text: totals behind the head, barriers at the ends of lines.
+    """Yield the hints of a function: totals after its signature, fusion boundaries on its lines.
 
     Args:
-        before: what the function was when its file was saved; what changed since is told.
+        before: the program of the saved file; the totals show what changed since.
     """
     view = kernels.view
     mark, notice = stale.mark(view), stale.notice(view)
@@ -276,8 +271,8 @@ def hints(
     for line, ended in ends.items():
         at = _line_end(view.module.text, line)
         sentences = [_sentence(kernels, index, kernel) for index, kernel in ended[:_NAMED]]
-        # A helper's line speaks of the function that calls it.
-        of = "" if own.start <= at.start <= own.end else f" of {view.subject.name}"
+        # A hint in a helper names the traced function.
+        of = "" if own.start <= at.start <= own.end else f" · {view.subject.name}"
         yield Hint(
             at,
             f"{BARRIER} {mark}{_barrier(kernels, ended)}{of}",
@@ -287,7 +282,7 @@ def hints(
 
 
 def _updates(view: View) -> str:
-    """` · updates: model, optimizer`, its first names."""
+    """Return ` · updates: model, optimizer`, with the first names."""
     reply = view.answer.reply
     if not isinstance(reply, Traced) or not reply.updates:
         return ""
@@ -296,13 +291,13 @@ def _updates(view: View) -> str:
 
 
 def _barrier(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
-    """Return why kernels end on a line, each reason once: `reduction`, `fft, layout change`."""
+    """Return the reasons of fusion boundaries on a line, each once: `fft, layout change`."""
     reasons = list(dict.fromkeys(kernels.reason(kernel) for _, kernel in ended))
     return ", ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
 
 
 def _numbers(numbers: Sequence[int]) -> str:
-    """`1`, `1, 2`, `1–4`; long lists by their ends."""
+    """Return `1`, `1, 2` or `1–4`; a long list is written by its ends."""
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]}–{numbers[-1]}"
     if len(numbers) > 4:
@@ -323,19 +318,17 @@ def _sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
 
 
 def head(view: View) -> Range:
-    """Where a function's totals are shown: the end of the last line of its head."""
+    """Return the place of a function's totals: the end of the last line of its signature."""
     return head_of(view.module.text, view.name_range, view.subject_range)
 
 
 def head_of(text: str, name: Range, function: Range) -> Range:
-    """The end of the last line of a function's head, by where its name and all of it stand."""
+    """Return the end of the last line of a function's signature, given its name and whole range."""
     return _line_end(text, _head_end(text, name, function))
 
 
 def _head_end(text: str, name: Range, function: Range) -> int:
-    """The line on which the head of a function ends: the one with the colon, as far as brackets
-    tell.
-    """
+    """Return the line on which the signature of a function ends, judged by brackets."""
     lines = lines_of(text)
     line, depth = name.start.line, 0
     while line < len(lines) and line < function.end.line:
@@ -353,8 +346,9 @@ def _line_end(text: str, line: int) -> Range:
 
 
 def expression_words(kernels: Kernels, place: Range) -> str:
-    """What became of an expression: `fused into kernel 2 of 2 with …; recomputed in kernel 1`;
-    empty when nothing is known.
+    """Return how an expression was compiled; empty if unknown.
+
+    The text is `fused into kernel 2 of 2 with …` or `in kernels 1, 2 of 3; recomputed in kernel 4`.
     """
     found = kernels.holding(place)
     total = kernels.graph.kernel_count
@@ -389,7 +383,7 @@ def expression_words(kernels: Kernels, place: Range) -> str:
         and end.end <= place.end
         and kernel.ends_because != "output"
     ):
-        words += f"; {kernels.reason(kernel)} ends it"
+        words += f"; fusion boundary: {kernels.reason(kernel)}"
     return f"{words} · {here}"
 
 
@@ -407,7 +401,7 @@ def _others(kernels: Kernels, kernel: Kernel, place: Range) -> str:
 
 
 def target_rows(results: Sequence[Result]) -> str:
-    """A table on hover: what the function is on each target."""
+    """Return a Markdown table with a row for each target, for a hover."""
     rows = ["| target | kernels | launches | temporaries | compiled |", "|---|---|---|---|---|"]
     troubles = []
     for result in results:
@@ -426,31 +420,31 @@ def target_rows(results: Sequence[Result]) -> str:
 
 
 def how(compiled: Compiled) -> str:
-    """How figures came about."""
+    """Return how figures were obtained."""
     return "on the device" if compiled.how == "device" else "ahead of time (no device)"
 
 
 def memory_lines(kernels: Kernels) -> list[str]:
-    """What is not in a headline of a function's memory: constants, workspaces, donated buffers."""
+    """Return what a headline does not show of memory: constants, workspaces, donated buffers."""
     graph = kernels.graph
     lines = []
     if size := sum(constant.value.bytes for constant in graph.constants):
         of_it = folded(kernels.compiled)
-        parts = f", {units.size(of_it)} of them folded" if of_it else ""
+        parts = f", of which {units.size(of_it)} folded" if of_it else ""
         lines.append(f"constants: {units.size(size)} {_where(kernels.target)}{parts}")
     if most := max((kernel.workspace for kernel in graph.kernels), default=0):
-        lines.append(f"workspace: up to {units.size(most)} for a library call, in the temporaries")
+        lines.append(f"workspace: up to {units.size(most)} per library call, in the temporaries")
     return [*lines, *map(str, kernels.donations)]
 
 
 def _where(target: Target) -> str:
-    """Where constants are: a GPU's and a TPU's are copied to the device with the program."""
+    """Return where constants are stored: on GPUs and TPUs in device memory too."""
     executable = "embedded in the executable"
     return executable if target.platform == CPU else f"{executable} and in device memory"
 
 
 def table(kernels: Kernels) -> str:
-    """All kernels in Markdown, for a tooltip."""
+    """Return a Markdown table of all kernels, for a tooltip."""
     rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
     shown = kernels.graph.kernels[:20]
     for index, kernel in enumerate(shown):
@@ -471,9 +465,10 @@ def table(kernels: Kernels) -> str:
 
 
 def record(kernels: Kernels, function: str) -> dict[str, object]:
-    """All of it as JSON has it.
+    """Return all figures as JSON.
 
-    Sizes in bytes, times in seconds; `estimate_seconds` is a roofline, not a measurement.
+    Sizes are in bytes and times in seconds; `estimate_seconds` is a roofline estimate, not a
+    measurement.
     """
     compiled, graph = kernels.compiled, kernels.graph
     estimated = total(graph, kernels.target)
@@ -550,7 +545,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
 
 
 def change(before: Compiled, after: Compiled) -> str:
-    """What differs, as `kernels 7 → 5 · temp 1 MiB → 0 B`; `the same` when nothing does."""
+    """Return the differences as `kernels 7 → 5 · temp 1 MiB → 0 B`, or `the same`."""
     pairs = [
         ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
         ("launches", launch_figure(before.graph), launch_figure(after.graph)),
@@ -562,16 +557,16 @@ def change(before: Compiled, after: Compiled) -> str:
 
 
 def folded(compiled: Compiled) -> int:
-    """Bytes of the constants that XLA computed and put into the executable."""
+    """Return the size in bytes of the constants that XLA folded into the executable."""
     return sum(each.value.bytes for each in compiled.graph.constants if each.folded)
 
 
 DOCUMENTS = ("hlo", "kernels")
-"""What of a compiled function can be shown as a document of its own."""
+"""Texts of a compiled function that are shown as documents."""
 
 
 def document(view: View, result: Result, what: str) -> Shown:
-    """One of `DOCUMENTS`.
+    """Return one of `DOCUMENTS`.
 
     Raises:
         LookupError: it could not be lowered or compiled; the message says why.
@@ -587,7 +582,7 @@ def document(view: View, result: Result, what: str) -> Shown:
 
 
 def _listed(kernels: Kernels, title: str) -> Shown:
-    """All kernels, one a line, each linked to what it computes."""
+    """Return the list of kernels, each line linked to the kernel's equations."""
     lines = [f"{kernels.view.subject.name}: {headline(kernels.compiled, kernels.target)}"]
     lines += [f"{kernels.target.title}, compiled {how(kernels.compiled)}"]
     lines += [*memory_lines(kernels), ""]
@@ -603,7 +598,7 @@ def _listed(kernels: Kernels, title: str) -> Shown:
 
 
 def _hlo(kernels: Kernels, title: str) -> Shown:
-    """The optimized HLO, each line linked to what it came from."""
+    """Return the optimized HLO, each line linked to its equation."""
     links = []
     for number, line in enumerate(kernels.compiled.hlo.split("\n")):
         start = line.find('op_name="')
@@ -617,5 +612,5 @@ def _hlo(kernels: Kernels, title: str) -> Shown:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """`1 kernel`, `2 kernels`."""
+    """Return `1 kernel` or `2 kernels`."""
     return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,12 +1,12 @@
-"""The keys of a slice's chunks: when two executions of a chunk must come to the same.
+"""The keys of a slice's chunks: equal keys mean that two executions have the same result.
 
-A chunk's key is made of its meaning, of the keys of all that it depends on, of the order in which
-names were bound before it, and of all chunks that act, in order, for those may change anything.
-Chunks that depend on each other (functions that call each other; a name that is bound again and
-again) share one. Positions, comments and docstrings are in no key.
+A chunk's key is computed from its meaning, the keys of its dependencies, the order in which names
+were bound before it, and all acting chunks, in order, because those may change anything. Chunks
+that depend on each other (functions that call each other; a name that is rebound repeatedly) share
+one digest. Positions, comments and docstrings are in no key.
 
-What depends on what is worked out once; after an edit that leaves it as it was, only the keys
-behind the edit are made anew.
+Dependencies are computed once. After an edit that leaves them unchanged, only the keys that depend
+on the edit are recomputed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from dataclasses import dataclass
 from jaxsight.engine.components import components
 
 Node = int | str
-"""A chunk by its number, or a name, which stands for all that binds or changes it."""
+"""A chunk by its number, or a name, which represents all chunks that bind or change it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What the chunks of a slice have to do with each other.
+    """How the chunks of a slice depend on each other.
 
-    `reads` gives for every chunk the names of the slice that it uses, sorted; `events` for every
-    such name the chunks that bind it, in order. `executing` chunks run code of the module's,
-    `acting` ones may change anything. `before` says how many definitions of the names that a chunk
-    reads while it is executed stand above it.
+    * `reads`: for every chunk, the names of the slice that it uses, sorted.
+    * `events`: for every such name, the chunks that bind it, in order.
+    * `executing`: chunks that run code of the module; `acting`: chunks that may change anything.
+    * `before`: the number of definitions above a chunk of the names that it reads while it is
+      executed.
     """
 
     members: tuple[int, ...]
@@ -45,17 +46,17 @@ class Links:
 class _Component:
     """Nodes that depend on each other.
 
-    `needs` are the components of what the nodes depend on, by reading or binding, in a set order.
+    `needs` are the components that the nodes read or bind, in a fixed order.
     """
 
     chunks: tuple[int, ...]
     needs: tuple[tuple[str, int], ...]
     behind: int
-    """The bits of all chunks that change something and that these nodes depend on."""
+    """A bit set of all chunks that change something and that these nodes depend on."""
 
 
 class Keying:
-    """Makes keys for one slice, again and again as meanings change."""
+    """Computes the keys of one slice repeatedly, as meanings change."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -72,7 +73,7 @@ class Keying:
         self._acted = ""
 
     def keys(self, meanings: Mapping[int, str]) -> list[str]:
-        """A key for each member, given the digest of what each means."""
+        """Return a key for each member, given the digests of their meanings."""
         edited = {i for i, meaning in meanings.items() if self._meanings.get(i) != meaning}
         if edited:
             self._meanings.update(meanings)
@@ -87,8 +88,9 @@ class Keying:
         return [self._keys[i] for i in self._links.members]
 
     def _digest(self, edited: set[int]) -> set[int]:
-        """Makes the digests of the components that hold or depend on an edited chunk; gives their
-        numbers.
+        """Update the digests of components that contain or depend on an edited chunk.
+
+        Returns the numbers of these components.
         """
         stale: set[int] = set()
         for number, component in enumerate(self._components):
@@ -105,12 +107,12 @@ class Keying:
         return stale
 
     def _actions(self) -> Iterator[str]:
-        """What acts, in order, and the imports before each: what a module is when it is imported
-        may depend on what ran before.
+        """Yield the digests of acting chunks, in order, and of the imports before each.
+
+        An imported module may depend on what ran before its import.
         """
         if self._links.acting:
-            # What stands above what, of all that runs: a statement that moves may fail, or see
-            # another value.
+            # The order of all that runs: a statement that moves may fail, or see another value.
             yield _hash(f"{i}={before}" for i, before in enumerate(self._links.before.values()))
         imported: list[str] = []
         for index in self._links.members:
@@ -125,7 +127,7 @@ class Keying:
         return f"{self._digests[number]}.{self._components[number].chunks.index(index)}"
 
     def _key(self, number: int) -> None:
-        """Makes the keys of a component's chunks."""
+        """Compute the keys of a component's chunks."""
         component = self._components[number]
         orders = self._orders(component)
         for ordinal, index in enumerate(component.chunks):
@@ -142,9 +144,7 @@ class Keying:
             )
 
     def _orders(self, component: _Component) -> dict[int, str]:
-        """For each executing chunk: what was changed before it, of all that it depends on, in
-        order.
-        """
+        """Return for each executing chunk a digest of the preceding changes that it depends on."""
         found: dict[int, str] = {}
         if component.behind and any(i in self._links.executing for i in component.chunks):
             before = hashlib.blake2b(digest_size=16)
@@ -181,9 +181,9 @@ class Keying:
         return found
 
     def _edges(self, node: Node) -> Sequence[Node]:
-        """What a chunk or a name depends on.
+        """Return the dependencies of a chunk or a name.
 
-        Those that change a name depend on it too: they are one with it.
+        The chunks that change a name depend on it too, so they are one component with it.
         """
         if isinstance(node, str):
             return self._links.events[node]
@@ -191,8 +191,9 @@ class Keying:
 
 
 def _changing(events: Mapping[str, Sequence[int]]) -> dict[int, list[str]]:
-    """The chunks that share a name with others that bind or change it, in order, with those
-    names.
+    """Return the chunks that share a name with others that bind or change it, with those names.
+
+    The chunks are in order.
     """
     found: dict[int, list[str]] = {}
     for name in sorted(events):

@@ -1,8 +1,6 @@
-"""What is known of functions by their full names: which change nothing, which only wrap, which are
-not to run by themselves.
+"""Facts about functions by their full names: no side effects, only wrapping, not to be run unasked.
 
-Whatever is not listed may do anything. A name is added here when it is certain, not when it is
-likely.
+A function that is not listed may do anything. Add a name only if it is certain.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ PLAIN_PACKAGES = frozenset(
         *("matplotlib", "tqdm", "absl", "rich", "requests", "httpx", "wandb", "mlflow"),
     }
 ) - {"antigravity", "this"}
-"""Packages whose import changes nothing that others see.
+"""Packages whose import has no side effects that other code sees.
 
-They run all the same, for what is done before and after them counts.
+They are imported nevertheless, because code before and after the import may affect them.
 """
 
 BUILTINS = frozenset(
@@ -97,7 +95,7 @@ BUILTINS = frozenset(
         "ZeroDivisionError",
     ]
 )
-"""Builtins that change nothing but what they are given to call."""
+"""Builtins without side effects, except those of functions that they are passed."""
 
 _PURE = (
     *(
@@ -248,8 +246,9 @@ _WRAPPERS = frozenset(
         *(["jaxtyped", "beartype", "contextmanager", "split_rngs"]),
     }
 )
-"""Last names of functions of the packages below that wrap what they are given and call it only when
-they are called.
+"""Names of functions in the packages below that wrap their arguments without calling them.
+
+The wrapped function is called only when the result is.
 """
 _WRAPPING_PACKAGES = frozenset(
     {
@@ -282,12 +281,12 @@ BASES = frozenset(
         *("flax.nnx.Param", "flax.nnx.Variable", "flax.struct.PyTreeNode", "haiku.Module"),
     }
 )
-"""Classes that take note of no class that is derived from them, but for what JAX must know."""
+"""Classes without hooks for derived classes, except for what JAX must know."""
 
 RULES = frozenset(
     {"defjvp", "defjvps", "defvjp", "def_vmap", "def_partition", "def_abstract_eval", "def_impl"}
 )
-"""Methods that give a custom function its rules, and change nothing else."""
+"""Methods that give a custom function its rules, and have no other effect."""
 
 _PROCESSES = "starts a process"
 FILES = "writes files"
@@ -345,16 +344,14 @@ _PROGRESS = frozenset({"tqdm", "trange", "notebook_tqdm"})
 
 
 def is_pure(name: str) -> bool:
-    """Whether a function, by its full name, changes nothing and gives the same for the same
-    arguments.
-    """
+    """Return whether a function, by its full name, has no side effects and is deterministic."""
     if name.startswith(_IMPURE):
         return False
     return name in _PURE_NAMES or name.startswith(_PURE)
 
 
 def is_wrapper(name: str) -> bool:
-    """Whether a function, by its full name, only wraps what it is given."""
+    """Return whether a function, by its full name, only wraps its arguments."""
     first, _, rest = name.partition(".")
     if name in _WRAPPERS_HERE:
         return True
@@ -362,19 +359,17 @@ def is_wrapper(name: str) -> bool:
 
 
 def remembers(name: str) -> bool:
-    """Whether what this function gives remembers what it was called with."""
+    """Return whether the function's result keeps state between its calls, as `lru_cache` does."""
     return name.rpartition(".")[2] in _REMEMBERING
 
 
 def is_jit(name: str) -> bool:
-    """Whether what this function gives compiles when it is called."""
+    """Return whether the function's result compiles when it is called."""
     return is_wrapper(name) and name.rpartition(".")[2] in _JITS
 
 
 def work(name: str) -> str:
-    """Why a function, by its full name, is not to be called because somebody looks; empty if it may
-    be.
-    """
+    """Return why a function, by its full name, must not run on a hover; empty if it may."""
     if name.startswith(_NOT_WORK):
         return ""
     if name in _WORK:
@@ -386,5 +381,5 @@ def work(name: str) -> str:
 
 
 def is_progress(name: str) -> bool:
-    """Whether a function shows how far a long loop is."""
+    """Return whether a function shows the progress of a long loop."""
     return name.rpartition(".")[2] in _PROGRESS

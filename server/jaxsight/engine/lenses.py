@@ -1,6 +1,4 @@
-"""Code lenses: above a function, the example inputs that it is traced with, its jaxpr, its kernels
-and its source in pure JAX.
-"""
+"""Code lenses above a function: its active example set, jaxpr, kernels and source in pure JAX."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ SHOW = "jaxsight.show"
 
 
 def lenses(path: str, subject: Subject, chosen: ExampleSet | None) -> Iterator[Lens]:
-    """The set in use (a click chooses another), the jaxpr, the kernels, and the function
-    sourcerized.
-    """
+    """Yield the lenses of a function; a click on its active example set selects another one."""
     sets = subject.examples.sets
     if chosen is None:
         return

@@ -1,7 +1,7 @@
-"""How large a text may be to be analyzed.
+"""Limits on the size of text that is analyzed.
 
-The limits keep what cannot be divided (Python's parser holds the interpreter's lock) below a
-twentieth of a second. What exceeds one is not analyzed and says so; the rest of the file is.
+They keep indivisible work (Python's parser holds the GIL) below a twentieth of a second. Text that
+exceeds a limit is not analyzed and is reported; the rest of the file is analyzed.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import re
 from typing import Final
 
 LONGEST_FILE: Final = 2_000_000
-"""Characters of a file."""
+"""Maximum length of a file, in characters."""
 MOST_STATEMENTS: Final = 10_000
-"""Statements at the top level of a file."""
+"""Maximum number of top-level statements of a file."""
 LONGEST_STATEMENT: Final = 1_000_000
-"""Characters of a statement at the top level, docstrings and comments included."""
+"""Maximum length of a top-level statement in characters, including docstrings and comments."""
 MOST_TOKENS: Final = 30_000
-"""Tokens of a statement at the top level: some 2,500 lines of code."""
+"""Maximum number of tokens of a top-level statement: about 2,500 lines of code."""
 LONGEST_DOCSTRING: Final = 100_000
-"""Characters of a docstring that is searched for example inputs."""
+"""Maximum length of a docstring that is searched for example inputs, in characters."""
 
 _TOKENS = re.compile(
     r'(?<![fFtT])(?<![fFtT][rR])(?:"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
@@ -29,21 +29,21 @@ _TOKENS = re.compile(
 
 
 def file_problem(text: str) -> str:
-    """Why a file is too large to be analyzed; empty when it is not."""
+    """Return why a file is too large to be analyzed; empty if it is not."""
     if len(text) > LONGEST_FILE:
         return f"file of {len(text):,} characters is not analyzed (limit: {LONGEST_FILE:,})"
     return ""
 
 
 def statements_problem(count: int) -> str:
-    """Why a file of so many top-level statements is not analyzed; empty when it is."""
+    """Return why a file with so many top-level statements is not analyzed; empty if it is."""
     if count > MOST_STATEMENTS:
         return f"file of more than {MOST_STATEMENTS:,} top-level statements is not analyzed"
     return ""
 
 
 def statement_problem(text: str) -> str:
-    """Why a top-level statement is too large to be analyzed; empty when it is not."""
+    """Return why a top-level statement is too large to be analyzed; empty if it is not."""
     if len(text) <= MOST_TOKENS:
         return ""
     if len(text) > LONGEST_STATEMENT:
@@ -57,7 +57,7 @@ def statement_problem(text: str) -> str:
 
 
 def docstring_problem(text: str) -> str:
-    """Why a docstring is too long to be searched for example inputs; empty when it is not."""
+    """Return why a docstring is too long to be searched for example inputs; empty if it is not."""
     if len(text) > LONGEST_DOCSTRING:
         return (
             f"docstring of {len(text):,} characters is not searched for example inputs"

@@ -1,5 +1,4 @@
-"""Markdown that holds text of a workspace, in which nothing of that text is markup; and read
-again.
+"""Write text of a workspace as Markdown without markup of its own, and read Markdown as plain text.
 
 An editor fetches images of a hover as soon as it is shown, and runs `command:` links at a click.
 Text therefore goes into Markdown through one of these functions alone: `escaped` for plain words,
@@ -16,7 +15,7 @@ from jaxsight.engine.inert import one_line, visible
 _CODE = re.compile(r"(`[^`]+`)")
 _MARKUP = re.compile(
     r"""[\\`*_{}\[\]<>~|!&$@]          # emphasis, links, images, HTML, entities, tables, mail
-      | :(?=//) | (?<=www)\.           # addresses, which GitHub's Markdown makes links of
+      | :(?=//) | (?<=www)\.           # addresses, which GitHub's Markdown turns into links
       | ^(?:[#+=-]|\d+(?=[.)]))        # headings, lists, rules
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -30,22 +29,22 @@ _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,2})(?=[^\s*])(.+?)(?<=\S)\1(?![\w*])")
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _ESCAPE = re.compile(rf"\\([{re.escape(_PUNCTUATION)}])")
 _SET_ASIDE = {ord(char): 0xFDD0 + number for number, char in enumerate(_PUNCTUATION)}
-"""Characters that are no markup, as they were escaped: noncharacters of Unicode meanwhile."""
+"""Escaped characters are mapped to noncharacters of Unicode while markup is removed."""
 _BROUGHT_BACK = {aside: char for char, aside in _SET_ASIDE.items()}
 
 
 def escaped(text: str) -> str:
-    """Plain text on one line, with no markup in it."""
+    """Return plain text on one line, without markup."""
     return _MARKUP.sub(_escape, one_line(text).strip())
 
 
 def prose(text: str) -> str:
-    """A message that marks code by backticks: the code spans stay, all else is escaped."""
+    """Return a message with code spans as they are and all other text escaped."""
     return "\n".join(_prose(line) for line in visible(text).split("\n")).strip("\n")
 
 
 def span(text: str) -> str:
-    """Code within a line."""
+    """Return code within a line."""
     line = one_line(text).strip() or " "
     ticks = "`" * (_longest(line) + 1)
     space = " " if line[0] == "`" or line[-1] == "`" else ""
@@ -53,7 +52,7 @@ def span(text: str) -> str:
 
 
 def fenced(text: str, language: str = "python") -> str:
-    """Code on lines of its own, none of which can end it."""
+    """Return a fenced code block; no line of the code can end it."""
     shown = visible(text)
     fence = "`" * max(3, _longest(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
@@ -68,7 +67,7 @@ def _prose(line: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    """`\\*`; of a number that would begin a list the dot after it."""
+    """Return the escape of a character, such as `\\*`; after a list's number that of the dot."""
     return f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}"
 
 
@@ -77,7 +76,7 @@ def _longest(text: str) -> int:
 
 
 def sections(markdown: str) -> Iterator[tuple[str | None, str]]:
-    """Prose (language `None`) and fenced code, in turn, without what is empty."""
+    """Yield prose (language `None`) and fenced code in order, without empty prose."""
     language: str | None = None
     fence = ""
     lines: list[str] = []
@@ -103,18 +102,18 @@ def _section(language: str | None, lines: list[str]) -> Iterator[tuple[str | Non
 
 
 def plain(markdown: str) -> str:
-    """The text without its markup: code stays as it is, links keep their address."""
+    """Return the text without its markup: code stays as it is, links keep their address."""
     return "\n\n".join(
         text if language is not None else words(text) for language, text in sections(markdown)
     )
 
 
 def words(text: str, code: str = "{}", link: str = "{} ({})") -> str:
-    """Prose without its markup.
+    """Return prose without its markup.
 
     Args:
-        code: how a code span is written.
-        link: how a link's text and address are written; a link that runs a command has none.
+        code: the format of a code span.
+        link: the format of a link's text and address; a link that runs a command has only its text.
     """
     parts: list[str] = []
     done = 0
@@ -125,7 +124,7 @@ def words(text: str, code: str = "{}", link: str = "{} ({})") -> str:
 
 
 def _inside(code: str) -> str:
-    """A code span's text: one space at both ends separates it from its backticks."""
+    """Return a code span's text: one space at both ends separates it from its backticks."""
     return code[1:-1] if len(code) > 2 and code[0] == code[-1] == " " and "`" in code else code
 
 

@@ -58,7 +58,7 @@ def _line(text: str, line: int) -> str:
 
 
 def _comment(text: str, line: int, *, or_end: bool = False) -> int | None:
-    """Return the column of the comment in a line (from 0); with `or_end`, where one could begin."""
+    """Return the column of the comment in a line (from 0); with `or_end`, where it could begin."""
     wanted = _ENDS if or_end else (tokenize.COMMENT,)
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -1,8 +1,7 @@
-"""What a piece of code means, as far as its syntax tree tells: a digest that positions, comments
-and spacing do not change.
+"""The meaning of a piece of code: a digest that positions, comments and spacing do not change.
 
-The same walk pairs the nodes of two texts with one meaning, which is how positions are carried from
-one to the other.
+It is computed from the syntax tree. The same walk pairs the nodes of two texts with one meaning,
+which carries positions from one to the other.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _SKIPPED: Final = frozenset({"ctx", "type_comment", "kind", "type_ignores"})
 
 
 def digest(tree: ast.Module, *, docstrings: bool) -> str:
-    """A digest of the tree; the docstrings of functions and classes count only when asked for."""
+    """Return a digest of the tree, with or without the docstrings of functions and classes."""
     out: list[str] = []
     stack: list[object] = [tree]
     while stack:
@@ -39,7 +38,7 @@ def digest(tree: ast.Module, *, docstrings: bool) -> str:
 
 
 def paired(one: ast.Module, other: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """The nodes of two trees with equal digests, pair by pair, without docstrings."""
+    """Yield the pairs of nodes of two trees with equal digests, without docstrings."""
     stack: list[tuple[object, object]] = [(one, other)]
     while stack:
         match stack.pop():
@@ -56,7 +55,7 @@ def paired(one: ast.Module, other: ast.Module) -> Iterator[tuple[ast.AST, ast.AS
 
 
 def has_docstring(node: ast.AST) -> bool:
-    """Whether a function or class begins with a plain string."""
+    """Return whether a function or class begins with a plain string."""
     match node:
         case ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body) | ast.ClassDef(body=body):
             match body[0]:

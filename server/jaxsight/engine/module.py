@@ -1,10 +1,9 @@
-"""A module's text as chunks: the top-level pieces that it consists of, each at the line where it
-stands now.
+"""A module's text as chunks: its top-level pieces, each at its current line.
 
-A `Module` never changes. An edit makes a new one that shares with the old one every chunk that the
-edit did not touch, so the cost of an edit is that of the piece that it is in, however long the file
-is; the result is exactly what reading the new text from the start would give. Text that does not
-parse is confined to the piece that is broken.
+A `Module` never changes. An edit makes a new one that shares all untouched chunks with the old one,
+so the cost of an edit is that of the edited piece, however long the file is. The result is exactly
+that of parsing the new text from the start. Text that does not parse is confined to the broken
+piece.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ from jaxsight.engine.surface import Surface, mark_in
 from jaxsight.engine.text import Position, Range, normalized
 
 SHORT = 16_000
-"""Characters that are read in a moment."""
+"""Length of a text that is parsed without a noticeable delay, in characters."""
 _NOT_LONG = 64_000
-"""Characters of a text all of which is searched for a closing quote in a moment."""
+"""Length of a text that is searched for a closing quote without a noticeable delay, likewise."""
 _DELIMITERS = frozenset("\"'()[]{}\\#")
 _FEW_CHUNKS = 2_000
-"""Chunks that are put at new lines in a moment."""
+"""Number of chunks that are moved to new lines without a noticeable delay."""
 _LONG = 4_000
-"""Characters of a statement whose meaning is not worked out in a moment."""
+"""Length of a statement whose meaning takes noticeably long to compute, in characters."""
 _MANY_CHUNKS = 300
-"""Chunks whose effects on each other are not found out in a moment."""
+"""Number of chunks from which their effects on each other take noticeably long to compute."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleChunk:
-    """A piece at its place. Everything that the piece knows counts lines from `first_line`."""
+    """A piece at its place. All lines in the piece count from `first_line`."""
 
     first_line: int
     piece: Piece
     mark: str
-    """What a comment `# jaxsight: always` or `# jaxsight: never` on it or above it asks."""
+    """`always` or `never`: the comment `# jaxsight: …` on it or above it."""
 
     @property
     def text(self) -> str:
@@ -69,7 +68,7 @@ class ModuleChunk:
 
     @property
     def surface(self) -> Surface:
-        """What it does to the module's names."""
+        """Its effects on the module's names."""
         return self.piece.surface
 
     @property
@@ -79,10 +78,10 @@ class ModuleChunk:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What reading from a chunk's start took: characters to the next chunk, and to the end of what
-    was looked at.
+    """The text that was read from a chunk's start, in characters.
 
-    `reach` is `None` when that is the end of the text.
+    `size` is the distance to the next chunk, `reach` to the end of the text that was examined; it
+    is `None` at the end of the file.
     """
 
     size: int
@@ -90,7 +89,7 @@ class _Step:
 
 
 class Module:
-    """The text of one file at one moment, with its line ends as `\\n` (see `text.normalized`)."""
+    """The text of one file at one moment, with line ends as `\\n` (see `text.normalized`)."""
 
     def __init__(
         self,
@@ -109,28 +108,26 @@ class Module:
         self._steps = steps
         if bindings is not None:
             self.bindings = (
-                bindings  # shadows the cached property: an edit inside a body changes no binding
+                bindings  # replaces the cached property: an edit in a body changes no binding
             )
 
     @classmethod
     def parse(cls, text: str) -> Module:
-        """Reads a whole text."""
+        """Parse a whole text."""
         return cls("", (), [], []).edited(text)
 
     def edited(self, text: str) -> Module:
-        """The module with another text, made from this one by reading again only what the
-        difference touches.
-        """
+        """Return the module with another text; only the text around the edit is parsed again."""
         text = normalized(text)
         if text == self.text:
             return self
         if reason := limits.file_problem(text):
             return Module(text, (), [], [], too_large=reason)
-        # The text that is not analyzed has no chunks to keep.
+        # A text that is not analyzed has no chunks to keep.
         return _Rereading(self if not self.too_large else _EMPTY, text).result()
 
     def quickly_edited(self, text: str) -> bool:
-        """Whether reading another text with `edited` touches little."""
+        """Return whether `edited` would parse little for another text."""
         if max(len(text), len(self.text)) > limits.LONGEST_FILE:
             return True
         if len(self.chunks) > _FEW_CHUNKS:
@@ -147,16 +144,14 @@ class Module:
 
     @property
     def is_large(self) -> bool:
-        """Whether it takes long to find out what its chunks do together.
+        """Whether it takes long to analyze how its chunks affect each other.
 
         An edit that keeps the bindings keeps this.
         """
         return len(self.chunks) > _MANY_CHUNKS
 
     def work_out(self) -> None:
-        """Work out now what takes long and is remembered: which names are bound where, what long
-        statements mean.
-        """
+        """Compute now what is slow and cached: bindings, and the meanings of long statements."""
         _ = self.bindings
         for chunk in self.chunks:
             if len(chunk.text) > _LONG:
@@ -168,11 +163,11 @@ class Module:
         return self.text.split("\n")
 
     def line(self, number: int) -> str:
-        """A line's text; empty past the end."""
+        """Return a line's text; empty past the end."""
         return self.lines[number] if 0 <= number < len(self.lines) else ""
 
     def slice_text(self, range: Range) -> str:
-        """The text of a range."""
+        """Return the text of a range."""
         first, last = range.start, range.end
         if first.line == last.line:
             return self.line(first.line)[first.column : last.column]
@@ -183,7 +178,7 @@ class Module:
 
     @functools.cached_property
     def functions(self) -> tuple[tuple[ModuleChunk, Function], ...]:
-        """Every function with the chunk that it is in, in the text's order."""
+        """Every function with its chunk, in text order."""
         return tuple(
             (chunk, function) for chunk in self.chunks for function in self._functions_of(chunk)
         )
@@ -195,7 +190,7 @@ class Module:
 
     @property
     def unread(self) -> Iterator[SyntaxProblem]:
-        """What is too large to be analyzed: the whole file, or some of its statements.
+        """The parts that are too large to be analyzed: the whole file, or some of its statements.
 
         Ranges are absolute.
         """
@@ -207,7 +202,7 @@ class Module:
 
     @property
     def syntax_problem(self) -> SyntaxProblem | None:
-        """The first syntax error, its range absolute; what is not analyzed counts as one."""
+        """The first syntax error or too large part, its range absolute; `None` without any."""
         if self.too_large:
             return next(self.unread)
         for chunk in self.chunks:
@@ -216,18 +211,18 @@ class Module:
         return None
 
     def number_of(self, chunk: ModuleChunk) -> int:
-        """The number of one of this module's chunks in the file's order."""
+        """Return the number of one of this module's chunks in file order."""
         return bisect.bisect_left(self.chunks, chunk.first_line, key=lambda c: c.first_line)
 
     def chunk_at(self, position: Position) -> ModuleChunk | None:
-        """The chunk in whose lines the position is; nothing between chunks."""
+        """Return the chunk whose lines contain the position; `None` between chunks."""
         at = bisect.bisect_right(self.chunks, position.line, key=lambda chunk: chunk.first_line) - 1
         if at >= 0 and position.line <= self.chunks[at].last_line:
             return self.chunks[at]
         return None
 
     def function_at(self, position: Position) -> tuple[ModuleChunk, Function] | None:
-        """The innermost function whose definition, decorators included, holds the position."""
+        """Return the innermost function whose definition, with decorators, contains a position."""
         chunk = self.chunk_at(position)
         if chunk is None:
             return None
@@ -237,7 +232,7 @@ class Module:
 
     @functools.cached_property
     def _static(self) -> dict[str, Static]:
-        """What statements such as `f = jax.jit(f, static_argnums=1)` make static."""
+        """Static arguments by function of statements such as `f = jax.jit(f, static_argnums=1)`."""
         return {name: static for c in self.chunks for name, static in c.piece.surface.static}
 
     def _functions_of(self, chunk: ModuleChunk) -> Iterator[Function]:
@@ -253,9 +248,7 @@ _EMPTY = Module("", (), [], [])
 
 
 class _Rereading:
-    """Makes the module of a new text out of the old one: steps over what is unchanged, reads the
-    rest.
-    """
+    """Builds the module of a new text from the old one: keeps unchanged chunks, parses the rest."""
 
     def __init__(self, old: Module, text: str) -> None:
         self.old = old
@@ -263,20 +256,20 @@ class _Rereading:
         prefix = common_prefix(old.text, text)
         suffix = common_suffix(old.text, text, limit=min(len(old.text), len(text)) - prefix)
         self.changed_from = text.rfind("\n", 0, prefix) + 1
-        """Where the first changed line begins, in both texts."""
+        """Offset of the first changed line, in both texts."""
         line_end = text.find("\n", len(text) - suffix)
         self.unchanged_from = len(text) if line_end < 0 else line_end + 1
-        """Where the first line behind the change begins, in the new text."""
+        """Offset of the first line after the change, in the new text."""
         self.replaced = (
             text[prefix : len(text) - suffix] + old.text[prefix : len(old.text) - suffix]
         )
-        """What was typed, and what was there."""
+        """The inserted and the deleted text."""
         self.longer = len(text) - len(old.text)
         touched = bisect.bisect_right(old._starts, self.changed_from) - 1
         self.size = max(self.unchanged_from - self.changed_from, 0) + (
             len(old.chunks[touched].text) if touched >= 0 else 0
         )
-        """About how many characters are to be read again."""
+        """Approximate number of characters to parse again."""
         self.chunks: list[ModuleChunk] = []
         self.starts: list[int] = []
         self.steps: list[_Step] = []
@@ -330,9 +323,7 @@ class _Rereading:
         )
 
     def _holds(self, index: int, position: int) -> bool:
-        """Whether the old chunk at `index` begins at `position` and was read from unchanged text
-        alone.
-        """
+        """Return whether old chunk `index` is at `position` and was read from unchanged text."""
         if index >= len(self.old.chunks) or self.old._starts[index] != position:
             return False
         reach = self.old._steps[index].reach
@@ -347,7 +338,7 @@ class _Rereading:
         old = self.old
         first, *rest = old.chunks[index:]
         start = old._starts[index] + self.longer
-        # The line above the first may be in the edit, and with it a mark.
+        # The edit may have changed the line above the first chunk, and a mark in it.
         self.chunks.append(self._chunk(first.first_line + down, start, first.piece))
         if down:
             rest = [ModuleChunk(c.first_line + down, c.piece, c.mark) for c in rest]
@@ -361,8 +352,9 @@ class _Rereading:
         return ModuleChunk(line, piece, piece.surface.mark or mark)
 
     def _bindings(self, read_from: int, read_to: int) -> Bindings | None:
-        """The old module's bindings if they still hold: as many chunks, and those read again do the
-        same to names.
+        """Return the old module's bindings if they are still valid, otherwise `None`.
+
+        They are if there are as many chunks, and the parsed ones have the same effects on names.
         """
         old = self.old
         known: Bindings | None = old.__dict__.get("bindings")

@@ -1,8 +1,7 @@
-"""Which of a module's names a piece of it needs, and whether it needs them at once or when it is
-called.
+"""Which of a module's names a piece needs: while it is executed, or when its functions are called.
 
-This takes a look at every expression, so it is done only for pieces that a slice wants. Nothing
-here follows a name to another piece.
+This visits every expression, so it is done only for pieces that a slice needs. It does not follow a
+name to another piece.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ _COMPREHENSIONS = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr"})
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The module's names that a piece uses: while it is executed (`now`), or only once a function
-    of it is called (`later`).
+    """The module's names that a piece uses: while it is executed (`now`), or in calls (`later`).
 
-    `perhaps` are those that may as well be something else, such as a class's own attribute: they
+    `perhaps` are names that may also refer to something else, such as a class's own attribute: they
     matter only if the module binds them.
     """
 
@@ -39,9 +37,9 @@ class Reads:
 
 
 def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
-    """The names that a piece needs of the module.
+    """Return the module's names that a piece needs.
 
-    A text that compiles to nothing sensible needs none.
+    A text that does not compile needs none.
     """
     try:
         with quiet():
@@ -81,7 +79,7 @@ def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
 
 
 def _augmented(body: Sequence[ast.stmt]) -> set[str]:
-    """Names that `+=` and the like read and bind: a symbol table calls them bound alone."""
+    """Return names that `+=` and the like read and bind: symbol tables report only the binding."""
     names: set[str] = set()
     stack = list(body)
     while stack:
@@ -97,7 +95,7 @@ def _augmented(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def _augmented_inside(tree: ast.Module) -> frozenset[str]:
-    """As `_augmented`, in functions too: of those, `global` names are the module's."""
+    """Return these names in functions too: the `global` ones are the module's."""
     return frozenset(
         node.target.id
         for node in ast.walk(tree)
@@ -106,7 +104,8 @@ def _augmented_inside(tree: ast.Module) -> frozenset[str]:
 
 
 def _reads_before_binding(body: Sequence[ast.stmt]) -> bool:
-    """Whether all that a piece reads is read before it binds anything: one simple statement or
-    definition.
+    """Return whether all reads of a piece come before its first binding.
+
+    So it is for one simple statement or definition.
     """
     return len(body) == 1 and next(blocks_of(body[0]), None) is None

@@ -49,7 +49,7 @@ def _is_traced(view: View) -> bool:
 
 
 def _calls(view: View, subject: Subject) -> bool:
-    """Whether a trace entered the body of a function."""
+    """Return whether a trace entered the body of a function."""
     body = Range(subject.function.body_start.down(subject.chunk.first_line), subject.range.end)
     parameters = {
         parameter.range.shifted(subject.chunk.first_line)

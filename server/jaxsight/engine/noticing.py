@@ -41,7 +41,7 @@ FOLDING = folded_while_compiling.RULE.code
 
 
 def of_program(view: View, outlined: Outlined, codes: Iterable[str]) -> Iterator[Finding]:
-    """Yield what the program itself shows, of the wanted codes."""
+    """Yield the findings of the wanted codes in the traced program."""
     rules = [(RULES[code], find) for code in codes if (find := RULES[code].in_program)]
     yield from _found(view, outlined, None, rules)
 
@@ -53,11 +53,12 @@ def of_kernels(
     codes: Iterable[str],
     folding: Folding | None = None,
 ) -> Iterator[Finding]:
-    """Yield what a target makes of it, of the wanted codes; nothing when it was not compiled.
+    """Yield the findings of the wanted codes in a target's kernels; nothing if it was not compiled.
 
     Args:
-        folding: what was measured of constant folding. Of a program that was compiled without it
-            nothing else is found: its kernels are not those that the user's own compile gives.
+        folding: the measured times of constant folding. If the program was compiled without
+            constant folding, only the rule about it applies: the kernels of the user's own compile
+            differ.
     """
     if not isinstance(result.outcome, Compiled):
         return
@@ -67,9 +68,9 @@ def of_kernels(
 
 
 def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield what running a function showed to be compiled wrongly, at its name.
+    """Yield the finding for a miscompiled function, at its name, as seen by running it.
 
-    Nothing where one of `found` says so of the function's parts.
+    Nothing is reported if `found` has such a finding about a part of the function.
     """
     rule = miscompiled.RULE
     if all(each.code != rule.code for each in found):
@@ -77,7 +78,7 @@ def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iter
 
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
-    """Yield what the text of a statement alone shows."""
+    """Yield the findings in the text of a statement."""
     for rule, range, noticed in _in_text(chunk.piece):
         yield _finding(rule, range.shifted(chunk.first_line), noticed)
 
@@ -101,11 +102,11 @@ def _in_text(piece: Piece) -> tuple[tuple[Rule, Range, InText], ...]:
 
 
 _texts: WeakKeyDictionary[Piece, tuple[tuple[Rule, Range, InText], ...]] = WeakKeyDictionary()
-"""What was found in the pieces that are in use: their trees are not kept."""
+"""The findings of the pieces that are in use; their trees are not kept."""
 
 
 def of_size(module: Module) -> Iterator[Finding]:
-    """Yield what is not analyzed because it is too large."""
+    """Yield the parts of a file that are too large to be analyzed."""
     for problem in module.unread:
         yield finding_of(TOO_LARGE, problem.range, problem.message)
 
@@ -148,7 +149,7 @@ def _found(
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
-    """Yield the type of each Python number in example inputs, displays included."""
+    """Yield the type of each Python number in example inputs, including those in displays."""
     for spec in specs:
         if isinstance(spec, TreeSpec):
             yield from _numbers(spec.children)

@@ -1,4 +1,4 @@
-"""What a document's answers depend on besides its text and its project's code."""
+"""What a document's example inputs depend on besides its text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ LIBRARIES = frozenset({"site-packages", "dist-packages"})
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a document's examples depend on besides its text: sizes of the settings, examples of the
-    project.
-    """
+    """Settings that a document's example inputs depend on: sizes, and the project's examples."""
 
     sizes: Mapping[str, int]
     examples: Mapping[str, str]

@@ -1,8 +1,8 @@
-"""All that a panel shows of one function: its kernel graph on the target, where each equation is
-written now, and what it was when the file was saved.
+"""The data of a panel about one function.
 
-Plain data in one piece, so that what is drawn together belongs together. The texts (jaxpr, HLO…)
-are documents of their own.
+It has the kernel graph on the target, the current place of each equation, and the program of the
+saved file, all in one piece, so that data drawn together is consistent. The texts (jaxpr, HLO…) are
+documents of their own.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from jaxsight.engine.views import View
 from jaxsight.workers.compilers import Trouble
 
 _LONGEST = 200
-"""Characters of what the user wrote: a whole loop may be one expression."""
+"""Maximum length of a user's expression, in characters: a whole loop may be one expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One equation of the program: its path and primitive, what it gives, what the user wrote there
-    and where that stands now.
-    """
+    """An equation of the program, with the user's text of it and its place."""
 
     path: str
     primitive: str
@@ -37,50 +35,50 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a panel draws. `reasons` and `seconds` belong to the graph's kernels, in their order."""
+    """The data that a panel draws.
+
+    `reasons` and `seconds` belong to the graph's kernels, in their order.
+    """
 
     compiled: Compiled
     headline: str
     """`2 kernels · 2 launches · temp 512 KiB · h100`"""
     device: str
-    """Which device, and how it was compiled for."""
+    """The device, and how the program was compiled for it."""
     reasons: tuple[str, ...]
-    """Why each kernel ends, in the user's words."""
+    """The reason of each kernel's fusion boundary, in the user's terms."""
     seconds: tuple[float | None, ...]
-    """A roofline estimate of all launches of each kernel; `None` for chips without figures."""
+    """A roofline estimate of all launches of each kernel; `None` for chips without known rates."""
     equations: tuple[Part, ...]
     before: Compiled | None = None
-    """What it was when the file was saved, where that was something else."""
+    """The program of the saved file, if it differs."""
     notes: tuple[str, ...] = ()
-    """Constants, workspaces and donated buffers, and what values decide of the launches, in words.
-    """
+    """Constants, workspaces and donated buffers, and what is unknown until the program runs."""
     change: str = ""
-    """What changed since, as `kernels 7 → 5`, or `the same`; empty where nobody knows what it was
-    on this target.
-    """
+    """The change since then: `kernels 7 → 5`, or `the same`; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A function as a panel shows it. Either `drawn` is there, or `trouble` says why not."""
+    """A panel about a function. Either `drawn` is set, or `trouble` says why it is not."""
 
     path: str
     function: str
     range: Range
     """The whole definition."""
     chosen: str
-    """The example set in use; the unnamed first one is the empty string."""
+    """The active example set; the unnamed first one is the empty string."""
     sets: tuple[str, ...]
     target: str
     stale: bool = False
     drawn: Drawn | None = None
     trouble: str = ""
     caveats: tuple[Caveat, ...] = ()
-    """What of the module the answer leaves out."""
+    """How the answer may differ from that of the imported module."""
 
 
 def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
-    """The graph with its places, or why there is none."""
+    """Return the graph with its places, or why there is none."""
     kernels = Kernels.of(view, result)
     if kernels is None:
         assert isinstance(result.outcome, Trouble)

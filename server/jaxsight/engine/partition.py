@@ -1,15 +1,14 @@
-"""Where the top-level pieces of a text begin and end, broken text included.
+"""Divide a text into its top-level pieces, also if it does not parse.
 
-A piece begins at a line that can begin a statement (a *starter*: something stands in its first
-column, and it is neither a closing bracket nor `else` and its like). It ends before the first later
-starter up to which the text parses: because a proper prefix of a statement never parses when it is
-cut at a line, that is exactly the statement's end. What does not parse whatever is added is broken,
-from one starter to the next and no further, so an unclosed quote or bracket costs the statement
-that it is in, not the file.
+A piece begins at a line that can begin a statement (a *starter*: its first column is not blank, and
+it does not begin with a closing bracket, `else` or the like). It ends before the first later
+starter up to which the text parses: a proper prefix of a statement never parses when it is cut at a
+line, so this is exactly the statement's end. A piece that cannot be completed is broken, from one
+starter to the next and no further, so an unclosed quote or bracket affects its statement, not the
+file.
 
-Pieces are found from top to bottom and what is found depends on the text from there on alone: that
-is what makes re-reading a text after an edit cheap (`Piecing.reach`). Nothing here may look at a
-whole file at once.
+Pieces are found from top to bottom, and each depends only on the text from there on: this makes
+parsing after an edit cheap (`Piecing.reach`). Nothing here may scan a whole file at once.
 """
 
 from __future__ import annotations
@@ -35,11 +34,12 @@ _STRING_END = {
 }
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _MOST_STARTERS = 500
-"""Lines inside brackets that could begin another statement: where there are more, something is not
-closed.
+"""Lines inside brackets that could begin another statement.
+
+If there are more, a bracket is assumed to be unclosed.
 """
 _VALUES = frozenset("0123456789+-.\"'")
-"""What lines of a table begin with. They do not count, for alone they are statements too."""
+"""First characters of the lines of a table. They do not count as starters."""
 _MOST_DECORATORS = 200
 _NEVER_IN_BRACKETS = re.compile(
     r"(?:async\s+def|def|class|import|return|with|while|try|del|pass|raise|global|nonlocal|break|continue|assert)\b"
@@ -49,11 +49,10 @@ _NEVER_IN_BRACKETS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piecing:
-    """One step through a text: a piece (none where only a stray continuation stands), and offsets
-    into the text.
+    """One step through a text: a piece (`None` for a stray continuation line), and offsets.
 
-    `next` is where the next piece begins. The step depends on the text up to `reach` (exclusive)
-    and on nothing else; `None` says that it depends on where the text ends.
+    `next` is where the next piece begins. The step depends only on the text up to `reach`
+    (exclusive); `None` says that it depends on where the text ends.
     """
 
     piece: Piece | None
@@ -63,15 +62,13 @@ class Piecing:
 
 
 def first_start(text: str) -> int:
-    """Where the first piece begins; the text's length when there is none."""
+    """Return where the first piece begins; the text's length if there is none."""
     found = _FIRST.search(text)
     return found.start() if found else len(text)
 
 
 def piecing_at(text: str, start: int) -> Piecing:
-    """The piece that begins at `start`, which is the text's first start or another step's
-    `next`.
-    """
+    """Return the piece that begins at `start`: the text's first start or another step's `next`."""
     single = _next_start(text, start)
     if not _begins_with(text, start, "@"):
         piece = _read(text[start:single])
@@ -87,7 +84,7 @@ def piecing_at(text: str, start: int) -> Piecing:
 
 
 def _read(block: str) -> Piece | None:
-    """The piece of a block that runs up to the next starter; nothing when it holds no statement."""
+    """Return the piece of a block up to the next starter; `None` if it contains no statement."""
     trimmed = _trimmed(block)
     piece = piece_of(trimmed)
     if piece.broken is None or piece.broken.too_large or len(trimmed) == len(block):
@@ -99,8 +96,9 @@ def _read(block: str) -> Piece | None:
 
 
 def _to_last_statement(whole: Piece) -> str:
-    """The piece's text without the blank lines after it that are not part of it (a last backslash
-    makes one part).
+    """Return the piece's text without the blank lines after it that are not part of it.
+
+    A backslash at the end of its last line makes one a part.
     """
     lines = whole.text.split("\n")
     used = whole.lines_used
@@ -111,7 +109,7 @@ def _to_last_statement(whole: Piece) -> str:
 
 
 def _trimmed(block: str) -> str:
-    """The block without the blank lines and comments at its end."""
+    """Return the block without blank lines and comments at its end."""
     end = len(block)
     while (line := block.rfind("\n", 0, end)) >= 0 and _IDLE.match(block, line + 1, end):
         end = line
@@ -127,7 +125,7 @@ def _next_start(text: str, start: int) -> int:
 
 
 def _reach(text: str, end: int) -> int | None:
-    """The end of the line at `end`, which was looked at to see that a piece ends before it."""
+    """Return the end of the line at `end`, which was examined to end the piece before it."""
     if end >= len(text):
         return None
     line_end = text.find("\n", end)
@@ -140,11 +138,11 @@ def _begins_with(text: str, start: int, character: str) -> bool:
 
 
 def _logical_end(text: str, start: int) -> tuple[int | None, int]:
-    """Where the statement that begins at `start` ends by its brackets, quotes and backslashes, and
-    how far was read.
+    """Return where a statement ends and how far was read.
 
-    The end is a starter or the text's end; `None` when a bracket or quote is never closed or closes
-    wrongly, or when a statement begins inside brackets. Decorators are part of what they decorate.
+    It ends where its brackets, quotes and backslashes allow it. The end is a starter or the text's
+    end. It is `None` if a bracket or quote is never closed or closed wrongly, or if a statement
+    begins inside brackets. Decorators belong to the decorated statement.
     """
     position = start
     brackets: list[str] = []
@@ -186,8 +184,9 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
 
 
 def _unterminated(text: str, position: int) -> int:
-    """The end of the line in which a one-line string is not closed, behind the lines that
-    backslashes join to it.
+    """Return the end of the line with an unclosed one-line string.
+
+    Lines that backslashes join to it are part of it.
     """
     found = re.compile(r"[^\\\n]*(?:\\.[^\\\n]*)*", re.DOTALL).match(text, position)
     return found.end() if found else position

@@ -1,9 +1,8 @@
-"""A piece of a module's top level, known by its text alone: one statement, or several that share a
-line.
+"""A piece of a module's top level, identified by its text: one statement, or several on a line.
 
-Everything that is asked about a piece again and again is kept with it, and pieces are shared by all
-that have the same text, so an edit costs the pieces that it touches. Syntax trees are not kept:
-they weigh far more than the text. Nothing here may depend on where a piece stands.
+Results that are needed repeatedly are cached in the piece, and all users of the same text share the
+piece, so an edit costs only the pieces that it touches. Syntax trees are not kept: they are much
+larger than the text. Nothing here may depend on a piece's place.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ from jaxsight.engine.text import Position, Range
 
 _TREES_KEPT = 64
 _ELSEWHERE = re.compile(r" \(detected at line \d+\)| on line \d+")
-"""Line numbers inside Python's messages: they count from the piece, and the range says it better.
-"""
+"""Line numbers in Python's messages: they count from the piece, and the range is more precise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +35,15 @@ class SyntaxProblem:
     range: Range
     message: str
     too_large: bool = False
-    """The text is larger than what is analyzed (see `limits`): it may well be right."""
+    """The text exceeds a limit (see `limits`): it may be valid."""
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """`id` is 16 hex digits that name the text. Ranges count from the piece's first line.
+    """A piece's text and its properties. Ranges count from its first line.
 
-    `lines_used` is how many lines the statements take (the text may have comments behind them); 0
-    when broken.
+    `id` is 16 hex digits that identify the text. `lines_used` is the number of lines of its
+    statements (the text may have comments after them); 0 if broken.
     """
 
     text: str
@@ -57,32 +55,28 @@ class Piece:
 
     @functools.cached_property
     def meaning(self) -> str:
-        """A digest of the syntax tree without positions, comments and docstrings; of the text when
-        broken.
-        """
+        """A digest of the syntax tree without comments and docstrings; of the text if broken."""
         if self.broken is not None:
             return self.id
         return meaning.digest(tree_of(self.text), docstrings=False)
 
     @functools.cached_property
     def meaning_with_docstrings(self) -> str:
-        """As `meaning`, docstrings included."""
+        """As `meaning`, with docstrings."""
         if self.broken is not None:
             return self.id
         return meaning.digest(tree_of(self.text), docstrings=True)
 
     @functools.cached_property
     def reads(self) -> Reads:
-        """The module's names that the piece uses; none when broken."""
+        """The module's names that the piece uses; none if broken."""
         if self.broken is not None:
             return Reads()
         return reads_of(self.text, self.surface, tree_of(self.text))
 
     @functools.cached_property
     def effects_of_call(self) -> Effects:
-        """What calling the function does that the piece is, or assigns; nothing is known of other
-        pieces.
-        """
+        """The effects of calling the function that the piece defines; unknown for other pieces."""
         if self.broken is None:
             match tree_of(self.text).body:
                 case [ast.FunctionDef() as function]:
@@ -93,8 +87,9 @@ class Piece:
 
     @functools.cached_property
     def line_count(self) -> int:
-        """How many lines the text has; a last line end, which only a piece with a backslash before
-        it has, is none.
+        """The number of lines of the text.
+
+        A line end at its end, which only a backslash before it leaves there, does not count.
         """
         return self.text.count("\n") + (not self.text.endswith("\n"))
 
@@ -103,7 +98,7 @@ _pieces: weakref.WeakValueDictionary[str, Piece] = weakref.WeakValueDictionary()
 
 
 def piece_of(text: str) -> Piece:
-    """The piece with this text; the one that exists already, if any module still holds it."""
+    """Return the piece with this text; it is shared while any module holds it."""
     piece = _pieces.get(text)
     if piece is None:
         piece = _pieces[text] = _new_piece(text)
@@ -129,10 +124,10 @@ def _new_piece(text: str) -> Piece:
 
 @functools.lru_cache(maxsize=_TREES_KEPT)
 def tree_of(text: str) -> ast.Module:
-    """The syntax tree of a piece's text. It is shared: nobody may change it.
+    """Return the syntax tree of a piece's text. It is shared and must not be changed.
 
     Raises:
-        SyntaxError: (or ValueError, RecursionError, MemoryError) when it does not parse.
+        SyntaxError: (or ValueError, RecursionError, MemoryError) it does not parse.
     """
     with quiet():
         return ast.parse(text)
@@ -150,5 +145,5 @@ def _problem(error: SyntaxError, text: str) -> SyntaxProblem:
 
 
 def first_line(text: str) -> Range:
-    """Where the first line of a text stands in it."""
+    """Return the range of the first line of a text."""
     return Range(Position(0, 0), Position(0, len(text.partition("\n")[0])))

@@ -1,4 +1,4 @@
-"""Where the equations of a traced function are written now."""
+"""The current places of the equations of a traced function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxsight.tracer.protocol import Span
 
 
 class Places:
-    """The places of a program's equations, by path. What was asked for once is known."""
+    """The places of a program's equations, by path, cached."""
 
     def __init__(self, view: View, spans: Mapping[str, Span | None]) -> None:
         self._view = view
@@ -20,18 +20,14 @@ class Places:
         self._known: dict[str, Range | None] = {}
 
     def span(self, path: str) -> Span | None:
-        """Where an equation was written when it was traced; of one without a place, where the one
-        around it was.
-        """
+        """Return the traced span of an equation; without one, that of the enclosing equation."""
         found = self._spans.get(path)
         if found is not None or "/" not in path:
             return found
         return self.span(path.rsplit("/", 2)[0])
 
     def of(self, path: str) -> Range | None:
-        """Where an equation is written now; of one that has no place, where the one around it
-        is.
-        """
+        """Return the current range of an equation; without one, that of the enclosing equation."""
         if path not in self._known:
             span = self._spans.get(path)
             found = self._view.range_of(span) if span is not None else None
@@ -41,13 +37,14 @@ class Places:
         return self._known[path]
 
     def text(self, path: str) -> str:
-        """What the user wrote there, in one line; empty where they wrote nothing."""
+        """Return the user's text of an equation on one line; empty if it has no place."""
         place = self.of(path)
         return " ".join(self._view.module.slice_text(place).split()) if place is not None else ""
 
     def around(self, path: str) -> Sequence[ast.AST]:
-        """The syntax that an equation stands in, the innermost first, up to its function; lines are
-        those of its chunk.
+        """Return the syntax nodes around an equation, innermost first, up to its function.
+
+        Lines of the nodes count from the start of the chunk.
         """
         place = self.of(path)
         chunk = self._view.module.chunk_at(place.start) if place is not None else None
@@ -69,7 +66,7 @@ class Places:
 def _holds(node: ast.AST, line: int, column: int) -> bool:
     start = getattr(node, "lineno", None)
     if start is None:
-        # Some nodes have no place of their own: comprehensions, arguments, handlers of patterns.
+        # Some nodes have no position: `comprehension`, `arguments`, `match_case`.
         return any(_holds(child, line, column) for child in ast.iter_child_nodes(node))
     end = getattr(node, "end_lineno", None) or start
     first, last = (start, getattr(node, "col_offset", 0)), (end, getattr(node, "end_col_offset", 0))

@@ -1,11 +1,11 @@
-"""Projects: a root folder with its settings, its interpreter and its tracers.
+"""Projects: a root folder with its settings, its Python environment and its tracers.
 
-A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the
-workspace's folder that holds it; an installed library's to the workspace's first folder (the
-working folder where there is none), where its example inputs are. Settings are read here and
-nowhere else, and again when a settings file changes. A project starts no process before something
-is asked of it, and none at all while its folder is not trusted: the workspace's folder that holds
-it, or its own root outside of the workspace.
+A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace
+folder that contains it. A file of an installed library belongs to the workspace's first folder (the
+working folder if there is none), which has its example inputs. Settings are read only here, and
+again when a settings file changes. A project starts no process before a question is asked about it,
+and none while its folder is not trusted: the workspace folder that contains it, or its own root
+outside of the workspace.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from jaxsight.workers.supervisor import Priority, Tracers
 
 if TYPE_CHECKING:
     # At run time this module is imported alone, to start tracers while the rest of the engine is
-    # still read.
+    # still being imported.
     from jaxsight.engine.documents import Document
     from jaxsight.engine.questions import Question
     from jaxsight.engine.views import Answer
@@ -71,16 +71,16 @@ SETTINGS_FILE = "pyproject.toml"
 IDLE = 60.0
 """Seconds after which a project without open files ends its processes.
 
-They start again when something is asked of it.
+They start again for the next question.
 """
 SPARES = 2
-"""Projects, those used last, that keep a second tracer warm."""
+"""Number of projects, the last used ones, that keep a second tracer warm."""
 LONG = 1.0
-"""Seconds after which a running trace is worth a progress message."""
+"""Duration of a trace after which progress is shown, in seconds."""
 
 
 class Project:
-    """One root. Made anew when its settings change, so everything in it agrees."""
+    """One root. It is re-created when its settings change, so everything in it is consistent."""
 
     def __init__(
         self,
@@ -115,17 +115,17 @@ class Project:
         except InterpreterError as error:
             self.problem = str(error)
         self._elsewhere = self._names_python_elsewhere(editor)
-        """Whether the project's own settings name an interpreter outside of its folder."""
+        """Whether the project's own settings name a Python interpreter outside of its folder."""
         self.held_back = self._held_back()
-        """Why no process of this project may start; empty when it may."""
+        """Why no process of this project may start; empty if it may."""
 
     @property
     def untrusted(self) -> bool:
-        """Whether the user has to agree before any code runs."""
+        """Whether the user must agree before any code runs."""
         return bool(self.held_back)
 
     def _may_use(self, folder: str) -> bool:
-        """Whether environments and versions in a folder at or above the root may be used."""
+        """Return whether environments and versions in a folder at or above the root may be used."""
         if PurePath(folder).is_relative_to(self.folder):
             return True
         return self._owner.trust.may_use_above(folder)
@@ -143,24 +143,25 @@ class Project:
         if not trust.may_run(self.folder):
             match trust.policy:
                 case Policy.NEVER:
-                    return "this folder is not trusted, so no code of it runs (`trust = never`)"
+                    return "this folder is not trusted, so its code does not run (`trust = never`)"
                 case Policy.ASK if trust.client is not False:
                     remedy = trust.remedy(self.folder)
-                    return f"this folder is not trusted, so no code of it runs; {remedy}"
+                    return f"this folder is not trusted, so its code does not run; {remedy}"
                 case _:
-                    return "the workspace is not trusted, so no code of it runs"
+                    return "the workspace is not trusted, so its code does not run"
         if self._elsewhere and self.interpreter is not None:
             python = self.interpreter.path
             if not trust.may_start(self.folder, python):
                 return (
-                    f"the project's settings name an interpreter elsewhere ({shown_path(python)}), "
-                    f"which waits for your approval; {trust.remedy(self.folder, python)}"
+                    f"the interpreter {shown_path(python)} of the project's settings is outside "
+                    f"the project and waits for your approval; {trust.remedy(self.folder, python)}"
                 )
         return ""
 
     def consent(self) -> Consent | None:
-        """The question whose answer would let this project's code run; nothing where nobody is to
-        be asked.
+        """Return the question whose answer would let this project's code run.
+
+        Returns `None` if there is nothing to ask.
         """
         trust = self._owner.trust
         python, reason = self._named()
@@ -171,12 +172,13 @@ class Project:
         return None
 
     def ask_consent(self) -> None:
-        """Code of this project would run now: ask the user, unless they were asked before."""
+        """Ask the user to let this project's code run, unless they were asked before."""
         self._owner.ask(self.consent())
 
     def not_sent(self, host: str) -> str:
-        """Why nothing of this project is compiled on another machine, where so; the user is asked
-        the first time.
+        """Return why nothing of this project is compiled on another machine; empty if it may be.
+
+        The user is asked the first time.
         """
         trust = self._owner.trust
         python = self._owner.any_settings.compiler.remote_python
@@ -189,7 +191,7 @@ class Project:
         )
 
     def _named(self) -> tuple[str, str]:
-        """The interpreter and why it is that one, as far as there is one."""
+        """Return the interpreter's path and why it was chosen; empty if there is none."""
         found = self.interpreter
         return (found.path, found.reason) if found is not None else ("", "")
 
@@ -201,34 +203,34 @@ class Project:
 
     @property
     def signature(self) -> object:
-        """Equal for two projects that would answer alike."""
+        """Equal for two projects that would give the same answers."""
         return self.root, self.settings, self.read, self.environment, self.held_back
 
     def start_ahead(self) -> None:
-        """Start the tracer if it may and is likely to be needed."""
+        """Start the tracer if it may run and is likely to be needed."""
         if self.interpreter is not None and not self.held_back and has_jax(self.interpreter.path):
             self._started()
             self._owner.watch_idle(self)
 
     def keep_spare(self, wanted: bool) -> None:
-        """Keep a second tracer warm from now on, or none."""
+        """Keep a second tracer warm from now on, or end it."""
         if self._tracers is not None:
             self._tracers.keep_spare(wanted)
 
     async def sleep(self) -> bool:
-        """End all processes until something is asked; false while a request is at work."""
+        """End all processes until the next question; return `False` while a request runs."""
         return self._tracers is None or await self._tracers.sleep()
 
     def opened(self) -> None:
-        """Say at once that nothing will run where nothing may."""
+        """Report at once that nothing runs in this project, if so."""
         if self.held_back:
             self._tell("untrusted", self.held_back)
 
     async def trace(self, question: Question, waiting: bool) -> Traced | Failed | Cancelled | Died:
-        """Have a tracer answer."""
+        """Trace the function of a question."""
         reply = await self._request(question, None, waiting=waiting)
         assert not isinstance(reply, Shown | Lowered | Outlined | Compared), (
-            "a trace is not answered by a text"
+            "the answer to a trace is not a text"
         )
         return reply
 
@@ -253,8 +255,9 @@ class Project:
     async def show(
         self, answer: Answer, what: str, platform: str = ""
     ) -> Shown | Failed | Died | None:
-        """A whole text of what was traced, or why there is none; nothing when the tracer that
-        traced it is gone.
+        """Return a text of a traced function, or the error.
+
+        Returns `None` if the tracer that traced it has ended.
         """
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
@@ -275,8 +278,9 @@ class Project:
         return hello.jax if hello is not None else ""
 
     async def lower(self, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
-        """What was traced in StableHLO, or why it is not; nothing when the tracer that traced it is
-        gone.
+        """Return a traced function as StableHLO, or the error.
+
+        Returns `None` if the tracer that traced it has ended.
         """
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
@@ -292,7 +296,7 @@ class Project:
                 return None
 
     async def outline(self, answer: Answer) -> Outlined | None:
-        """What was traced as plain data; nothing when the tracer that traced it is gone."""
+        """Return a traced program as plain data; `None` if the tracer that traced it has ended."""
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
@@ -303,15 +307,15 @@ class Project:
     async def sourcerize(
         self, question: Question, wanted: Sourcerize
     ) -> Shown | Failed | Cancelled | Died:
-        """Have a tracer write the function of a question as source."""
+        """Write the function of a question as source, in a tracer."""
         reply = await self._request(question, wanted, waiting=True)
         assert not isinstance(reply, Traced | Lowered | Outlined | Compared), (
-            "what asks for source is answered by a text"
+            "the answer to a request for source is a text"
         )
         return reply
 
     async def import_whole(self, request: Import) -> Imported | Failed | Died:
-        """Have a file imported whole, in a process of its own."""
+        """Import a whole file in a process of its own."""
         if self.interpreter is None or self.untrusted:
             death = outcomes.Death(outcomes.Reason.UNAVAILABLE, last_words=self.problem)
             return Died(request.id, "", death)
@@ -324,11 +328,11 @@ class Project:
 
     @property
     def _variables(self) -> dict[str, str]:
-        """The environment variables that the settings are about."""
+        """The environment variables that the settings define."""
         return {"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {}
 
     def withdraw(self, path: str) -> None:
-        """The editor's text of a file is no more."""
+        """Let tracers read a closed file from disk instead of the editor's text."""
         if self._tracers is not None:
             self._tracers.overlay(path, None)
 
@@ -378,7 +382,10 @@ class Project:
                     log.info("replaced the tracer of %s: %s", self.root, reason)
                 case outcomes.Replaced(death, file) if death.reason is not outcomes.Reason.STOPPED:
                     log.warning(
-                        "a tracer of %s died (%s) while at %s", self.root, death, file or "nothing"
+                        "a tracer of %s died (%s) while tracing %s",
+                        self.root,
+                        death,
+                        file or "nothing",
                     )
 
     def _tell(self, state: State, detail: str, jax: str = "") -> None:
@@ -397,24 +404,24 @@ class Project:
 
 
 class Projects:
-    """All projects of a session, and the workspace that they lie in."""
+    """All projects of a session, and its workspace folders."""
 
     def __init__(self, trust: Trust | None = None, *, idle: float = IDLE) -> None:
         """Start without folders and settings.
 
         Args:
-            trust: what may run; the user's own decisions by default.
+            trust: decides which code may run; by default from the user's own decisions.
             idle: seconds after which a project without open files ends its processes.
         """
         self.trust = trust if trust is not None else Trust.of_user()
         self._idle = idle
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.documents: dict[str, Document] = {}
-        """The open documents; the session keeps them."""
+        """The open documents; the session maintains them."""
         self._roots: tuple[str, ...] = ()
-        """The workspace's folders, the inner ones first."""
+        """The workspace folders, inner ones first."""
         self._first = ""
-        """The first one as the editor lists them."""
+        """The first workspace folder in the editor's order."""
         self._editor: Mapping[str, object] = {}
         self._editor_by_root: Mapping[str, Mapping[str, object]] = {}
         self._editor_python: Mapping[str, str] = {}
@@ -423,7 +430,7 @@ class Projects:
         self._root_of: dict[str, str] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._used: list[str] = []
-        """Roots that keep a spare, the one used last first."""
+        """Roots that keep a spare tracer, the last used one first."""
 
     def configure(
         self,
@@ -434,9 +441,9 @@ class Projects:
         editor_python: Mapping[str, str],
         editor_by_root: Mapping[str, Mapping[str, object]],
     ) -> bool:
-        """Take the editor's view; whether any project is another one now.
+        """Take the editor's folders and settings; return whether any project changed.
 
-        `trusted`: what it says of that, if anything.
+        `trusted` is the editor's own trust in the workspace, if it has one.
         """
         self._first = roots[0] if roots else ""
         self._roots = tuple(sorted(roots, key=len, reverse=True))
@@ -453,23 +460,23 @@ class Projects:
         return self._look_again()
 
     def start_ahead(self) -> None:
-        """Start the tracers of the workspace's folders before anybody asks, where JAX is installed.
+        """Start the tracers of workspace folders before the first question, if JAX is installed.
 
-        Elsewhere nothing starts: a project without JAX is to hear nothing of us. Nothing is asked
-        here: code may never run.
+        In a project without JAX nothing starts. The user is not asked here, because code may never
+        have to run.
         """
         for folder in self._roots:
             self.of(str(Path(folder, "__init__.py"))).start_ahead()
 
     def files_changed(self, paths: Sequence[str]) -> bool:
-        """Read settings again where their file changed; whether any project is another one now."""
+        """Read changed settings again; return whether any project changed."""
         if not any(PurePath(path).name in (*MARKERS, "pyvenv.cfg") for path in paths):
             return False
         self._root_of.clear()
         return self._look_again()
 
     def of(self, path: str) -> Project:
-        """The project that a file belongs to."""
+        """Return the project that a file belongs to."""
         root = self._root_of.get(path)
         if root is None:
             root = self._root_of[path] = self._find_root(path)
@@ -480,13 +487,14 @@ class Projects:
         return project
 
     def ask(self, consent: Consent | None) -> None:
-        """Have the user asked, once."""
+        """Ask the user, once."""
         if consent is not None and self.trust.first_time(consent):
             self.events.put_nowait(consent)
 
     def ask_again(self, folder: str | None) -> bool:
-        """Have the user asked again for all that waits, or for what waits of one folder; whether
-        anything does.
+        """Ask the user again for all pending decisions, or for those about one folder.
+
+        Returns whether there are any.
         """
         for each in self._roots if folder is None else (folder,):
             self.of(str(Path(each, "__init__.py")))
@@ -501,24 +509,22 @@ class Projects:
         return bool(waiting)
 
     def decided(self) -> bool:
-        """The user decided something, here or in another process; whether any project is another
-        one now.
-        """
+        """Apply a decision made here or in another process; return whether any project changed."""
         return self._look_again()
 
     @property
     def any_settings(self) -> Settings:
-        """Those of the first project, for what all share."""
+        """The settings of the first project, for resources that all projects share."""
         return next((project.settings for project in self._projects.values()), Settings())
 
     def settings_findings(self, path: str) -> list[Finding] | None:
-        """What is wrong in a settings file; `None` for any other file."""
+        """Return the findings in a settings file; `None` for any other file."""
         if PurePath(path).name != SETTINGS_FILE:
             return None
         return list(self.of(path).read.problems)
 
     def closed(self, path: str) -> None:
-        """Imports of this file see what is on disk again."""
+        """Let imports of a closed file read it from disk again."""
         root = self._root_of.pop(path, None)
         for project in self._projects.values():
             project.withdraw(path)
@@ -526,12 +532,12 @@ class Projects:
             self.watch_idle(owner)
 
     def watch_idle(self, project: Project) -> None:
-        """End the processes of a project without open files, if it has none in a while either."""
-        with contextlib.suppress(RuntimeError):  # no loop runs: no process does
+        """End the processes of a project after a while without open files."""
+        with contextlib.suppress(RuntimeError):  # without an event loop there are no processes
             asyncio.get_running_loop().call_later(self._idle, self._end_idle, project)
 
     def used(self, project: Project) -> None:
-        """A person asks something of this project: those used last keep a spare."""
+        """Record a person's question about a project: the last used ones keep a spare tracer."""
         if project.root in self._used[:1]:
             return
         self._used = [project.root, *(root for root in self._used if root != project.root)]
@@ -542,23 +548,24 @@ class Projects:
         project.keep_spare(True)
 
     def may_keep_spare(self, project: Project) -> bool:
-        """Whether a project that starts may have a spare.
+        """Return whether a project that starts may have a spare tracer.
 
-        The first ones do without having been used.
+        The first ones may without having been used.
         """
         if len(self._used) < SPARES and project.root not in self._used:
             self._used.append(project.root)
         return project.root in self._used
 
     def give_overlays(self, tracers: Tracers, running: str) -> None:
-        """Tell a tracer the open files' texts, but for the one that it is about to run a slice of:
-        few functions ask for the lines of their file.
+        """Send a tracer the texts of the open files, except that of the file `running`.
+
+        Few functions ask for the lines of their own file.
         """
         for path, document in self.documents.items():
             tracers.overlay(path, None if path == running else document.text)
 
     def locate(self, path: str, chunk: str) -> int | None:
-        """The line (from 1) at which a chunk begins now; `None` when it is gone."""
+        """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
         document = self.documents.get(path)
         if document is None:
             return None
@@ -633,7 +640,7 @@ class Projects:
 
 
 class _LongWork:
-    """A progress message for a trace that takes long, with the stage that it is at."""
+    """Shows the progress of a trace that takes long, with its current stage."""
 
     def __init__(self, events: asyncio.Queue[Event], question: Question) -> None:
         self._events = events

@@ -19,7 +19,10 @@ from jaxsight.tracer import protocol
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`key` identifies it in caches; `trace` is the request, without `id`; `module` is its text."""
+    """A function, an example set and the text: `trace` is the request, without `id`.
+
+    `key` identifies the question in caches; `module` is its text.
+    """
 
     path: str
     subject: Subject
@@ -53,13 +56,13 @@ def ask(
     patience: float,
     module: Module | None = None,
 ) -> Question | Unasked:
-    """Make the question for `subject` with the example set `chosen`.
+    """Return the question for `subject` with the example set `chosen`.
 
     Args:
         root: the project's root folder.
         environment: what else the answer depends on (interpreter, platform), for the key.
-        patience: seconds that a statement may take which the function does not need by name.
-        module: the text that the subject is of, by default as it stands.
+        patience: time limit in seconds of a statement that the function does not need by name.
+        module: the subject's text, by default the document's current one.
     """
     if subject.broken:
         return Unasked("the function has a syntax error")
@@ -71,9 +74,9 @@ def ask(
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions]
     needed = slice_for(module, names, subject.chunk, whole=document.looked_into)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
-        return Unasked("code that it depends on is too large to be analyzed")
+        return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
-        return Unasked("code that it depends on has a syntax error")
+        return Unasked("it depends on code with a syntax error")
     trace = protocol.Trace(
         id=0,
         file=document.path,

@@ -1,6 +1,4 @@
-"""Python's compiler without its warnings about the text that it reads: they are for whoever runs
-the text.
-"""
+"""Python's compiler without its warnings, which are for the user who runs the text."""
 
 from __future__ import annotations
 
@@ -10,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
-"""Filters of warnings belong to the process, and texts are read by two threads."""
+"""Warning filters are global to the process, and two threads parse texts."""
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hold back warnings.
+    """Suppress warnings.
 
-    Only for a call of Python's compiler: the other thread waits meanwhile.
+    Use it only around a call of Python's compiler: the other thread waits meanwhile.
     """
     with _lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,8 +1,8 @@
-"""Where a span that a tracer speaks of stands now, and which expressions a position is in.
+"""The current range of a tracer's span, and the expressions at a position.
 
-A tracer knows chunks as they were when it executed them. As long as a chunk means the same, every
-node of its syntax tree has a counterpart in the text as it is now, so spans are carried over
-exactly; else they are shifted through the edit, or are gone.
+A tracer knows chunks as they were when it executed them. While a chunk means the same, every node
+of its syntax tree has a counterpart in the current text, so spans are moved exactly. Otherwise they
+are shifted through the edit, or are gone.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from jaxsight.tracer.protocol import Span
 _MAPS_KEPT = 64
 
 Pair = tuple[int, int]
-"""A line (from 1) and a column in bytes, as syntax trees have them."""
+"""A line (from 1) and a column in bytes, as in syntax trees."""
 
 
 def relocate(span: Span, traced_text: str, now: ModuleChunk) -> Range | None:
-    """The span's place in the module, absolute; `None` when it is gone.
+    """Return the span's range in the module, absolute; `None` if it is gone.
 
     Args:
         traced_text: the text of the chunk when it was traced.
-        now: the chunk that stands for it now.
+        now: the chunk that takes its place now.
     """
     found = _within(span, traced_text, now.text)
     return found.shifted(now.first_line) if found is not None else None
@@ -50,7 +50,7 @@ def _within(span: Span, old: str, new: str) -> Range | None:
 
 
 class _Carried:
-    """Where nodes of one text begin and end in another with the same meaning."""
+    """The positions of one text's nodes in another text with the same meaning."""
 
     def __init__(self, old: str, new: str) -> None:
         self.starts: dict[Pair, Pair] = {}
@@ -96,12 +96,11 @@ def _range(source: Source, start: Pair, end: Pair) -> Range | None:
 
 
 def expressions_at(chunk: ModuleChunk, position: Position) -> tuple[Range, ...]:
-    """The expressions and parameters that a position is in, the innermost first; all positions
-    absolute.
+    """Return the expressions and parameters at a position, innermost first.
 
-    On `x` of `x.T` the first is `x`, on `T` it is `x.T`; on `sum` of `jnp.sum(x)` it is `jnp.sum`,
-    then the call. A position right behind a word counts as in it. On blank space and in a text that
-    does not parse there is nothing.
+    All positions are absolute. At `x` of `x.T` the first is `x`, at `T` it is `x.T`; at `sum` of
+    `jnp.sum(x)` it is `jnp.sum`, then the call. A position right after a word counts as in it.
+    There are none at blank space or in a text that does not parse.
     """
     if chunk.broken is not None or not chunk.first_line <= position.line <= chunk.last_line:
         return ()
@@ -127,7 +126,7 @@ def _is_word(character: str) -> bool:
 
 
 def _holding(text: str, position: Position) -> list[Range]:
-    """The ranges of the expressions around a position, from the inside out."""
+    """Return the ranges of the expressions around a position, innermost first."""
     source = _source(text)
     found: list[Range] = []
     stack: list[ast.AST] = [tree_of(text)]
@@ -136,7 +135,7 @@ def _holding(text: str, position: Position) -> list[Range]:
         if isinstance(node, ast.stmt | ast.expr | ast.arg | ast.keyword) and not _spans(
             node, position
         ):
-            # Decorators stand before the statement that they belong to.
+            # Decorators come before the range of their statement.
             stack.extend(getattr(node, "decorator_list", ()))
             continue
         if isinstance(node, ast.expr):
@@ -149,5 +148,5 @@ def _holding(text: str, position: Position) -> list[Range]:
 
 
 def _spans(node: ast.stmt | ast.expr | ast.arg | ast.keyword, position: Position) -> bool:
-    """Whether the node's lines hold the position's line."""
+    """Return whether the node's lines include the position's line."""
     return node.lineno - 1 <= position.line <= (node.end_lineno or node.lineno) - 1

@@ -1,11 +1,10 @@
-"""What each chunk of a module does when the module is run, and which are not run because somebody
-looks.
+"""The role of each chunk when the module runs, and the chunks that do not run for a hover.
 
-An answer is that of the imported module, or says what was left out. So a chunk may be left out of a
-slice without a word only when it is known to change nothing but the names that it binds
-(`COMPUTES`, `DEFINES`). Whatever is not known `ACTS`: it may change anything, it runs in its place,
-and all that is traced depends on it. Training loops, processes, the network and files that are
-written are work that nobody asked for: `LEFT_OUT`, with what they may change.
+An answer is that of the imported module, or it names the skipped statements. So a chunk may be
+skipped silently only if it is known to change nothing but the names that it binds (`COMPUTES`,
+`DEFINES`). Every other chunk `ACTS`: it may change anything, it runs in its place, and all traces
+depend on it. Training loops, processes, network access and writing files are work that the user did
+not ask for: `LEFT_OUT`, with the names that they may change.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ PROVIDED = frozenset(
 """Names that every module has."""
 
 _REPORTING = ("logging.", "warnings.warn", "tqdm.", "absl.logging.")
-"""Functions that only report something to people."""
+"""Functions that only report to people."""
 _HEARD = re.compile(
     r"\b(?:showwarning|catch_warnings|simplefilter|filterwarnings|captureWarnings"
     r"|addHandler|setLoggerClass|basicConfig|dictConfig)\b"
 )
-"""What makes reports reach code."""
+"""Code that makes reports visible to other code."""
 _FINALIZES = re.compile(r"\b__del__\b|\bweakref\b")
-"""What makes the end of an object reach code."""
+"""Code that runs when an object is destroyed."""
 
 
 class Role(Enum):
     DEFINES = "defines"
     """Binds names to functions, classes, modules or constants."""
     COMPUTES = "computes"
-    """Runs code that gives values to names and changes nothing else."""
+    """Runs code that gives values to names and has no other effect."""
     ACTS = "acts"
     LEFT_OUT = "left out"
 
@@ -66,7 +65,7 @@ class Role(Enum):
 class Part:
     """A chunk's role.
 
-    `reason` says why it is left out, `changes` which names that may change: any when it is `None`.
+    `reason` says why it is skipped, `changes` which names it may change: any if it is `None`.
     """
 
     role: Role
@@ -76,7 +75,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What running code comes to. `work`: why it is not to run by itself."""
+    """The effects of running code. `work` says why it must not run for a hover."""
 
     changes: frozenset[str] | None = frozenset()
     work: str = ""
@@ -105,20 +104,21 @@ def _all_of(outcomes: Iterable[_Outcome]) -> _Outcome:
 
 @dataclass(slots=True)
 class Roles:
-    """The roles of a module's chunks, by number: good as long as the functions that were looked
-    into are the same.
+    """The roles of a module's chunks, by number.
+
+    They are valid while the analyzed functions are the same.
     """
 
     parts: tuple[Part, ...]
     looked_into: dict[int, Piece] = field(default_factory=dict)
     last_act: int = -1
-    """The last chunk that acts."""
+    """The number of the last chunk that acts."""
     plain: frozenset[int] = frozenset()
-    """The chunks that give names values without calling a function of the module."""
+    """The chunks that give values to names without calling a function of the module."""
     plans: Recent[tuple[tuple[str, ...], int | None, bool], Plan] = field(
         default_factory=lambda: Recent(_PLANS_KEPT)
     )
-    """What was worked out from these roles about slices."""
+    """Plans of slices that were computed from these roles."""
 
     def hold(self, pieces: Sequence[Piece]) -> bool:
         return all(pieces[index] is piece for index, piece in self.looked_into.items())
@@ -128,7 +128,7 @@ class Roles:
 
 
 def roles_of(pieces: Sequence[Piece], marks: Sequence[str], bindings: Bindings) -> Roles:
-    """The roles of all chunks, given the pieces that they are and what comments ask for each."""
+    """Return the roles of all chunks, given their pieces and the marks in their comments."""
     last = bindings.roles
     if last is not None and last.hold(pieces):
         return last
@@ -151,7 +151,7 @@ def roles_of(pieces: Sequence[Piece], marks: Sequence[str], bindings: Bindings) 
 
 
 class _Judge:
-    """Judges chunks in the file's order: what a chunk reads was mostly bound above it."""
+    """Judges chunks in file order: most names that a chunk reads are bound above it."""
 
     def __init__(self, pieces: Sequence[Piece], bindings: Bindings) -> None:
         self.pieces = pieces
@@ -159,12 +159,12 @@ class _Judge:
         self.looked_into: dict[int, Piece] = {}
         self.parts: list[Part] = []
         self.leaves_out = False
-        """Whether one of the parts is left out."""
+        """Whether one of the parts is skipped."""
         self.calls: dict[str, _Outcome] = {}
         self.judging: set[str] = set()
         surfaces = [piece.surface for piece in pieces]
         self.overridden = any(surfaces[i].packages[0] not in _PLAIN for i in bindings.stars)
-        """Whether a star import may stand for any name."""
+        """Whether a star import may bind any name."""
 
     def part(self, index: int, mark: str) -> Part:
         part = self.judged(index, mark)
@@ -185,7 +185,7 @@ class _Judge:
         if mark == "never":
             return self.left_out("marked `never`", outcome, names)
         if self.reads_left_out(self.pieces[index]):
-            return self.left_out("uses what was not run", outcome, names)
+            return self.left_out("depends on a skipped statement", outcome, names)
         if outcome.work:
             return self.left_out(outcome.work, outcome, names)
         if work := self.loop(surface.effects, top=True):
@@ -200,7 +200,7 @@ class _Judge:
         return Part(Role.LEFT_OUT, reason, changes)
 
     def ends_objects(self, surface: Surface) -> bool:
-        """Whether a chunk takes the name of an object whose end may do something."""
+        """Return whether a chunk rebinds the name of an object whose destruction may run code."""
         return self.finalizes and any(
             i < len(self.parts) and self.parts[i].role is Role.ACTS
             for name in surface.binds
@@ -215,7 +215,7 @@ class _Judge:
         return any(package not in _PLAIN for package in surface.packages)
 
     def executing(self, surface: Surface) -> _Outcome:
-        """What executing a chunk's statements comes to."""
+        """Return the effects of executing a chunk's statements."""
         outcomes = [self.effects(surface.effects, reading=True)]
         if self.unsettled_imports(surface):
             outcomes.append(_ANYTHING)
@@ -230,8 +230,9 @@ class _Judge:
         return _all_of(outcomes)
 
     def only_wraps(self, surface: Surface) -> bool:
-        """Whether a chunk is `g = jax.jit(f)` or alike, or binds a lambda: what is wrapped is not
-        called by that.
+        """Return whether a chunk is `g = jax.jit(f)` or the like, or binds a lambda.
+
+        This does not call the wrapped function.
         """
         shape = surface.shape
         if shape.kind != "assign" or not shape.wrapped_by or surface.packages:
@@ -265,7 +266,7 @@ class _Judge:
         return _ANYTHING
 
     def effects(self, effects: Effects, *, reading: bool) -> _Outcome:
-        """What code with these effects comes to."""
+        """Return the outcome of code with these effects."""
         outcomes = [_Outcome(effects.changes)]
         if effects.opaque or any(map(self.fills_itself, effects.reads)):
             outcomes.append(_ANYTHING)
@@ -280,8 +281,9 @@ class _Judge:
         return _all_of(outcomes)
 
     def reading(self, effects: Effects, besides: Iterable[str] = ()) -> _Outcome:
-        """What reading names and attributes comes to: an object of which nothing is known may do
-        anything when it is used.
+        """Return the outcome of reading names and attributes.
+
+        Using an unknown object may have any effect.
         """
         skipped = frozenset(besides)
         for name in effects.reads - skipped:
@@ -294,7 +296,7 @@ class _Judge:
         return _PURE
 
     def fills_itself(self, name: str) -> bool:
-        """Whether a name is bound to a container to which reading a key adds it."""
+        """Return whether a name is bound to a container that adds a key when it is read."""
         return any(
             self.full(wrapper) == "collections.defaultdict"
             for i in self.bindings.definers.get(name, ())
@@ -302,7 +304,7 @@ class _Judge:
         )
 
     def is_settled(self, name: str) -> bool:
-        """Whether a name is bound by now, to a value that nothing which acts has had a hand in."""
+        """Return whether a name is bound by now, to a value that no acting chunk has affected."""
         if not self.bound_by_now(name):
             return False
         if name in self.bindings.origins:
@@ -313,7 +315,7 @@ class _Judge:
         return all(i >= len(self.parts) or self.parts[i].role is not Role.ACTS for i in definers)
 
     def bound_by_now(self, name: str) -> bool:
-        """Whether a name can stand for something already: else reading it fails."""
+        """Return whether a name may be bound by now; otherwise reading it fails."""
         definers = self.bindings.definers.get(name)
         if definers is None:
             return name in PROVIDED or bool(self.bindings.stars)
@@ -321,7 +323,7 @@ class _Judge:
         return definers[0] <= len(self.parts) or name in _BUILTINS
 
     def reads_left_out(self, piece: Piece) -> bool:
-        """Whether executing a chunk uses a name that only what is left out binds."""
+        """Return whether executing a chunk reads a name that only skipped chunks bind."""
         if not self.leaves_out:
             return False
         for name in piece.reads.now:
@@ -331,11 +333,11 @@ class _Judge:
         return False
 
     def call(self, name: str) -> _Outcome:
-        """What calling this name comes to."""
+        """Return the outcome of calling this name."""
         outcome = self.calls.get(name)
         if outcome is None:
             if name in self.judging:
-                return _PURE  # a function that calls itself does what the rest of it does
+                return _PURE  # the effects of a recursive function are those of the rest of it
             self.judging.add(name)
             outcome = self.calls[name] = self.calling(name)
             self.judging.discard(name)
@@ -353,7 +355,7 @@ class _Judge:
             return _ANYTHING
         if all(i < len(self.parts) and self.parts[i].role is Role.LEFT_OUT for i in definers):
             limited = all(self.parts[i].changes is not None for i in definers)
-            return _Outcome(frozenset() if limited else None, "uses what was not run")
+            return _Outcome(frozenset() if limited else None, "depends on a skipped statement")
         if root in self.bindings.origins:
             full = self.full(name)
             if work := known.work(full):
@@ -370,9 +372,9 @@ class _Judge:
         return _all_of(self.calling_what(index) for index in definers)
 
     def working(self, work: str) -> _Outcome:
-        """What work comes to that changes nothing in the process.
+        """Return the outcome of work that changes nothing in the process.
 
-        Files that it writes may be read.
+        Other code may read the files that it writes.
         """
         return _Outcome(None if work == known.FILES and self.reads_files else frozenset(), work)
 
@@ -385,7 +387,7 @@ class _Judge:
         return any(_READS_FILES.search(piece.text) for piece in self.pieces)
 
     def calling_what(self, index: int) -> _Outcome:
-        """What calling what a chunk binds comes to."""
+        """Return the outcome of calling the object that a chunk binds."""
         piece = self.pieces[index]
         shape = piece.surface.shape
         if shape.kind == "def" or shape.wrapped_by == ("lambda",):
@@ -396,7 +398,7 @@ class _Judge:
             ):
                 return _ANYTHING
             if wrappers and not all(map(self.is_constant, piece.effects_of_call.reads)):
-                return _ANYTHING  # a compiled function remembers what it read
+                return _ANYTHING  # a compiled function keeps the values that it read
             return self.effects(piece.effects_of_call, reading=False)
         if self.only_wraps(piece.surface) and not self.remembers(shape.wrapped_by[0]):
             return _all_of(map(self.call, shape.wraps))
@@ -406,13 +408,14 @@ class _Judge:
         return known.remembers(self.full(wrapper))
 
     def is_constant(self, name: str) -> bool:
-        """Whether a name is bound once, to a plain value."""
+        """Return whether a name is bound once, to a plain value."""
         definers = self.bindings.definers.get(name, ())
         return name in self.bindings.origins or (len(definers) <= 1 and self.is_settled(name))
 
     def loop(self, effects: Effects, *, top: bool) -> str:
-        """Why a loop is long work: it shows its progress, or calls again and again what compiles;
-        empty if it is not.
+        """Return why a loop is long work; empty if it is not.
+
+        It shows a progress bar, or repeatedly calls compiled functions or functions of arrays.
         """
         for name in sorted(effects.repeated):
             if self.compiles(name):
@@ -426,7 +429,7 @@ class _Judge:
         return ""
 
     def compiles(self, name: str) -> bool:
-        """Whether a name of the module stands for a compiled function."""
+        """Return whether a name of the module is bound to a compiled function."""
         return any(
             known.is_jit(self.full(wrapper))
             for index in self.bindings.definers.get(name, ())
@@ -434,8 +437,9 @@ class _Judge:
         )
 
     def computes_arrays(self, name: str) -> bool:
-        """Whether a function of the module computes with JAX; one of the project that is imported
-        may.
+        """Return whether a function computes with JAX.
+
+        A function of the module is analyzed; one imported from the project may.
         """
         root = name.partition(".")[0]
         origin = self.bindings.origins.get(root)
@@ -453,7 +457,7 @@ class _Judge:
         return False
 
     def is_function(self, name: str) -> bool:
-        """Whether a name of the module stands for something of the module that can be called."""
+        """Return whether a name of the module is bound to a function or class of the module."""
         return any(
             surface.shape.kind in ("def", "class") or self.only_wraps(surface)
             for index in self.bindings.definers.get(name, ())
@@ -461,8 +465,9 @@ class _Judge:
         )
 
     def full(self, name: str) -> str:
-        """The full name of what an imported name stands for; the name itself for builtins, nothing
-        for the module's own.
+        """Return the full name of an imported object.
+
+        Returns the name itself for builtins, and the empty string for the module's own names.
         """
         root, dot, rest = name.partition(".")
         if self.overridden:

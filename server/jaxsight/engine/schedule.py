@@ -1,4 +1,4 @@
-"""When to trace in the background while somebody types."""
+"""When to trace in the background while the user types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ _SHARE = 0.5
 
 
 def debounce(last_trace: float) -> float:
-    """Seconds to wait after an edit: a share of how long the last trace took, as clangd does,
-    within bounds.
+    """Return the seconds to wait after an edit: a share of the last trace's time, within bounds.
+
+    clangd does the same.
     """
     return min(max(SHORTEST, last_trace * _SHARE), LONGEST)

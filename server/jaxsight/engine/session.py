@@ -1,9 +1,9 @@
 """The engine as its owners see it: documents go in, answers in editor terms come out.
 
-One `Session` lives in a server process (and in each run of the terminal's commands). It knows no
-LSP and imports no JAX. All its state is here: the open documents, the projects, the chosen example
-sets. Nothing in it blocks: what takes time is awaited, what an edit makes stale is cancelled, and
-what was known before is shown, marked stale, meanwhile.
+One `Session` lives in a server process (and in each run of the terminal's commands). It does not
+depend on LSP and does not import JAX. All its state is here: the open documents, the projects, the
+active example sets. Nothing in it blocks: slow work is awaited, work that an edit makes obsolete is
+cancelled, and earlier answers are shown meanwhile, marked as stale.
 """
 
 from __future__ import annotations
@@ -83,38 +83,42 @@ from jaxsight.workers.outcomes import Died
 log = logging.getLogger(__name__)
 
 PATIENCE = 0.15
-"""Seconds that hints wait for a fresh trace before they show the stale one: an ordinary trace fits,
-so nothing flickers.
+"""Seconds that hints wait for a new trace before they show the stale one.
+
+Most traces take less, so nothing flickers.
 """
 COMPILE_PATIENCE = 0.3
-"""Seconds that a hover waits for a function's first compile: most small ones take no longer; the
-others are told of when they are ready.
+"""Seconds that a hover waits for a function's first compile.
+
+Most small functions take less; a refresh follows for the others.
 """
 HOVER_PATIENCE = 1.5
-"""Seconds that a hover waits for a fresh trace when a stale answer is at hand."""
+"""Seconds that a hover waits for a new trace if there is a stale answer."""
 
 CONTRACT_PATIENCE = 0.3
-"""Seconds that an editor's findings wait for contracts once all else is there, and for targets on
-other machines: a host may be down.
+"""Seconds that an editor's findings wait for contracts, once all other findings are known.
+
+The same applies to targets on other machines, because a host may be down.
 """
 ERRORS_HOLD = 60.0
-"""Seconds after which a contract that could not be checked is tried again when it is asked for."""
+"""Seconds after which a contract that could not be checked is tried again."""
 FIX_PATIENCE = 1.0
-"""Seconds that code actions wait for fixes that are being tried."""
+"""Seconds that code actions wait for fixes that are being verified."""
 _TRACED_AGAIN = 3
-"""Times that hints wait for what was traced again while it was compiled."""
+"""Number of times that hints wait for functions that were traced again while they were compiled."""
 _READERS = 3
-"""Large texts that are read at the same time."""
+"""Number of large texts that are parsed at the same time."""
 _OUTLINES = 64
-"""Programs that are kept as plain data."""
+"""Number of programs that are kept as plain data."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class _Held:
-    """A compile for a contract, or for another machine; `ended` is when it failed with what may
-    pass, else never.
+    """A compile for a contract, or on another machine.
+
+    `ended` is when it failed with an error that may be temporary, otherwise infinity.
     """
 
     answer: Answer
@@ -123,12 +127,10 @@ class _Held:
 
 
 class Session:
-    """See the module's docstring. All methods are to be called from one event loop."""
+    """See the module's docstring. All methods must be called from one event loop."""
 
     def __init__(self, projects: Projects | None = None) -> None:
-        """`projects` are given by an owner that has them start their tracers before it has the
-        session.
-        """
+        """Create a session; pass `projects` to start their tracers before the session exists."""
         self._projects = projects if projects is not None else Projects()
         self.events: asyncio.Queue[Event] = self._projects.events
         self._documents = self._projects.documents
@@ -145,9 +147,9 @@ class Session:
             self._documents, self._projects.of, self._compile, self._aside, self._refresh
         )
         self._target = ""
-        """The target that a person chose; the settings' while it is empty."""
+        """The target that the user selected; empty for that of the settings."""
         self._saved: dict[tuple[str, str], Compiled] = {}
-        """What each function was when its file was last saved, by file and name."""
+        """The compiled program of each function when its file was last saved, by file and name."""
         self._unsaved: set[str] = set()
         self._measuring: dict[tuple[str, str], tuple[Answer, asyncio.Future[Folding | None]]] = {}
         """By file and function: the answer whose constant folding is being measured."""
@@ -156,13 +158,9 @@ class Session:
         """Compiles for contracts and other machines, running or done, by question and target."""
         self._outlines: Recent[str, tuple[Answer, Outlined]] = Recent(_OUTLINES)
         self._compiled: dict[tuple[str, str], tuple[Answer, Result]] = {}
+        """The last result of each function, by file and name, shown until the next one is ready."""
         self._refused: dict[tuple[str, str], tuple[Answer, Result]] = {}
-        """What came of the functions that could not be compiled for the first target when they were
-        last asked about.
-        """
-        """The last result of each function, by file and name, to be shown while the next one is
-        made.
-        """
+        """Results of functions that were last not compiled for the first target."""
 
     def configure(
         self,
@@ -173,16 +171,15 @@ class Session:
         editor_python: Mapping[str, str] | None = None,
         editor_by_root: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
-        """Take the editor's folders and settings; what changed takes effect at once.
+        """Take the editor's folders and settings; changes take effect at once.
 
         Args:
-            roots: the workspace's folders.
-            editor: the editor's settings as they came, unchecked.
-            trusted: what the editor says of whether user code may run, if anything; `False` always
-                holds.
-            editor_python: the interpreter that the editor chose, by folder.
-            editor_by_root: whole settings of folders that have some of their own, by folder; they
-                stand in place of `editor`.
+            roots: the workspace folders.
+            editor: the editor's raw settings, unchecked.
+            trusted: whether the editor trusts the workspace, if it says so; `False` always applies.
+            editor_python: the interpreter selected in the editor, by folder.
+            editor_by_root: complete settings of folders that have their own, by folder; they
+                replace `editor`.
         """
         if self._projects.configure(
             roots,
@@ -194,9 +191,9 @@ class Session:
             self._begin_again()
 
     async def decide(self, consent: Consent, answer: str | None) -> None:
-        """The user's answer to a question of `events`: it takes effect at once.
+        """Take the user's answer to a question of `events`; it takes effect at once.
 
-        `None`: there is none.
+        `None` means that there is no answer.
         """
         trust = self._projects.trust
         if trust.decide(consent, answer):
@@ -207,42 +204,41 @@ class Session:
                 self._begin_again()
 
     def ask_again(self, folder: str | None = None) -> bool:
-        """Have the user asked for all that waits for a decision, or for what waits of one folder;
-        whether anything does.
+        """Ask the user again for all pending decisions, or for those about one folder.
+
+        Returns whether there are any.
         """
         self._look_for_decisions()
         return self._projects.ask_again(folder)
 
     def remedy(self, folder: str, what: str) -> str:
-        """What lets a folder reach something, as an imperative clause."""
+        """Return an instruction that lets a folder reach something, as an imperative clause."""
         return self._projects.trust.remedy(folder, what)
 
     def python(self, path: str) -> Interpreter | None:
-        """The interpreter that traces a file's functions, and why it is that one; nothing where
-        there is none.
-        """
+        """Return the interpreter that traces a file's functions, and why it was chosen, if any."""
         return self._projects.of(path).interpreter
 
     def _look_for_decisions(self) -> None:
-        """Take up what the user decided elsewhere, by `jaxsight trust`."""
+        """Take up decisions that the user made elsewhere, with `jaxsight trust`."""
         if self._projects.trust.changed():
             self._projects.decided()
             self._begin_again()
 
     def _begin_again(self) -> None:
-        """Settings, interpreters or decisions are others now: nothing that was answered holds."""
+        """Drop all answers: settings, interpreters or decisions changed."""
         self._answering.clear()
         if self._compiling is not None:
             self._compiling.forget()
         self._refresh_all()
 
     def open(self, path: str, text: str) -> None:
-        """A document is open; its functions are traced in the background from now on."""
+        """Open a document; its functions are traced in the background from now on."""
         self._documents[path] = Document(path, "")
         self._put(path, text)
 
     def change(self, path: str, text: str) -> None:
-        """The document's whole text is now `text`."""
+        """Replace the document's whole text."""
         self._unsaved.add(path)
         self._fixing.stop(path)
         self._put(path, text)
@@ -256,7 +252,7 @@ class Session:
         self._schedule(path)
 
     def saved(self, path: str) -> None:
-        """The document is on disk as it is: changes are told against what its functions are now."""
+        """Mark the document as saved: changes are shown relative to its programs as of now."""
         self._unsaved.discard(path)
         for key, (_, result) in self._compiled.items():
             if key[0] == path and isinstance(result.outcome, Compiled):
@@ -281,22 +277,18 @@ class Session:
         self._projects.closed(path)
 
     def files_changed(self, paths: Sequence[str]) -> None:
-        """Files changed on disk (settings, imported modules): look again at everything that is
-        open.
-        """
+        """Check all open documents again after settings or imported modules changed on disk."""
         if self._projects.files_changed(paths):
             self._answering.clear()
         self._refresh_all()
 
     async def hover(self, path: str, position: Position) -> Hover | None:
-        """What stands at the position: a function with example inputs, or an expression that was
-        seen in a trace.
-        """
+        """Return the hover of the function with example inputs, or expression, at a position."""
         opened = self._documents.get(path)
         text = opened.text if opened is not None else ""
         document = await self._read(path)
         if document is None or document.text != text:
-            return None  # the position was one of an older text
+            return None  # the position is in an older text
         subjects = self._subjects(document)
         subject = subject_at(subjects, position)
         if subject is not None and position in subject.name_range:
@@ -318,7 +310,7 @@ class Session:
         stale: Hover | None = None
         for candidate in _by_closeness(subjects, subject):
             if document.module is not module:
-                break  # The position was one of an older text.
+                break  # The position is in an older text.
             if not await self._may_reach(document, candidate, chunk):
                 continue
             for view in await self._views_on_hover(document, candidate):
@@ -329,8 +321,9 @@ class Session:
         return stale
 
     async def _views_on_hover(self, document: Document, subject: Subject) -> list[View]:
-        """What is known of a subject within a hover's patience, and of its last trace where the
-        newest one fails.
+        """Return the views of a subject within a hover's patience.
+
+        If the newest trace failed, the last successful one is among them.
         """
         view = await self._view(document, subject, HOVER_PATIENCE)
         if isinstance(view, Unasked):
@@ -340,7 +333,7 @@ class Session:
         return [view] if last is None else [view, last]
 
     def _seen_at(self, view: View, places: Sequence[Range]) -> Hover | None:
-        """What was seen at the first of some places where anything was."""
+        """Return the hover of the first place at which a value was observed."""
         for place in places:
             observation = view.observed.get(place)
             if observation is not None and observation.values:
@@ -352,10 +345,10 @@ class Session:
     async def hints(
         self, path: str, range: Range | None = None, *, wait: bool = False
     ) -> list[Hint]:
-        """Shape hints in a range, the whole file by default.
+        """Return the inlay hints in a range, by default in the whole file.
 
-        Answers within `PATIENCE` with what is known, stale parts marked; a `Refresh` follows when
-        there is more. With `wait` it answers when all is fresh.
+        Answers within `PATIENCE` with what is known, stale hints marked; a `Refresh` follows when
+        there is more. With `wait`, answers when all hints are current.
         """
         document = await self._read(path)
         if document is None:
@@ -366,7 +359,7 @@ class Session:
         views = await self._views(document, None if wait else PATIENCE)
         if wait and (wanted.kernels or wanted.barriers):
             views = await self._compiled_views(document)
-        # Half of a name that someone is typing is an error: what stands around it keeps its hints.
+        # A half-typed name is an error: the code around it keeps its hints.
         views += [last for view in views if (last := self._last_traced(view)) is not None]
         shapes = self._shape_hints(document, views, range) if wanted.shapes else []
         kernels = [
@@ -379,9 +372,9 @@ class Session:
         return sorted([*shapes, *kernels, *marks], key=lambda hint: (hint.range, hint.label))
 
     async def _compiled_views(self, document: Document) -> list[View]:
-        """All views, once what they show is compiled.
+        """Return all views, after their programs were compiled.
 
-        A tracer that ended meanwhile has its functions traced again, a few times at most.
+        If a tracer ended meanwhile, its functions are traced again, a few times at most.
         """
         for _ in range(_TRACED_AGAIN):
             views = await self._views(document, None)
@@ -419,9 +412,7 @@ class Session:
     def _waiting_hints(
         self, document: Document, range: Range | None, *, kernels: bool
     ) -> list[Hint]:
-        """A mark at the head of each function of which nothing runs, or is compiled, before the
-        user agreed.
-        """
+        """Return a hint for each function that waits for the user's consent to run or compile."""
         project = self._projects.of(document.path)
         label, why = "not trusted", project.held_back
         if not why and kernels and (target := self._targets(document.path)[0]).host:
@@ -439,7 +430,7 @@ class Session:
         return [Hint(at, label, why) for at in heads if range is None or range.touches(at)]
 
     def _caveat_hints(self, views: Sequence[View], range: Range | None) -> list[Hint]:
-        """A mark at the head of each function whose newest answer leaves something out."""
+        """Return a hint for each function whose newest answer has caveats."""
         newest: dict[str, View] = {}
         for view in views:
             newest.setdefault(view.subject.name, view)
@@ -453,8 +444,10 @@ class Session:
     def _all_kernel_hints(
         self, views: Sequence[View], totals: bool, barriers: bool
     ) -> Iterator[Hint]:
-        """A line is told of by the function that it stands in, if that was traced, else by the
-        first that reaches it.
+        """Yield the kernel hints of all views, without duplicates.
+
+        On a line in a traced function, that function's hints are shown; on other lines those of the
+        first function that reaches it.
         """
         told: set[Position] = set()
         for view in views:
@@ -466,8 +459,9 @@ class Session:
                     yield hint
 
     def _kernel_hints(self, view: View, totals: bool, barriers: bool) -> Iterator[Hint]:
-        """What is known of a function's kernels on the first target; of its last text, while there
-        is no more.
+        """Yield the hints about a function's kernels on the first target.
+
+        Until the current text is compiled, they are those of its last program.
         """
         if not (totals or barriers) or not isinstance(view.answer.reply, Traced):
             return
@@ -490,7 +484,7 @@ class Session:
         return Kernels.of(seen, last[1])
 
     def _became(self, view: View, place: Range) -> str:
-        """What became of an expression on the first target, as far as that is known."""
+        """Return how an expression was compiled for the first target; empty if unknown."""
         found = self._last_kernels(view)
         if found is None or found.view.stale != view.stale:
             return ""
@@ -502,9 +496,7 @@ class Session:
         return chosen_targets(self._target or settings.target, settings.targets, project.jax)
 
     def _contracts(self, document: Document) -> list[asyncio.Task[list[Finding]]]:
-        """Begin to check what the docstrings of a document expect, all at once: one may take
-        long.
-        """
+        """Begin to check all contracts of a document concurrently, because one may take long."""
         tasks = [
             asyncio.ensure_future(self._contract_findings(document, subject, chosen, expect))
             for subject in self._subjects(document)
@@ -519,7 +511,7 @@ class Session:
     async def _contract_findings(
         self, document: Document, subject: Subject, chosen: ExampleSet, expect: Expect
     ) -> list[Finding]:
-        """What of a contract does not hold with the example set that it belongs to."""
+        """Return the broken conditions of a contract with its example set."""
         module = document.module
         question = await self._question(document, subject, chosen)
         if isinstance(question, Unasked):
@@ -534,8 +526,7 @@ class Session:
         except UnknownTarget as error:
             return [contracts.wrong_target(view, expect, error)]
         if not isinstance(answer.reply, Traced):
-            # The error of the set in use is reported as it is; what the file has no part in may
-            # pass.
+            # The active set's error is reported by itself; an external error may be temporary.
             external = isinstance(answer.reply, Died) and answer.reply.external
             silent = external or self._is_chosen(view)
             return [] if silent else [contracts.untraced(view, expect)]
@@ -543,8 +534,9 @@ class Session:
         return list(contracts.findings(view, expect, result)) if result is not None else []
 
     async def _held_result(self, view: View, target: Target) -> Result | None:
-        """What a function is on a target that may be far; of a host that cannot be reached the
-        error, for a while.
+        """Return the result for a target that may be remote.
+
+        An error, such as that of an unreachable host, is cached for a while.
         """
         key = (view.answer.question.key, target.name)
         held = self._held.get(key)
@@ -567,15 +559,13 @@ class Session:
     async def _ready(
         self, tasks: Sequence[asyncio.Task[list[Finding]]], patience: float | None, path: str
     ) -> list[Finding]:
-        """The findings of the tasks that end within `patience`; those of the others follow with a
-        refresh.
-        """
+        """Return the findings of tasks done within `patience`; the others follow with a refresh."""
         if not tasks:
             return []
         done, pending = await asyncio.wait(tasks, timeout=patience)
 
         def ended(task: asyncio.Task[list[Finding]]) -> None:
-            # Nothing found is what was said already.
+            # Without findings there is nothing to refresh.
             if not task.cancelled() and task.exception() is None and task.result():
                 self.events.put_nowait(Refresh(path))
 
@@ -592,15 +582,16 @@ class Session:
         *,
         compiled: bool,
     ) -> list[Finding]:
-        """What the traced program and the first target's kernels show; what takes longer is told of
-        when it is known.
+        """Return the findings in a traced program and in the first target's kernels.
+
+        A refresh follows for those that take longer.
 
         Args:
             view: the answer.
-            codes: what to look for.
-            patience: seconds to wait for each.
+            codes: the codes of the rules to run.
+            patience: seconds to wait for each stage.
             far: the same for a target on another machine, which may be down.
-            compiled: whether kernels are looked at.
+            compiled: whether rules about kernels run.
         """
         if not isinstance(view.answer.reply, Traced):
             return []
@@ -637,10 +628,10 @@ class Session:
         return found
 
     async def _folding(self, view: View, result: Result) -> Folding | None:
-        """How long a function compiles with constant folding and without; `None` where that is not
-        worth measuring.
+        """Return the compile times of a function with and without constant folding.
 
-        The function's next program ends the measurement.
+        Returns `None` if it is not worth measuring. A new program of the function cancels the
+        measurement.
         """
         lowered, project = result.lowered, self._projects.of(view.answer.question.path)
         key = view.answer.question.path, view.subject.name
@@ -666,9 +657,7 @@ class Session:
         return None if ended else task.result()
 
     def _stop_measuring(self, path: str | None = None) -> None:
-        """End the measurements of a file that nobody looks at any more; all of them without a
-        path.
-        """
+        """Cancel the measurements of a file that was closed; all of them without a path."""
         for key, (_, task) in list(self._measuring.items()):
             if path in (None, key[0]):
                 task.cancel()
@@ -678,13 +667,13 @@ class Session:
         self.events.put_nowait(Refresh(path))
 
     async def _looked_at(self, view: View, look: Callable[[], list[Finding]]) -> list[Finding]:
-        """What a look at a program finds; aside where it is that of a long function."""
+        """Return the findings of `look`, which runs in a thread for a large program."""
         return await self._aside.run(look) if view.is_large else look()
 
     async def _within(
         self, work: Coroutine[None, None, T | None], patience: float | None, view: View
     ) -> T | None:
-        """What comes of some work within `patience`; it goes on, and a refresh follows."""
+        """Return the result of `work` if it ends within `patience`; otherwise a refresh follows."""
         task = asyncio.ensure_future(work)
         done, _ = await asyncio.wait([task], timeout=patience)
         if done:
@@ -693,8 +682,9 @@ class Session:
         return None
 
     async def _outline(self, view: View) -> Outlined | None:
-        """The traced program as plain data; nothing when it is gone, or of an older text and not
-        known.
+        """Return the traced program as plain data.
+
+        Returns `None` if it is gone, or if it is of an older text and not cached.
         """
         key = view.answer.question.key
         known = self._outlines.get(key)
@@ -705,7 +695,7 @@ class Session:
         project = self._projects.of(view.answer.question.path)
         outlined = await project.outline(view.answer)
         if outlined is None:
-            # A tracer keeps few of its traces: trace again, and ask at once.
+            # A tracer keeps few traces: trace again, and outline at once.
             self._answering.drop(view.answer.question)
             try:
                 outlined = await project.outline(
@@ -733,9 +723,7 @@ class Session:
         return self._compiling
 
     async def _result(self, view: View, target: Target | None = None) -> Result | None:
-        """What a function is on a target, the first one by default; nothing when it was not
-        traced.
-        """
+        """Return the result for a target, by default the first; `None` if it was not traced."""
         question = view.answer.question
         project = self._projects.of(question.path)
         if not isinstance(view.answer.reply, Traced) or project.interpreter is None:
@@ -751,7 +739,7 @@ class Session:
                 answer, target, project.interpreter.path, project.lower
             )
         except Gone:
-            # A tracer keeps few of its traces: trace again, and lower at once.
+            # A tracer keeps few traces: trace again, and lower at once.
             self._answering.drop(question)
             try:
                 answer = await self._ask(question, waiting=False)
@@ -775,18 +763,18 @@ class Session:
 
     @property
     def compiles(self) -> int:
-        """How many programs were compiled: those that a cache had are not among them."""
+        """The number of programs that were compiled, without those from a cache."""
         return self._compiling.compilers.compiled if self._compiling is not None else 0
 
     async def kernels(
         self, path: str, function: str, target: str | None = None, set_name: str | None = None
     ) -> tuple[View, Result]:
-        """What a function is on a target, for the terminal.
+        """Return a function compiled for a target, for the terminal.
 
         Raises:
             LookupError: no such function or target, or it is not traced; the message says which.
         """
-        for _ in range(2):  # a tracer may have gone meanwhile
+        for _ in range(2):  # a tracer may have ended meanwhile
             view = await self.view(path, function, set_name)
             if not isinstance(view.answer.reply, Traced):
                 words = failures.summary(view.answer.reply, view)
@@ -798,8 +786,9 @@ class Session:
         raise LookupError(f"{function} cannot be lowered: the tracer ended twice")
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
-        """All that a panel shows of the function at a position or of a name; nothing where there is
-        none with example inputs.
+        """Return the panel's data for the function at a position or with a name.
+
+        Returns `None` if there is no function with example inputs.
         """
         document = await self._read(path)
         if document is None:
@@ -838,16 +827,14 @@ class Session:
         kernels: bool | None = None,
         fixes: bool = False,
     ) -> list[Finding]:
-        """Everything to report about a file: its example inputs, the errors of its traces, or its
-        settings.
+        """Return all findings of a file: in example inputs, traces and kernels, or settings.
 
         Args:
-            patience: seconds to wait for fresh traces; all of them when not given.
-            kernels: whether functions are compiled for what only their kernels tell; by default as
-                for hints, and as an editor asks: contracts whose compiles take longer than
-                `CONTRACT_PATIENCE` follow with a `Refresh`.
-            fixes: whether to begin to try fixes for what is found, as an editor's findings always
-                do.
+            patience: seconds to wait for new traces; without it, wait for all of them.
+            kernels: whether functions are compiled for rules about kernels. By default as for hints
+                and as an editor asks: contracts whose compiles take longer than `CONTRACT_PATIENCE`
+                follow with a `Refresh`.
+            fixes: whether to begin to verify fixes, as always for an editor's findings.
         """
         if (settings := self._projects.settings_findings(path)) is not None:
             return settings
@@ -897,16 +884,15 @@ class Session:
         return reported
 
     async def completeness(self, path: str) -> list[Completeness]:
-        """What the answer about each function of a file leaves out; functions that are not asked
-        about are not in it.
-        """
+        """Return the caveats of the answer about each traced function of a file."""
         document = await self._read(path)
         views = await self._views(document, None) if document is not None else []
         return [Completeness(view.subject.name, view.subject_range, view.caveats) for view in views]
 
     async def uncompiled(self, path: str) -> list[Uncompiled]:
-        """The functions of a file that were not compiled for the first target when its findings
-        were asked for, with the reasons.
+        """Return the functions of a file that were not compiled for the first target, and why.
+
+        They are those of the last call of `findings`.
         """
         document = await self._read(path)
         targets = self._targets(path)
@@ -921,11 +907,12 @@ class Session:
         return found
 
     async def verify(self, path: str, deadline: float | None = None) -> Verified:
-        """Whether the programs of a file's functions are those of the imported module; for the
-        terminal.
+        """Compare the programs of a file's functions with those of the imported module.
 
+        This is for the terminal.
         Args:
-            deadline: seconds for each import; the settings' for running statements by default.
+            deadline: time limit of each import in seconds; by default that of the setting
+                `timeouts.execute`.
         """
         document = await self._read(path)
         if document is None or document.module.syntax_problem is not None:
@@ -946,7 +933,7 @@ class Session:
         return replace(verified, findings=tuple(kept))
 
     async def _sliced(self, document: Document, subject: Subject) -> Sliced | None:
-        """A function with its program; nothing where it is not asked about or its tracer died."""
+        """Return a function with its program; `None` if it is not traced or its tracer died."""
         project = self._projects.of(document.path)
         for _ in range(_TRACED_AGAIN):
             view = await self._view(document, subject, None)
@@ -964,7 +951,7 @@ class Session:
         return None
 
     async def fixes(self, path: str) -> list[Fix]:
-        """What is proved to fix a file's findings, kernels' too; for the terminal."""
+        """Return the verified fixes of a file's findings, also about kernels; for the terminal."""
         await self.findings(path, kernels=True, fixes=True)
         document = await self._read(path)
         if document is None:
@@ -976,7 +963,7 @@ class Session:
         return document.module if document is not None else None
 
     async def lenses(self, path: str) -> list[Lens]:
-        """The example set in use above each function that has any."""
+        """Return the lenses above each function with example inputs."""
         document = await self._read(path)
         if document is None or not self._projects.of(path).settings.code_lens:
             return []
@@ -987,7 +974,7 @@ class Session:
         ]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
-        """Code actions for a range: fixes as far as they are proved within a moment."""
+        """Return the code actions for a range, with the fixes that are verified within a moment."""
         document = await self._read(path)
         if document is None:
             return []
@@ -1007,7 +994,7 @@ class Session:
         return actions
 
     async def _known_caveats(self, document: Document) -> list[Caveat]:
-        """The caveats of all answers about a document that are at hand."""
+        """Return the caveats of all cached answers about a document."""
         found: list[Caveat] = []
         for subject in self._subjects(document):
             await self._turns.breathe()
@@ -1017,11 +1004,11 @@ class Session:
         return found
 
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
-        """The edits of an action that has some `pending`: the source of a function, put below it.
+        """Return the edits of a pending action: they insert the source of a function below it.
 
         Raises:
-            LookupError: there is no such function, or no source that could be verified; the message
-                says why.
+            LookupError: no such function, or no source that could be verified; the message says
+                why.
         """
         await self._read(path)
         document, subject = self._find(path, pending)
@@ -1031,7 +1018,7 @@ class Session:
         return insertion(document.module, subject, shown.text, module_name(document.path))
 
     async def completions(self, path: str, position: Position) -> list[Completion]:
-        """Proposals inside a section of example inputs; nothing elsewhere."""
+        """Return completions inside a section of example inputs; none elsewhere."""
         document = await self._read(path)
         if document is None:
             return []
@@ -1045,28 +1032,27 @@ class Session:
         return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
     async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
-        """A virtual document about a function: its `jaxpr`, the function written as source, or what
-        an interpreter makes of it.
+        """Return a virtual document: a function's program, source, or view by an interpreter.
 
         Args:
-            what: `jaxpr`, `stablehlo`, `hlo` or `kernels`, a way to write source, or the name of an
-                interpreter in the user's environment.
+            what: `jaxpr`, `stablehlo`, `hlo` or `kernels`, options for its source, or the name of a
+                jaxpr interpreter in the user's environment.
 
         Raises:
             LookupError: there is no such function with example inputs, it cannot be traced, the
-                interpreter fails, or there is no source that could be verified (`NotSourcerized`);
-                the message says which.
+                interpreter fails, or no source could be verified (`NotSourcerized`); the message
+                says which.
         """
         shown = await self._show(path, function, what)
         return marked(shown, "//" if what in (protocol.STABLEHLO, "hlo") else "#")
 
     def sourcerize_options(self, path: str, wanted: Sourcerize) -> Sourcerize:
-        """A way to write source, completed from the settings of a file's project."""
+        """Return options for source, completed from the settings of a file's project."""
         derivatives = wanted.derivatives or self._projects.of(path).settings.sourcerize.derivatives
         return replace(wanted, derivatives=derivatives)
 
     async def _show(self, path: str, function: str, what: str | Sourcerize) -> Shown:
-        """The document itself, without a line that says that it is stale."""
+        """Return the document itself, without the line that marks it as stale."""
         if what in kernel_words.DOCUMENTS:
             view, result = await self.kernels(path, function)
             return kernel_words.document(view, result, str(what))
@@ -1089,12 +1075,12 @@ class Session:
             if platform and isinstance(shown, protocol.Failed):
                 words = f"lowered for {target.short}: {shown.failure.message}"
             else:
-                words = f"shown by {what}: {failures.of_interpreter(shown)}"
+                words = f"shown with interpreter {what}: {failures.of_interpreter(shown)}"
             raise LookupError(f"{function} cannot be {words}")  # noqa: TRY004
         return view.shown(f"{function}.{what}", shown)
 
     async def view(self, path: str, function: str, set_name: str | None = None) -> View:
-        """The whole answer about one function, for the terminal.
+        """Return the answer about one function, for the terminal.
 
         Raises:
             LookupError: no such function, no example inputs, no such set, or not traceable; the
@@ -1110,28 +1096,28 @@ class Session:
         return view
 
     async def interpreter(self, path: str) -> str:
-        """The interpreter of the project that holds a path.
+        """Return the Python interpreter of the project that contains a path.
 
         Raises:
             LookupError: there is none; the message says why.
         """
         project = self._projects.of(path)
         if project.interpreter is None:
-            raise LookupError(project.problem or "no interpreter with JAX was found")
+            raise LookupError(project.problem or "no Python interpreter with JAX found")
         return project.interpreter.path
 
     def functions(self, path: str) -> list[str]:
-        """The qualified names of the functions that have example inputs."""
+        """Return the qualified names of the functions that have example inputs."""
         document = self._now(path)
         return [] if document is None else [s.name for s in self._subjects(document)]
 
     def sets(self, path: str, function: str) -> list[str]:
-        """The names of a function's example sets; the unnamed first one is the empty string."""
+        """Return the names of a function's example sets; that of an unnamed first one is empty."""
         _, subject = self._find(path, function)
         return [s.name for s in subject.examples.sets]
 
     def choose_set(self, path: str, function: str, name: str) -> None:
-        """Use another example set for a function from now on.
+        """Make another example set of a function the active one.
 
         Raises:
             LookupError: no such function or set.
@@ -1146,19 +1132,19 @@ class Session:
         self._schedule(path)
 
     def choose_target(self, name: str) -> None:
-        """Show kernels for another target from now on; the settings' again when it is empty.
+        """Show kernels for another target from now on; an empty name selects that of the settings.
 
         Raises:
-            LookupError: there is no such target; the message has the nearest names.
+            LookupError: no such target; the message has the nearest names.
         """
         self._target = self._picked(name).name if name else ""
         self._refresh_all()
 
     def _picked(self, name: str) -> Target:
-        """The target that a person named, who agrees to its host by that.
+        """Return the target that the user named, who thereby allows its host.
 
         Raises:
-            LookupError: there is no such target; the message has the nearest names.
+            LookupError: no such target; the message has the nearest names.
         """
         try:
             target = parse(name)
@@ -1169,13 +1155,13 @@ class Session:
         return target
 
     async def restart(self, root: str | None = None) -> None:
-        """Start the tracers anew, forgetting failures and answers."""
+        """Restart the tracers and drop all answers."""
         self._answering.clear()
         await self._projects.restart(root)
         self._refresh_all()
 
     async def aclose(self) -> None:
-        """End all background work and every process."""
+        """Cancel all background work and end every process."""
         for task in self._background.values():
             task.cancel()
         for kept in self._kept:
@@ -1198,7 +1184,7 @@ class Session:
             if subject.name == function:
                 if subject.examples.sets:
                     return document, subject
-                raise LookupError(f"the example inputs of {function} are not understood")
+                raise LookupError(f"the example inputs of {function} have errors")
         known = {f.qualname for _, f in document.module.functions}
         if function in known:
             raise LookupError(
@@ -1208,14 +1194,14 @@ class Session:
         raise LookupError(f"there is no function {function} in {path}")
 
     async def _read(self, path: str) -> Document | None:
-        """An open document, once its text is read."""
+        """Return an open document after its text was parsed."""
         document = self._documents.get(path)
         if document is not None and not document.is_read:
             await document.read()
         return self._documents.get(path)
 
     def _now(self, path: str) -> Document | None:
-        """An open document, its text read at once."""
+        """Return an open document; its text is parsed at once."""
         document = self._documents.get(path)
         if document is not None:
             document.read_now()
@@ -1225,14 +1211,14 @@ class Session:
         return document.subjects(self._projects.of(document.path).outside)
 
     async def _may_reach(self, document: Document, subject: Subject, chunk: ModuleChunk) -> bool:
-        """Whether the subject's trace may have come to a chunk; nothing is traced to find out."""
+        """Return whether the subject's trace may have reached a chunk, without tracing it."""
         question = await self._question(document, subject)
         return isinstance(question, Unasked) or any(
             member.first_line == chunk.first_line for member in question.slice.members
         )
 
     def _is_chosen(self, view: View) -> bool:
-        """Whether a view is one of the example set in use."""
+        """Return whether a view is of the active example set."""
         document = self._documents.get(view.answer.question.path)
         chosen = self._chosen_set(document, view.subject) if document is not None else None
         return chosen is None or chosen.name == view.answer.question.set.name
@@ -1245,7 +1231,7 @@ class Session:
     async def _question(
         self, document: Document, subject: Subject, chosen: ExampleSet | None = None
     ) -> Question | Unasked:
-        """What to ask about a function with an example set, by default the one in use."""
+        """Return the question about a function with an example set, by default the active one."""
         if chosen is None:
             chosen = self._chosen_set(document, subject)
         if chosen is None:
@@ -1267,7 +1253,7 @@ class Session:
         )
         question = await self._aside.judge(module, asked)
         if document.module is not module:
-            return Unasked("its text is being edited")
+            return Unasked("the text is being edited")
         return question
 
     async def _helper_hover(
@@ -1297,14 +1283,14 @@ class Session:
         return function_hover(subject, view, words, caveats.markdown(view.caveats))
 
     async def _target_words(self, view: View) -> str:
-        """What the function is on each target, as far as a moment's wait tells."""
+        """Return Markdown about the function on each target, as far as known after a moment."""
         if not isinstance(view.answer.reply, Traced) or view.stale:
             return ""
         targets = self._targets(view.answer.question.path)
         asked = [asyncio.ensure_future(self._result(view, each)) for each in targets]
         if not asked:
             return ""
-        # After an edit the jaxpr is what is waited for: kernels follow in the hints.
+        # After an edit only the jaxpr is awaited: kernels follow in the hints.
         edited = (view.answer.question.path, view.subject.name) in self._compiled
         done, pending = await asyncio.wait(asked, timeout=0 if edited else COMPILE_PATIENCE)
         results = [task.result() for task in asked if task in done]
@@ -1319,7 +1305,7 @@ class Session:
         return words.strip()
 
     def _keep(self, task: asyncio.Future[T], path: str) -> None:
-        """Let a compile that somebody asked for go on, and tell when it is done."""
+        """Let a compile continue, and send a refresh when it is done."""
         self._kept.add(task)
 
         def ended(done: asyncio.Future[T]) -> None:
@@ -1332,8 +1318,9 @@ class Session:
     async def _view(
         self, document: Document, subject: Subject, patience: float | None
     ) -> View | Unasked:
-        """The answer about a subject as it stands in the text now; a stale one when `patience` runs
-        out and there is one.
+        """Return the view of a subject in the current text.
+
+        It is stale if `patience` runs out and there is an older answer.
         """
         module = document.module
         question = await self._question(document, subject)
@@ -1356,17 +1343,18 @@ class Session:
             answer = latest
             standing = _named(self._subjects(document), subject.name)
             if answer is None and document.module is module and standing is not None:
-                # Not the text but the settings changed: the same question is another one now.
+                # The settings changed, not the text, so the question has another key now.
                 return await self._view(document, standing, patience)
         if answer is None:
-            return Unasked("its text is being edited")
+            return Unasked("the text is being edited")
         if answer.question.trace.whole != question.trace.whole:
             return self._seen(answer, module, answer.question, subject)
         return self._seen(answer, module, question, subject)
 
     async def _views(self, document: Document, patience: float | None) -> list[View]:
-        """What is known of every subject of a document, after at most `patience` seconds of waiting
-        for fresh answers.
+        """Return the views of all subjects of a document.
+
+        Waits at most `patience` seconds for new answers.
         """
         module = document.module
         subjects = self._subjects(document)
@@ -1410,13 +1398,13 @@ class Session:
         return views
 
     async def _placed(self, view: View) -> View:
-        """The view, the places of all that was seen found: of a long function aside."""
+        """Return the view after finding the places of its observations, in a thread if large."""
         if view.is_large:
             await self._aside.run(lambda: view.observed, waiting=True)
         return view
 
     def _last_traced(self, view: View) -> View | None:
-        """The last trace of a function that can now not be traced, seen in the text of now."""
+        """Return the last trace of a function whose newest trace failed, in the current text."""
         if isinstance(view.answer.reply, Traced):
             return None
         question = view.answer.question
@@ -1435,12 +1423,11 @@ class Session:
         *,
         role: str = "latest",
     ) -> View:
-        """The answer in the module; the view of a moment ago where nothing changed, for moving
-        spans takes time.
+        """Return the view of an answer in the module, cached because moving spans takes time.
 
         Args:
-            failed: the newest answer, when it is an error and this is one before it.
-            role: which of a function's answers this is: they are kept side by side.
+            failed: the newest answer, if it is an error and `answer` is an earlier one.
+            role: which of a function's answers this is; each has its own cached view.
         """
         unit = answer.question.path, subject.name, role
         made = self._made.get(unit)
@@ -1476,7 +1463,7 @@ class Session:
             )
 
     async def _trace_all(self, path: str) -> None:
-        """After a pause in the typing, trace what is not known and tell the owner."""
+        """Trace the functions without an answer after a pause in typing, and send refreshes."""
         await asyncio.sleep(debounce(self._answering.seconds(path)))
         document = await self._read(path)
         if document is None:
@@ -1491,7 +1478,7 @@ class Session:
             try:
                 await self._ask(question, waiting=False)
             except Superseded:
-                # Another question about the function took this one's place, such as one of an older
+                # Another question about the function replaced this one, such as one about an older
                 # text whose trace was gone. Start over, or no refresh would follow.
                 if self._background.get(path) is asyncio.current_task():
                     self._schedule(path)
@@ -1504,9 +1491,7 @@ class Session:
         await self._compile_all(path)
 
     async def _compile_all(self, path: str) -> None:
-        """Compile what is traced for the first target, one function after another, where that is
-        shown.
-        """
+        """Compile traced functions for the first target, one by one, if hints show kernels."""
         document = self._documents.get(path)
         wanted = self._projects.of(path).settings.inlay_hints
         if document is None or not (wanted.kernels or wanted.barriers):
@@ -1539,19 +1524,20 @@ def _named(subjects: Sequence[Subject], name: str) -> Subject | None:
 
 
 async def _given_up(tasks: Sequence[asyncio.Task[Answer]]) -> None:
-    """End tasks whose answers nobody wants any more, errors included."""
+    """Cancel tasks whose answers are not needed any more, and discard their errors."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _below(root: str, path: str) -> PurePosixPath:
-    """The path as patterns of settings see it: from the root, with `/` on every system."""
+    """Return the path that patterns of settings match: from the root, with `/` on every system."""
     return PurePosixPath(os.path.relpath(path, root).replace(os.sep, "/"))
 
 
 def _by_closeness(subjects: Sequence[Subject], own: Subject | None) -> list[Subject]:
-    """The subject that holds the cursor first, then the others: a helper's expressions were seen in
-    their traces.
+    """Return the subject that contains the cursor first, then the others.
+
+    The traces of other subjects may have observed a helper's expressions.
     """
     return [*([own] if own is not None else []), *(s for s in subjects if s is not own)]

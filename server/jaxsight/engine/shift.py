@@ -1,8 +1,8 @@
-"""Positions of an old text in the text that an edit made of it.
+"""Positions of an old text in the text after an edit.
 
-What lies outside of the changed part moves with it; inside of it only lines that are still there
-keep their positions, and the unchanged beginning and end of a line that was typed in. Nothing is
-guessed: a position that is gone has no new one.
+Text outside of the changed part moves with it. Inside, only unchanged lines keep their positions,
+and the unchanged beginning and end of a line that was edited. Nothing is guessed: a position that
+was edited away has no new one.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from jaxsight.engine.text import Position, Range, lines_of
 
 _MATCHED_LINES = 400
-"""Changed parts up to this many lines, old and new together, are matched line by line; larger ones
-are gone.
+"""Number of changed lines, old and new together, up to which they are matched line by line.
+
+In larger changes all positions are gone.
 """
 
 
 def common_prefix(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Return the length of the common prefix of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -33,7 +34,7 @@ def common_prefix(one: str, other: str) -> int:
 
 
 def common_suffix(one: str, other: str, *, limit: int) -> int:
-    """How many characters both end with, at most `limit`."""
+    """Return the length of the common suffix of two texts, at most `limit`."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
@@ -46,9 +47,7 @@ def common_suffix(one: str, other: str, *, limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """`count` lines that stand unchanged from line `old` of the old text and from line `new` of the
-    new.
-    """
+    """`count` unchanged lines, from line `old` of the old text and line `new` of the new text."""
 
     old: int
     new: int
@@ -57,9 +56,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """A line that was changed within: its first `head` and last `tail` characters are as they
-    were.
-    """
+    """A line that was edited: its first `head` and last `tail` characters are unchanged."""
 
     line: int
     head: int
@@ -68,8 +65,9 @@ class _Typed:
     new: str
 
     def columns(self, first: int, last: int) -> tuple[int, int] | None:
-        """The new columns of a part of the line, if that part is unchanged; it moves with its side
-        of the change.
+        """Return the new columns of a part of the line if it is unchanged, otherwise `None`.
+
+        It moves with its side of the change.
         """
         longer = len(self.new) - len(self.old)
         if last <= self.head:
@@ -79,7 +77,7 @@ class _Typed:
         return None
 
     def keeps_words(self, old: int, new: int) -> bool:
-        """Whether the new column is inside a word only if the old one was."""
+        """Return whether the new column is inside a word only if the old one was."""
         return _inside_word(self.old, old) or not _inside_word(self.new, new)
 
 
@@ -90,7 +88,7 @@ def _inside_word(line: str, column: int) -> bool:
 
 
 class TextShift:
-    """The way from one text to another."""
+    """The mapping of positions from one text to another."""
 
     def __init__(self, old: str, new: str) -> None:
         self._kept: list[_Kept] = []
@@ -103,14 +101,13 @@ class TextShift:
         self._keep(len(before) - tail, len(after) - tail, tail)
 
     def position(self, position: Position) -> Position | None:
-        """Where a position of the old text is now, before what was typed at it; `None` when its
-        place is gone.
-        """
+        """Return the new position of an old one, before text inserted there; `None` if gone."""
         return self._part(position.line, position.column, position.column)[0]
 
     def range(self, range: Range) -> Range | None:
-        """Where a range of the old text is now; `None` when an end of it is gone, or its only line
-        was changed within it.
+        """Return the new range of an old one.
+
+        It is `None` if one of its ends is gone, or if its only line was changed inside it.
         """
         first, last = range.start, range.end
         if first.line == last.line:
@@ -126,19 +123,19 @@ class TextShift:
         return Range(start, end)
 
     def keeps(self, line: int) -> bool:
-        """Whether a whole line of the old text stands unchanged in the new one."""
+        """Return whether a whole line of the old text is unchanged in the new one."""
         at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.old) - 1
         return at >= 0 and line < self._kept[at].old + self._kept[at].count
 
     def kept(self, line: int) -> bool:
-        """Whether a whole line of the new text stood so in the old one."""
+        """Return whether a whole line of the new text is unchanged from the old one."""
         at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.new) - 1
         return at >= 0 and line < self._kept[at].new + self._kept[at].count
 
     def _part(
         self, line: int, first: int, last: int
     ) -> tuple[Position, Position] | tuple[None, None]:
-        """Where a part of one old line is now, if it is unchanged."""
+        """Return the new positions of a part of one old line, if it is unchanged."""
         at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.old) - 1
         if at >= 0 and line < self._kept[at].old + self._kept[at].count:
             new = line + self._kept[at].new - self._kept[at].old
@@ -154,9 +151,7 @@ class TextShift:
             self._kept.append(_Kept(old, new, count))
 
     def _match(self, before: list[str], after: list[str], first: int, last: int, end: int) -> None:
-        """Matches the changed lines: `first` to `last` of the old text, `first` to `end` of the
-        new.
-        """
+        """Match changed lines: `first` to `last` of the old text, `first` to `end` of the new."""
         old, new = before[first:last], after[first:end]
         if not old or not new or len(old) + len(new) > _MATCHED_LINES:
             return
@@ -179,12 +174,12 @@ class TextShift:
 
 @functools.lru_cache(maxsize=8)
 def shift_between(old: str, new: str) -> TextShift:
-    """The way from one text to another; that of a moment ago, when several ask."""
+    """Return the shift from one text to another, cached."""
     return TextShift(old, new)
 
 
 def _common(one: list[str], other: list[str], limit: int) -> int:
-    """How many items both begin with, at most `limit`."""
+    """Return the length of the common prefix of two lists, at most `limit`."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,9 +1,8 @@
-"""What runs before a function is traced: the module's chunks but for those that are known not to
-matter to it, each with its key.
+"""The statements that run before a function is traced, each with its key.
 
-What acts runs, in order, and so do all imports, for both may change anything. Of the rest, what the
-function or those chunks need is found by following names. What is left out though it may matter is
-named: see `roles`.
+All acting chunks run, in order, and so do all imports, because both may change anything. Of the
+other chunks, those run that the function or the acting ones need, found by following names. Skipped
+chunks that may matter are reported: see `roles`.
 """
 
 from __future__ import annotations
@@ -23,46 +22,48 @@ from jaxsight.engine.text import Position, Range
 from jaxsight.tracer import protocol
 
 STAR = "*"
-"""What a chunk with `from … import *` binds, in `protocol.Chunk.binds`: any name."""
+"""The name in `protocol.Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
 _NAMES_SHOWN = 3
-"""Names that a caveat lists."""
+"""Number of names that a caveat lists."""
 _STATEMENT_SHOWN = 48
-"""Characters of a statement that a caveat quotes."""
+"""Maximum length of a statement that a caveat quotes, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The chunks to execute, in the file's order; `members` are the same chunks where they stand.
+    """The chunks to execute, in file order; `members` are the same chunks at their places.
 
-    `key` changes when what the slice does may have changed, and with nothing else. `broken` are
-    chunks that the slice would need but that do not parse; `unknown` names that nothing in the
-    module binds; `caveats` statements that are not run and may change the outcome.
+    * `key` changes exactly when the effects of the slice may have changed.
+    * `broken`: chunks that the slice needs but that do not parse.
+    * `unknown`: names that the module does not bind.
+    * `caveats`: statements that are skipped and may change the outcome.
     """
 
     chunks: tuple[protocol.Chunk, ...]
     members: tuple[ModuleChunk, ...]
     key: str
     keyed: tuple[bool, ...]
-    """Which of the chunks the key is made of: two slices with one key have the same of those, in
-    the same order.
+    """Which of the chunks are part of the key.
+
+    Slices with equal keys have the same such chunks, in the same order.
     """
     broken: tuple[ModuleChunk, ...] = ()
     unknown: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
     sees_lines: bool = False
-    """Whether its code may ask for the lines of the file, or where in them it stands."""
+    """Whether its code may read the lines of the file, or its own place in them."""
 
 
 def slice_for(
     module: Module, names: Iterable[str], chunk: ModuleChunk | None = None, *, whole: bool = False
 ) -> Slice:
-    """The slice that gives `names` their values.
+    """Return the slice that gives `names` their values.
 
     Args:
         names: the function's top-level name, and the names that its example inputs use.
-        chunk: where the function stands. Needed when the module binds its name again further down:
+        chunk: the function's chunk. It is needed if the module binds the name again further down:
             then the slice ends before that.
-        whole: leave out nothing that only binds names, for somebody else may look them up.
+        whole: skip no chunk that only binds names, because other modules may read them.
     """
     roots = tuple(names)
     own = module.number_of(chunk) if chunk is not None else None
@@ -76,10 +77,9 @@ def slice_for(
 
 
 class Plan:
-    """Which chunks make a slice and what they have to do with each other: good as long as each of
-    them reads the same names.
+    """The chunks of a slice and their dependencies; valid while each of them reads the same names.
 
-    What the chunks bind cannot change under it: a plan belongs to a module's bindings and roles.
+    The bindings of the chunks are fixed: a plan belongs to a module's bindings and roles.
     """
 
     def __init__(self, module: Module, roles: Roles, gathered: _Gathering) -> None:
@@ -128,8 +128,9 @@ class Plan:
         )
 
     def holds(self, module: Module) -> bool:
-        """Whether the chunks of `module`, which has the same bindings, read what they read when the
-        plan was made.
+        """Return whether the chunks of `module` read the same names as when the plan was made.
+
+        The module must have the same bindings.
         """
         chunks = module.chunks
         return all(
@@ -138,7 +139,7 @@ class Plan:
         ) and all(chunks[index].piece.reads == reads for index, reads in self._ends.items())
 
     def slice(self, module: Module, roles: Roles) -> Slice:
-        """The slice of a module for which the plan holds."""
+        """Return the slice of a module for which the plan is valid."""
         members = tuple(module.chunks[index] for index in self.members)
         keys = self._keys(module)
         keyed = [key for i, key in zip(self.members, keys, strict=True) if i in self._keyed]
@@ -162,7 +163,7 @@ class Plan:
     def _keys(self, module: Module) -> list[str]:
         pieces = {index: module.chunks[index].piece for index in self.members}
         if self._sees_lines:
-            # The text and its place: whatever runs may be asked for its lines.
+            # The key includes the text and its place, because code may read its own lines.
             members = {i: module.chunks[i] for i in self.members}
             return self._keying.keys({i: f"{c.id}@{c.first_line}" for i, c in members.items()})
         if self._documented:
@@ -186,9 +187,7 @@ class Plan:
 
 
 def _read_now(index: int, pieces: Mapping[int, Piece], bindings: Bindings) -> set[str]:
-    """The names that executing a chunk may read: its own, and those of the functions that it may
-    call.
-    """
+    """Return the names that executing a chunk may read, also in functions that it may call."""
     piece = pieces[index]
     names = set(piece.reads.now)
     todo = list(names) if piece.surface.executes else []
@@ -219,7 +218,7 @@ def _not_run(chunk: ModuleChunk, part: Part) -> Caveat:
 
 
 def _replaced(chunk: ModuleChunk) -> Caveat:
-    reason = f"{quoted(chunk)} was not run: it defines the name again"
+    reason = f"{quoted(chunk)} was not run: it redefines the name"
     return Caveat(_first_line(chunk), reason)
 
 
@@ -229,7 +228,7 @@ def _first_line(chunk: ModuleChunk) -> Range:
 
 
 def quoted(chunk: ModuleChunk) -> str:
-    """A statement's first line that is no decorator, shortened."""
+    """Return a statement's first line, after its decorators, shortened and in backticks."""
     lines = chunk.text.split("\n")
     line = next((each for each in lines if not each.startswith("@")), lines[0])
     line = " ".join(line.partition("#")[0].replace("`", "'").split())
@@ -240,8 +239,8 @@ def quoted(chunk: ModuleChunk) -> str:
 class _Gathering:
     """Collects the chunks of a slice.
 
-    A name is needed either at a chunk, which reads it while it is executed, or later, when a
-    function is called: then at the end, and at every chunk of the slice that may call the function.
+    A name is needed either at a chunk that reads it while it is executed, or later, when a function
+    is called: then at the end, and at every chunk of the slice that may call the function.
     """
 
     def __init__(
@@ -258,14 +257,14 @@ class _Gathering:
         self._pending: list[int] = []
         self._calling: list[int] = []
         self.looked_at: dict[int, Reads] = {}
-        """Chunks outside of the slice whose reads had a say in it."""
+        """Chunks outside of the slice whose reads affected it."""
         self.end = self._end(own)
         self.without = frozenset(
             i for i, part in enumerate(roles.parts) if part.role is Role.LEFT_OUT
         )
         self._gather_what_is_needed(roots, own)
         self.needed_chunks = frozenset(self.included)
-        """What the function needs by its names. What else runs may not fail it."""
+        """Chunks that the function needs by name; errors in others must not affect the answer."""
         broken = frozenset(self.broken)
         self._gather_what_acts()
         self.whole = whole or self._introspects()
@@ -274,7 +273,7 @@ class _Gathering:
                 if index not in self.without:
                     self._include(index)
             self._follow()
-        # Something else that does not parse is no reason to give no answer.
+        # A syntax error in a chunk that is not needed does not prevent an answer.
         self.broken = set(broken)
         self.left_out = {
             index for index in self.without if index < self.end and self._may_matter(index)
@@ -282,7 +281,7 @@ class _Gathering:
         self.sees_lines = any(module.chunks[i].surface.sees_lines for i in self.included)
 
     def events(self) -> dict[str, list[int]]:
-        """For every needed name the chunks of the slice that bind it or give it rules, in order."""
+        """Return for each needed name the chunks that bind it or give it rules, in order."""
         events: dict[str, list[int]] = {}
         for name in self.needed:
             chunks = {*self.bindings.definers.get(name, ()), *self.bindings.ruled.get(name, ())}
@@ -297,10 +296,10 @@ class _Gathering:
         self._follow()
 
     def _gather_what_acts(self) -> None:
-        """What acts, all imports, and what is computed before the last of them: it must see what
-        importing would show it.
+        """Include acting chunks, all imports, and computations before the last acting chunk.
 
-        What is computed by other means than the module's functions runs too, for it may fail.
+        They must see the state that an import would show them. Computations without functions of
+        the module run too, because they may fail.
         """
         last = min(self.end, self.roles.last_act)
         for index in range(self.end):
@@ -322,9 +321,7 @@ class _Gathering:
         return changes is None or not changes.isdisjoint(self.needed)
 
     def _end(self, own: int | None) -> int:
-        """The first chunk below `own` that binds one of its functions' names anew without reading
-        it.
-        """
+        """Return the first chunk after `own` that rebinds a function of it without reading it."""
         if own is None:
             return self.bindings.count
         ends = [self.bindings.count]
@@ -338,8 +335,9 @@ class _Gathering:
         return min(ends)
 
     def _builds_on(self, name: str, own: int, place: int) -> bool:
-        """Whether chunk `place`, which binds `name` again, makes its value of what chunk `own`
-        bound to it, as wrapping does.
+        """Return whether chunk `place` computes the new value of `name` from that of chunk `own`.
+
+        Wrapping a function does.
         """
         todo, seen = [place], {place}
         while todo:
@@ -385,7 +383,7 @@ class _Gathering:
                 self._include_rules(name)
 
     def _need_later(self, name: str) -> None:
-        """A name that is read when a function is called, or whose value may be."""
+        """Note a name that is read when a function is called, or whose value may be."""
         if name in self._later:
             return
         self._later[name] = None
@@ -406,7 +404,7 @@ class _Gathering:
             self._include(index)
 
     def _include_rules(self, name: str) -> None:
-        """Include what gives a function its rules."""
+        """Include the chunks that give a function its rules."""
         for index in self.bindings.ruled.get(name, ()):
             if index < self.end and index not in self.without:
                 self._include(index)

@@ -31,9 +31,9 @@ Writing = Callable[[Question, Sourcerize], Awaitable[protocol.Shown | Failed | C
 
 
 class NotSourcerized(LookupError):
-    """There is no source, for the reason in the message.
+    """There is no source; the message says why.
 
-    `different`: source was written, but its program is different.
+    `different` says that source was written, but its program is different.
     """
 
     def __init__(self, reason: str, *, different: bool = False) -> None:
@@ -47,12 +47,10 @@ def label(function: str, transform: str) -> str:
 
 
 class Sources:
-    """The sourcerized texts of a session; one is valid as long as the answer it was written
-    from.
-    """
+    """The sourcerized texts of a session; each is valid as long as its answer."""
 
     def __init__(self, locate: Locate) -> None:
-        """`locate` returns the current first line of a chunk, for places in messages."""
+        """Create the cache; `locate` returns the current first line of a chunk, for messages."""
         self._locate = locate
         self._known: Recent[tuple[str, Sourcerize], tuple[Answer, protocol.Shown]] = Recent(_KEPT)
 
@@ -94,7 +92,7 @@ def _failed(view: View, wanted: Sourcerize, reply: Failed | Died) -> str:
 
 
 INSERTED_STYLE = "pretty"
-"""The style of what is put into a file: that of the document that the lens opens beside it."""
+"""The style of inserted source: that of the document that the code lens opens."""
 
 
 def inserted_name(module: Module, function: str) -> str:
@@ -119,7 +117,7 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     `name` is the module name of the file itself, which needs no import.
 
     Raises:
-        NotSourcerized: the file means something else by a name that the source reads.
+        NotSourcerized: the file defines a name that the source reads differently.
     """
     text = _without_own_import(text, name)
     tree = ast.parse(text)
@@ -150,7 +148,7 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
 
 
 def _first_free_line(module: Module) -> int:
-    """The line below the module's docstring, or the first."""
+    """Return the line after the module's docstring, or the first."""
     first = next(iter(module.chunks), None)
     if first is None or not first.surface.is_text:
         return 0
@@ -158,7 +156,7 @@ def _first_free_line(module: Module) -> int:
 
 
 def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) -> None:
-    """Raise `NotSourcerized` where the file gives imports or builtins of the source a meaning."""
+    """Raise `NotSourcerized` if the file redefines imports or builtins that the source uses."""
     known = module.bindings
     clashing = {
         each.name
@@ -181,7 +179,7 @@ def _is_builtin(name: str) -> bool:
 
 
 def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
-    """The statements of a source that the file has, as well as all that they read of the source."""
+    """Return the statements of a source that the file already has, with all that they read."""
     meanings = {chunk.meaning for chunk in module.chunks}
     definers = module.bindings.definers
     bound = {node: set(_bound(node)) for node in body}
@@ -203,10 +201,10 @@ def _read(node: ast.stmt) -> set[str]:
 
 
 def _without_own_import(text: str, name: str) -> str:
-    """Rewrite the text for the file that is the module called `name`, by the file's own names.
+    """Rewrite the text for the file that is the module called `name`, with the file's own names.
 
     Raises:
-        NotSourcerized: the text means something else by one of these.
+        NotSourcerized: the text redefines one of these names.
     """
     tree = ast.parse(text)
     own = next(
@@ -276,7 +274,7 @@ def _end(subject: Subject) -> Range:
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """One name that an import binds, with the full name of what it stands for.
+    """A name that an import binds, with the full name of the imported object.
 
     `import jax.numpy as jnp` and `from jax import numpy as jnp` are equal.
     """
@@ -284,7 +282,7 @@ class _Import:
     name: str
     origin: str
     loads: str
-    """The module that it loads besides, of which `name` is the first part."""
+    """The submodule that is also loaded; `name` is its first part."""
     line: str = field(compare=False)
 
 
@@ -320,7 +318,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def _bound_here(node: ast.AST) -> Iterator[str]:
-    """The names that a node binds by itself, whatever is in it."""
+    """Yield the names that a node binds itself, without its children."""
     match node:
         case (
             ast.FunctionDef(name=name)

@@ -1,6 +1,4 @@
-"""How what describes an older text is marked: hints by `~`, hovers, tooltips and documents by a
-first line.
-"""
+"""Marks of answers about an older text: `~` in hints, a first line in hovers and documents."""
 
 from __future__ import annotations
 
@@ -11,20 +9,19 @@ from jaxsight.engine.failures import explanation
 from jaxsight.engine.views import View
 
 MARK = "~"
-"""Before the figure it qualifies: one ASCII column in every font, and never cut off at the window's
-edge.
-"""
+"""The mark before a figure: one ASCII column in every font, never cut off at the window's edge."""
 _WORDS = "stale: describes the text before the last edits"
 
 
 def mark(view: View) -> str:
-    """The mark of a hint; empty for one of the text as it stands."""
+    """Return the mark of a hint; empty if it is current."""
     return MARK if view.stale else ""
 
 
 def notice(view: View) -> str:
-    """The first line of a hover or a tooltip, with the error of the newest trace below it; empty
-    when fresh.
+    """Return the first line of a hover or tooltip; empty if it is current.
+
+    The error of the newest trace follows, if it failed.
     """
     if not view.stale:
         return ""
@@ -36,10 +33,10 @@ def notice(view: View) -> str:
 
 
 def marked(shown: Shown, comment: str) -> Shown:
-    """A document with a first line that says it is stale, if it is.
+    """Return a document, with a first line that marks it if it is stale.
 
     Args:
-        comment: what begins a comment in the document's language.
+        comment: the comment prefix of the document's language.
     """
     if not shown.stale:
         return shown

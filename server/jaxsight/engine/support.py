@@ -1,9 +1,9 @@
 """Which lines an earlier trace still describes after an edit that cannot be traced.
 
-The last good trace of a function is shown while its newest one fails, but only where it can still
-be true: not at the expression that fails, nor at a statement that was changed, nor at anything that
-is computed from either. Names are followed through the text, within functions and between them;
-where the text does not decide, the line is given up.
+The last successful trace of a function is shown while its newest one fails, but only where it can
+still be valid: not at the failing expression, at a changed statement, or at anything computed from
+either. Names are followed through the text, within functions and between them; if the text does not
+decide, the line is dropped.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from jaxsight.engine.module import ModuleChunk
 from jaxsight.engine.pieces import tree_of
 
 _PASSES = 20
-"""Passes over the text until nothing new depends on what fails; chains of functions are shorter."""
+"""Maximum number of passes over the text to propagate errors; chains of functions are shorter."""
 _CHUNKS_KEPT = 256
 _DEEPEST = 100
-"""Statements nested more deeply make their chunk one statement, which reads and binds all words in
-it.
+"""Nesting depth of statements from which their chunk is analyzed as one statement.
+
+Such a statement reads and binds all words in it.
 """
 _WORD = re.compile(r"[^\W\d]\w*")
 
 Names = Mapping[str, Collection[str]]
-"""Names by the scope that binds them: `f.<locals>.` for a function, `C.` for a class, empty for the
-module.
+"""Names by the scope that binds them.
+
+A scope is `f.<locals>.` for a function, `C.` for a class, and empty for the module.
 """
 
 
@@ -39,14 +41,13 @@ def lost_lines(
     stands: Callable[[int], bool],
     lost: Names,
 ) -> frozenset[int]:
-    """The lines of `chunks` that an earlier trace says nothing about any more.
+    """Return the lines of `chunks` that an earlier trace no longer describes.
 
     Args:
-        traced: the name of the function that is traced; nobody in the text needs to call it.
-        failing: lines at which the newest trace failed, and from which it got there.
-        stands: whether a line of the text is as it was when it was traced.
-        lost: names whose earlier values are gone: of statements that were removed, of changed
-            arguments.
+        traced: the name of the traced function, which need not be called in the text.
+        failing: lines at which the newest trace failed, and of the calls that led there.
+        stands: returns whether a line of the text is unchanged since it was traced.
+        lost: names whose earlier values are gone: of removed statements and changed arguments.
     """
     pieces = [chunk for chunk in chunks if chunk.broken is None]
     read = [(chunk.first_line, _statements(chunk.text)) for chunk in pieces]
@@ -69,9 +70,7 @@ def lost_lines(
 def names_bound(
     chunks: Iterable[ModuleChunk], stands: Callable[[int], bool]
 ) -> dict[str, set[str]]:
-    """What the statements bind that have a line for which `stands` is false, by the scope they are
-    in.
-    """
+    """Return the names, by scope, that statements bind with a line for which `stands` is false."""
     names: dict[str, set[str]] = {}
     for chunk in chunks:
         if chunk.broken is None:
@@ -83,9 +82,9 @@ def names_bound(
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """What matters of a statement.
+    """The properties of a statement that matter here.
 
-    Of a compound one all but `blocks` speaks of what stands before its first block.
+    Those of a compound statement, except `blocks`, describe the text before its first block.
     """
 
     head: range
@@ -93,13 +92,13 @@ class _Statement:
     bound: frozenset[str]
     """The names that it binds or changes in place."""
     replaced: frozenset[str]
-    """Those of them that get a new value, whatever they were."""
+    """Those of them that get a new value, regardless of the earlier one."""
     names: frozenset[str]
     attributes: frozenset[str]
-    """Names of the attributes that it reads: methods are known by them."""
+    """Names of the attributes that it reads, which identify methods."""
     blocks: tuple[tuple[_Statement, ...], ...] = ()
     scope: str = ""
-    """What a function or class adds to the scope's name: `f.<locals>.`, `C.`"""
+    """What a function or class adds to the scope's name: `f.<locals>.`, `C.`."""
     function: str = ""
     parameters: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
@@ -107,7 +106,7 @@ class _Statement:
     returns: bool = False
     loops: bool = False
     decides: bool = False
-    """Whether it decides if its blocks run."""
+    """Whether it determines if its blocks run."""
 
 
 @functools.lru_cache(maxsize=_CHUNKS_KEPT)
@@ -120,10 +119,10 @@ def _statements(text: str) -> tuple[_Statement, ...]:
 
 
 def _read(statement: ast.stmt, depth: int) -> _Statement:
-    """What matters of a statement.
+    """Return the properties of a statement.
 
     Raises:
-        RecursionError: it is nested too deeply, as are hundreds of `elif`.
+        RecursionError: it is nested too deeply, such as hundreds of `elif`.
     """
     if depth > _DEEPEST:
         raise RecursionError
@@ -170,8 +169,9 @@ def _read(statement: ast.stmt, depth: int) -> _Statement:
 def _all(
     statements: Iterable[_Statement], scope: str, *, into: bool = True
 ) -> Iterator[tuple[str, _Statement]]:
-    """Statements with those inside them, and the scope of each; those of functions and classes
-    unless not `into`.
+    """Yield statements and the statements inside them, with the scope of each.
+
+    Those inside functions and classes are omitted unless `into`.
     """
     for statement in statements:
         yield scope, statement
@@ -182,9 +182,7 @@ def _all(
 
 @dataclass(slots=True)
 class _Scope:
-    """Where names are looked up: `lost` are those whose values depend on what fails, `own` those
-    bound here.
-    """
+    """A scope: `own` names are bound here, the values of `lost` names depend on an error."""
 
     name: str
     first_line: int
@@ -192,13 +190,11 @@ class _Scope:
     outer: _Scope | None
     own: frozenset[str] = frozenset()
     sure: bool = True
-    """Whether statements here run whenever the scope does, so that binding a name replaces its
-    value.
-    """
+    """Whether its statements always run with the scope, so that a binding replaces the value."""
     looping: bool = False
-    """Whether a loop around them is looked at twice already."""
+    """Whether an enclosing loop is already visited twice."""
     functions: dict[int, _Statement] = field(default_factory=dict)
-    """Those defined here, by line: they are called when what they capture has its last value."""
+    """Functions defined here, by line: in their calls captured names have their last values."""
 
     def has_lost(self, name: str) -> bool:
         scope: _Scope | None = self
@@ -213,7 +209,7 @@ class _Scope:
 
 @dataclass(slots=True)
 class _Flow:
-    """What depends on what fails, as far as it is known by now."""
+    """The lines, names and functions known so far to depend on an error."""
 
     wrong: set[int]
     """Lines that fail or were changed."""
@@ -221,9 +217,9 @@ class _Flow:
     globals: set[str] = field(default_factory=set)
     lines: set[int] = field(default_factory=set)
     results: set[str] = field(default_factory=set)
-    """Functions whose results depend on what fails."""
+    """Functions whose results depend on an error."""
     uncalled: set[str] = field(default_factory=set)
-    """Functions that are called with what depends on what fails, and with nothing else."""
+    """Functions that are only called with arguments that depend on an error."""
     mentioned: set[str] = field(default_factory=set)
     relied_on: set[str] = field(default_factory=set)
 
@@ -231,7 +227,7 @@ class _Flow:
         self.globals |= set(self.gone.get("", ()))
 
     def size(self) -> tuple[int, ...]:
-        """Grows until nothing new turns up."""
+        """Return sizes that grow until nothing new is found."""
         return len(self.globals), len(self.lines), len(self.results), len(self.uncalled)
 
     def body(self, statements: Iterable[_Statement], scope: _Scope) -> None:
@@ -250,7 +246,7 @@ class _Flow:
         elif by_itself:
             self.mentioned |= read
         else:
-            # A function whose result is lost may be called with what stands all the same.
+            # A function whose result is lost may still be called with valid arguments.
             self.relied_on |= by_calls
             self.mentioned |= read - by_calls
         if is_lost:
@@ -267,14 +263,14 @@ class _Flow:
             self._nested(statement, scope, is_lost)
 
     def _give_up(self, statement: _Statement, scope: _Scope) -> None:
-        """Nothing is known of a statement, nor of what it binds."""
+        """Mark a statement and the names that it binds as lost."""
         self.lines.update(line + scope.first_line for line in statement.head)
         scope.lost.update(statement.bound)
         if statement.returns:
             self.results.add(_function_name(scope.name))
 
     def functions(self, scope: _Scope) -> None:
-        """The bodies of a scope's functions, once all of its own statements are known."""
+        """Visit the bodies of a scope's functions, after all of its own statements."""
         for function in scope.functions.values():
             self._function(function, scope)
 
@@ -289,9 +285,7 @@ class _Flow:
         self.functions(inner)
 
     def _nested(self, statement: _Statement, scope: _Scope, is_lost: bool) -> None:
-        """The blocks of a compound statement; what a lost condition or iterable decides is lost
-        with it.
-        """
+        """Visit the blocks of a compound statement; lose them with its condition or iterable."""
         inner = _Scope(
             scope.name,
             scope.first_line,
@@ -312,7 +306,7 @@ class _Flow:
 
 
 def _head(statement: ast.stmt) -> range:
-    """The lines of a statement, of a compound one those before its first block; from 0."""
+    """Return the lines of a statement (from 0), of a compound one those before its first block."""
     start = statement.lineno
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         start = min([start, *(decorator.lineno for decorator in statement.decorator_list)])
@@ -323,7 +317,7 @@ def _head(statement: ast.stmt) -> range:
 
 
 def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The statements inside a compound statement, block by block."""
+    """Return the blocks of a compound statement."""
     blocks: list[list[ast.stmt]] = [
         block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, []))
     ]
@@ -335,7 +329,7 @@ def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def _parts(statement: ast.stmt) -> list[ast.expr | ast.pattern | ast.stmt]:
-    """What a statement is made of besides its blocks; a simple statement is its own part."""
+    """Return the parts of a statement besides its blocks; a simple statement is its own part."""
     match statement:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             arguments = statement.args
@@ -364,7 +358,7 @@ def _parts(statement: ast.stmt) -> list[ast.expr | ast.pattern | ast.stmt]:
 
 
 def _bound(parts: Iterable[ast.AST]) -> set[str]:
-    """The names that are bound, or whose values are changed in place."""
+    """Return the names that are bound, or whose values are changed in place."""
     names: set[str] = set()
     for part in parts:
         for node in ast.walk(part):
@@ -391,7 +385,7 @@ def _root(node: ast.expr) -> Iterator[str]:
 
 
 def _names_read(parts: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
-    """The names that are read, and those of attributes."""
+    """Return the names that are read, and the names of attributes."""
     names: set[str] = set()
     attributes: set[str] = set()
     for part in parts:
@@ -406,7 +400,7 @@ def _names_read(parts: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
 
 
 def _replaced(statement: ast.stmt) -> set[str]:
-    """The names that a simple statement gives new values, whatever they were."""
+    """Return the names that a simple statement gives new values, regardless of the earlier ones."""
     if isinstance(statement, ast.Assign):
         targets: list[ast.expr] = statement.targets
     elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
@@ -429,5 +423,5 @@ def _parameters(arguments: ast.arguments) -> frozenset[str]:
 
 
 def _function_name(scope: str) -> str:
-    """`layer` of `Model.layer.<locals>.`"""
+    """Return `layer` for `Model.layer.<locals>.`."""
     return scope.removesuffix(".").removesuffix(".<locals>").rpartition(".")[2]

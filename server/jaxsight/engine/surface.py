@@ -1,8 +1,7 @@
-"""What executing a piece of a module does to the module's names: binds them, changes what they
-stand for.
+"""The effects of executing a piece on the module's names.
 
-Read off the statements at once, for every piece, so it must not look into function bodies. Nothing
-here follows a name to another piece.
+They are read from the statements of every piece at once, so function bodies are not visited. Names
+are not followed to other pieces.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ _INTROSPECTS = re.compile(
     r"__subclasses__|__globals__|__dict__|__annotations__|_getframe|currentframe|getframeinfo|__import__"
     r"|\b(?:globals|locals|vars|dir|exec|eval)\(|\bsys\.modules\b|\bgc\.|\bimportlib\b|\binspect\b"
 )
-"""What reaches names of the module without writing them."""
+"""Code that accesses names of the module without writing them."""
 _SEES_LINES = re.compile(
     r"co_firstlineno|\bco_lines\b|\bco_positions\b|\blineno\b|\b(?:f|tb)_lineno|getsource|findsource"
     r"|getframeinfo|getouterframes|getinnerframes|\binspect\.(?:stack|trace)\b|\bfindCaller"
     r"|\b(?:extract|walk)_(?:stack|tb)|\bformat_(?:stack|tb|exc|exception)\b|\bTracebackException"
 )
-"""What knows at which line of the file code stands."""
+"""Code that knows its line in the file."""
 _GUESSED = re.compile(
     r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)"
     r"|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)"
@@ -55,51 +54,46 @@ _OTHER = Shape("other")
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What executing a piece does to the module's names.
+    """The effects of executing a piece on the module's names.
 
-    `binds` are bound for certain and lose their former value; `may_bind` perhaps, or in addition to
-    it (`import a.b` adds to `a`).
+    `binds` are certainly bound and lose their former value. `may_bind` are bound perhaps, or
+    extended (`import a.b` adds to `a`).
     """
 
     binds: tuple[str, ...] = ()
     may_bind: tuple[str, ...] = ()
     imports: tuple[tuple[str, str], ...] = ()
-    """Those of the bound names that an import binds, with the full name of what they stand for."""
+    """The names bound by imports, with the full names of the imported objects."""
     packages: tuple[str, ...] = ()
-    """The packages that are imported, by the first part of their names; `.` for those around the
-    module.
-    """
+    """The imported packages, by the first part of their names; `.` for relative imports."""
     rules: tuple[str, ...] = ()
-    """Functions that are given rules: `f.defjvp(…)`, `@f.defjvp`."""
+    """Functions that get rules: `f.defjvp(…)`, `@f.defjvp`."""
     mentions: tuple[str, ...] = ()
     """Names inside annotations that are strings."""
     static: tuple[tuple[str, Static], ...] = ()
-    """`f = jax.jit(f, static_argnums=…)`."""
+    """Static arguments of `f = jax.jit(f, static_argnums=…)`, by name."""
     effects: Effects = _NO_EFFECTS
-    """What executing it does besides; nothing of what the functions in it do when they are called.
-    """
+    """Its side effects, without those of calling the functions that it defines."""
     shape: Shape = _OTHER
     future_flags: int = 0
     star: bool = False
     mark: str = ""
-    """`always` or `never`, where a comment `# jaxsight: …` on its first or last line says so."""
+    """`always` or `never`: the comment `# jaxsight: …` on its first or last line."""
     executes: bool = False
-    """It runs code of the module's, not only definitions and imports."""
+    """Whether it runs code of the module, besides definitions and imports."""
     is_text: bool = False
-    """It is a lone string: the module's docstring, if it stands first."""
+    """Whether it is a lone string: the module's docstring, if it is the first piece."""
     documented: bool = False
-    """It speaks of some `__doc__`, so docstrings matter."""
+    """Whether it contains `__doc__`, so docstrings matter."""
     introspects: bool = False
-    """It may reach names of the module that it does not write."""
+    """Whether it may access names of the module that it does not write."""
     sees_lines: bool = False
-    """It may ask at which line of the file code stands."""
+    """Whether it may read its line in the file."""
     broken: bool = False
 
 
 def mark_in(line: str) -> str:
-    """What a line's comment asks for the statement on it or below it: `always` or `never` to run
-    it, or nothing.
-    """
+    """Return the mark of a line's comment: `always`, `never` or nothing."""
     if "jaxsight:" not in line:
         return ""
     match = _MARK.search(line)
@@ -107,7 +101,7 @@ def mark_in(line: str) -> str:
 
 
 def surface_of(tree: ast.Module, text: str) -> Surface:
-    """What the statements of a piece do to the module's names."""
+    """Return the effects of a piece's statements on the module's names."""
     reader = _Reader(walrus=":=" in text)
     reader.block(tree.body, sure=True)
     mark = mark_in(text.partition("\n")[0]) or mark_in(text.rpartition("\n")[2])
@@ -115,7 +109,7 @@ def surface_of(tree: ast.Module, text: str) -> Surface:
 
 
 def guessed_surface(text: str) -> Surface:
-    """The names that a text which does not parse seems to bind."""
+    """Return the names that a text which does not parse seems to bind."""
     names: list[str] = []
     for found in _GUESSED.finditer(text):
         defined, assigned, imported, members = found.groups()
@@ -250,7 +244,7 @@ class _Reader:
         self.imports[name, origin] = None
 
     def target(self, target: ast.expr, *, sure: bool) -> None:
-        """The names that an assignment's target binds."""
+        """Bind the names of an assignment's target."""
         match target:
             case ast.Name(id=name):
                 self.bind(name, sure=sure)
@@ -267,7 +261,7 @@ class _Reader:
                     self.static.append((name, static))
 
     def decorators(self, decorators: Iterable[ast.expr]) -> None:
-        """`@f.defjvp` and `@partial(f.defjvp, …)` give `f` the function below as a rule."""
+        """Record the rules that decorators `@f.defjvp` and `@partial(f.defjvp, …)` give `f`."""
         for decorator in decorators:
             match decorator:
                 case ast.Attribute():
@@ -294,14 +288,12 @@ class _Reader:
             with quiet():
                 tree = ast.parse(annotation, mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return  # a string that is no annotation, such as the dimensions of a jaxtyping array
+            return  # not an annotation, such as the dimensions of a jaxtyping array
         for name in names_loaded(tree.body):
             self.mentions[name] = None
 
     def walruses(self, statement: ast.stmt, *, sure: bool) -> None:
-        """Names bound by `:=` in a statement's own expressions (also inside comprehensions, as
-        Python has it).
-        """
+        """Bind the names of `:=` in a statement's own expressions, also inside comprehensions."""
         if isinstance(statement, _DEFINITIONS):
             return
         for node in own_nodes(statement):

@@ -1,4 +1,4 @@
-"""Small questions about syntax trees that several readers of them ask."""
+"""Small functions on syntax trees that several modules use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The blocks of a compound statement that is neither a function nor a class."""
+    """Yield the blocks of a compound statement that is neither a function nor a class."""
     match statement:
         case ast.If() | ast.For() | ast.AsyncFor() | ast.While():
             yield statement.body
@@ -26,9 +26,7 @@ def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def dotted_name(node: ast.expr) -> str:
-    """`a.b.c` for an attribute chain; subscripts at its end are left out, other chains give the
-    empty string.
-    """
+    """Return `a.b.c` for an attribute chain, without its last subscripts; empty for other nodes."""
     parts: list[str] = []
     while True:
         match node:
@@ -81,7 +79,7 @@ def annotations_of(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement that do not belong to a statement inside it."""
+    """Yield the nodes of a statement that do not belong to a statement inside it."""
     stack: list[ast.AST] = [
         n for n in ast.iter_child_nodes(statement) if not isinstance(n, ast.stmt)
     ]
@@ -92,7 +90,7 @@ def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def is_main_guard(test: ast.expr) -> bool:
-    """`__name__ == "__main__"`, alone or with more conditions."""
+    """Return whether a test is `__name__ == "__main__"`, alone or with more conditions."""
     match test:
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
             match left, right:
@@ -114,7 +112,7 @@ def is_text(statement: ast.stmt) -> bool:
 
 
 def captured(pattern: ast.pattern) -> set[str]:
-    """The names that a pattern of `match` binds."""
+    """Return the names that a pattern of `match` binds."""
     names: set[str] = set()
     for node in ast.walk(pattern):
         match node:

@@ -1,6 +1,4 @@
-"""Positions in text, as the engine counts them: lines from 0, columns in code points, ends
-exclusive.
-"""
+"""Positions in text: lines from 0, columns in code points, ends exclusive."""
 
 from __future__ import annotations
 
@@ -13,12 +11,13 @@ class Position:
     column: int
 
     def down(self, lines: int) -> Position:
-        """The position `lines` lines further down."""
+        """Return the position `lines` lines further down."""
         return Position(self.line + lines, self.column)
 
     def up(self, lines: int) -> Position:
-        """The position `lines` lines further up: an absolute one, seen from the chunk that begins
-        at line `lines`.
+        """Return the position `lines` lines further up.
+
+        An absolute position becomes relative to the chunk that begins at line `lines`.
         """
         return Position(self.line - lines, self.column)
 
@@ -32,31 +31,31 @@ class Range:
         return self.start <= position <= self.end
 
     def shifted(self, lines: int) -> Range:
-        """The range `lines` lines further down: a chunk's range made absolute by the chunk's first
-        line.
+        """Return the range `lines` lines further down.
+
+        A chunk's range becomes absolute with the chunk's first line.
         """
         return Range(self.start.down(lines), self.end.down(lines)) if lines else self
 
     def touches(self, other: Range) -> bool:
-        """Whether the two overlap or meet."""
+        """Return whether the two overlap or meet."""
         return self.start <= other.end and other.start <= self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace `range` by `text`."""
+    """An edit that replaces `range` by `text`."""
 
     range: Range
     text: str
 
     def shifted(self, lines: int) -> Edit:
-        """The same edit `lines` lines further down."""
+        """Return the same edit `lines` lines further down."""
         return Edit(self.range.shifted(lines), self.text)
 
 
 def normalized(text: str) -> str:
-    """The text with every line end as `\\n`, as Python reads it; columns and line numbers stay what
-    they were.
+    """Return the text with every line end as `\\n`, as Python reads it; positions are unchanged.
 
     Lines end at `\\n`, `\\r\\n` and `\\r` and nowhere else (not at a form feed, not at U+2028). A
     byte order mark becomes a form feed, which Python ignores at the start of a line, so that the
@@ -68,24 +67,21 @@ def normalized(text: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text without their ends; a text that ends with a line end has an empty last
-    line.
-    """
+    """Return the lines of a text without their ends; after a final line end, an empty line."""
     return normalized(text).split("\n")
 
 
 def byte_column(line: str, column: int) -> int:
-    """The UTF-8 byte column of a code point column; columns past the end of the line stay past
-    it.
-    """
+    """Return the UTF-8 byte column of a code point column; both may be past the line's end."""
     if line.isascii():
         return column
     return len(line[:column].encode("utf-8", "surrogatepass")) + max(0, column - len(line))
 
 
 def code_point_column(line: str, byte: int) -> int:
-    """The code point column of a UTF-8 byte column; a byte inside a character gives that
-    character's column.
+    """Return the code point column of a UTF-8 byte column.
+
+    A byte inside a character gives that character's column.
     """
     if line.isascii():
         return byte

@@ -1,8 +1,8 @@
-"""Displays of pytrees made to fit: folded into one short line, or wrapped over several.
+"""Fit displays of pytrees: fold them into one short line, or wrap them over several.
 
 The tracer describes a value on one line (`{'w': f32[8,16], 'layers': (Linear(weight=f32[3,4]),)}`);
-a hint has room for less, a hover for more lines. Only text is looked at: what is no display of a
-tree comes out as it went in, cut where it is too long.
+a hint has room for less, a hover for more lines. Only the text is examined: text that is not a
+display of a tree stays as it is, truncated if it is too long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _INDENT = "    "
 _ATOM = re.compile(
     r"""\w+(?:<\w+>)?\[[^\[\]()' ]*\](?:\(numpy\))?   # an array
       | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*"        # a string
-      | <[^<>]*>                                      # an object that shows nothing of itself
+      | <[^<>]*>                                      # an opaque object
     """,
     re.VERBOSE,
 )
@@ -40,15 +40,15 @@ _Tree = _Node | str
 
 
 def has_array(text: str) -> bool:
-    """Whether a display tells of an array, abstract or not."""
+    """Return whether a display contains an array, abstract or not."""
     return _ARRAY.search(text) is not None
 
 
 def folded(text: str, width: int) -> str:
-    """The display in at most `width` characters.
+    """Return the display in at most `width` characters.
 
-    Inner containers become `(…)`, the deepest first; then fields without arrays go, then the last
-    items, then characters.
+    Inner containers become `(…)`, the deepest first; then fields without arrays are dropped, then
+    the last items, then characters.
     """
     if len(text) <= width:
         return text
@@ -63,9 +63,10 @@ def folded(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, lines: int) -> str:
-    """The display over at most about `lines` lines, each within `width` where its items let it.
+    """Return the display in at most about `lines` lines, each within `width` if its items allow it.
 
-    Where that is not enough, fields without arrays go first, then inner containers become `(…)`.
+    If that is not enough, fields without arrays are dropped first, then inner containers become
+    `(…)`.
     """
     tree = _read(text)
     if len(text) <= width or isinstance(tree, str):
@@ -81,7 +82,7 @@ def wrapped(text: str, width: int, lines: int) -> str:
 
 
 def _line(tree: _Tree, depth: int) -> str:
-    """On one line, with containers below `depth` folded."""
+    """Return the tree on one line, with containers below `depth` folded."""
     if isinstance(tree, str):
         return tree
     if depth == 0:
@@ -90,7 +91,7 @@ def _line(tree: _Tree, depth: int) -> str:
 
 
 def _block(tree: _Tree, depth: int, width: int) -> list[str]:
-    """Over several lines where one is too long, with containers below `depth` folded."""
+    """Return the tree on several lines if one is too long, with containers below `depth` folded."""
     line = _line(tree, depth)
     if isinstance(tree, str) or depth == 0 or len(line) <= width:
         return [line]
@@ -103,7 +104,7 @@ def _block(tree: _Tree, depth: int, width: int) -> list[str]:
 
 
 def _shortened(tree: _Tree, width: int) -> str:
-    """As many of the outermost items as fit, folded."""
+    """Return as many of the outermost items as fit, folded."""
     if isinstance(tree, str):
         return tree
     items = [_line(item, 0) for item in tree.items]
@@ -116,8 +117,9 @@ def _shortened(tree: _Tree, width: int) -> str:
 
 
 def _arrays_only(tree: _Tree, dropped: tuple[_Tree, ...] = ()) -> _Tree:
-    """Without the fields (`name=…`) that hold no array, where others do; `dropped` stands for
-    them.
+    """Return the tree without fields (`name=…`) that contain no array, if others do.
+
+    `dropped` takes their place.
     """
     if isinstance(tree, str):
         return tree
@@ -138,22 +140,20 @@ def _is_field(tree: _Tree) -> bool:
 
 
 def _depth(tree: _Tree) -> int:
-    """How many containers lie in each other."""
+    """Return the nesting depth of containers."""
     if isinstance(tree, str):
         return 0
     return 1 + max((_depth(item) for item in tree.items), default=0)
 
 
 def _read(text: str) -> _Tree:
-    """The tree that a display shows; the text itself where brackets do not match."""
+    """Return the tree of a display; the text itself if its brackets do not match."""
     items, end = _items(text, 0, "")
     return items[0] if end == len(text) and len(items) == 1 else text
 
 
 def _items(text: str, at: int, closing: str) -> tuple[tuple[_Tree, ...], int]:
-    """The items from `at` up to the closing bracket, and where that stands (-1 where it is
-    missing).
-    """
+    """Return the items from `at` up to the closing bracket, and its offset (-1 if missing)."""
     items: list[_Tree] = []
     begin = at
     inner: _Node | None = None

@@ -13,38 +13,38 @@ from jaxsight.tracer.protocol import Traced
 from jaxsight.workers.compilers import Trouble
 
 _LONGEST = 200
-"""Characters of a reason: XLA quotes HLO in some."""
+"""Maximum length of a reason in characters: some of XLA's quote HLO."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uncompiled:
-    """One function; `range` is its name."""
+    """A function that was not compiled; `range` is its name."""
 
     function: str
     range: Range
     target: str
-    """As hints write it: `h100`."""
+    """The short name of the target: `h100`."""
     reason: str
 
     @property
     def message(self) -> str:
-        """``f` is not compiled for h100: it spans 8 devices…``"""
+        """A sentence such as ``f` is not compiled for h100: it spans 8 devices``."""
         name = visible(self.function)
         return f"`{name}` is not compiled for {self.target}: {self.reason}"
 
     @staticmethod
     def of(view: View, result: Result | None, target: str) -> Uncompiled | None:
-        """`None` where it was compiled, or nobody asked for that.
+        """Return why a function was not compiled; `None` if it was, or if nobody asked for that.
 
         Args:
-            result: what came of compiling it; `None` where that was not asked for.
-            target: the target that is in use.
+            result: the result of compiling it; `None` if that was not requested.
+            target: the active target.
         """
         if not isinstance(view.answer.reply, Traced):
             found = next(failures.reported(view), None)
             if found is None:
                 return None  # a doctest that was not written as example inputs
-            reason = f"it cannot be traced ({found.code}, line {found.range.start.line + 1})"
+            reason = f"tracing fails ({found.code}, line {found.range.start.line + 1})"
         elif result is not None and isinstance(result.outcome, Trouble):
             target, reason = result.target.short, result.outcome.message
         else:

@@ -131,7 +131,7 @@ class Verification:
             help = await self._remedy(number, cause, _program(there))
             message = f"{name} was traced without {how}, which changes its program"
         notes = (_contrast(here.program, there),)
-        # A difference that the answer's own notes announce is only a warning.
+        # A difference that the answer's own caveats announce is only a warning.
         severity = Severity.WARNING if caveats else Severity.ERROR
         return finding_of(DIFFERS, range, message, severity=severity, help=help, notes=notes)
 

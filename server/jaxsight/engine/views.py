@@ -1,9 +1,8 @@
-"""An answer seen in the text as it stands now: the spans that a tracer speaks in become ranges of
-the module.
+"""An answer in the current text: the tracer's spans become ranges of the module.
 
-An answer to the same question is moved exactly, chunk by chunk. An answer to an earlier question
-(the function was edited since) is shifted through the edit and called stale; what stood inside the
-edit is dropped, never guessed.
+An answer to the current question is moved exactly, chunk by chunk. An answer to an earlier question
+(the function was edited since) is shifted through the edit and marked as stale; observations inside
+the edit are dropped, never guessed.
 """
 
 from __future__ import annotations
@@ -30,18 +29,19 @@ from jaxsight.tracer.protocol import Failed, Observation, Seen, Span, Traced
 from jaxsight.workers.outcomes import Died
 
 _MANY = 300
-"""Observations whose places are not found in a moment."""
+"""Number of observations from which finding their places takes noticeably long."""
 _PLACE = re.compile(rf"{protocol.CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
-"""Where a message or a jaxpr names a chunk's file, as in `function at FILE:LINE`; what stands
-before is in `path` too.
+"""The name of a chunk's file in a message or a jaxpr, as in `function at FILE:LINE`.
+
+The text before it is in `path` too.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for a question.
+    """The reply to a question.
 
-    `versions` are the project files that it stands and falls with.
+    `versions` are the versions of the project files that it depends on.
     """
 
     question: Question
@@ -50,8 +50,9 @@ class Answer:
 
     @property
     def wants_whole(self) -> bool:
-        """Whether it only says that other modules take names from the file: then it must be asked
-        for as a whole.
+        """Whether it only says that other modules import names from the file.
+
+        Then the question must be asked again with the whole module.
         """
         return isinstance(self.reply, Failed) and self.reply.failure.stage == "whole"
 
@@ -61,9 +62,7 @@ class Answer:
 
     @property
     def texts(self) -> Mapping[str, tuple[str, str]]:
-        """By the chunk ids that spans name: the id that was asked for, and the text that was
-        executed.
-        """
+        """By the chunk ids in spans: the id of the requested chunk, and the executed text."""
         chunks = {chunk.id: (chunk.id, chunk.text) for chunk in self.question.slice.chunks}
         if isinstance(self.reply, Traced | Failed):
             chunks |= {each.executed: (each.asked, each.text) for each in self.reply.reused}
@@ -75,10 +74,10 @@ class Answer:
 
 
 class View:
-    """One answer in one module. `stale` when the module now asks another question.
+    """One answer in one module; `stale` if the module now asks a different question.
 
-    `failed` is the newest answer about the function when it is an error and this one is the last
-    trace before it: then only what that error leaves standing is seen.
+    If `failed` is given, it is the newest answer about the function, an error, and this is the last
+    trace before it: then only observations that the error does not affect are visible.
     """
 
     def __init__(
@@ -106,8 +105,7 @@ class View:
             before = itertools.compress(traced.slice.chunks, traced.slice.keyed)
             keyed = itertools.compress(now.slice.members, now.slice.keyed)
             for old, member in zip(before, keyed, strict=True):
-                # Of chunks with the same text the first is meant: it is the one whose execution
-                # fails.
+                # Of chunks with the same text this is the first: its execution fails.
                 self._now.setdefault(old.id, member)
             for member in now.slice.members:
                 self._now.setdefault(member.id, member)
@@ -123,19 +121,17 @@ class View:
     def still(
         self, answer: Answer, module: Module, now: Question | None, failed: View | None
     ) -> bool:
-        """Whether a view made of these would be this one."""
+        """Return whether a view of these arguments would be equal to this one."""
         stale = now is None or now.key != answer.question.key
         same = self.answer is answer and self.module is module and self.failed is failed
         return same and self.stale == stale
 
     def supports(self, place: Range) -> bool:
-        """Whether the newest trace, where it failed, says nothing against what this one saw at a
-        place.
-        """
+        """Return whether this trace is valid at a place, given the error of the newest one."""
         return self.failed is None or place.start.line not in self._lost
 
     def supports_any(self) -> bool:
-        """Whether anything that the function computes still stands as it was seen."""
+        """Return whether any value that the function computes is still as it was observed."""
         return any(
             observation.kind != "parameter" and place.start in self.subject_range
             for place, observation in self.observed.items()
@@ -143,9 +139,7 @@ class View:
 
     @functools.cached_property
     def _lost(self) -> frozenset[int]:
-        """The lines on which the newest trace fails, or that depend on what fails or was
-        changed.
-        """
+        """The lines on which the newest trace fails, or that depend on an error or a change."""
         failed, shift = self.failed, self._shift
         if failed is None or shift is None:
             return frozenset()
@@ -177,7 +171,7 @@ class View:
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """What of the module was left out of this answer, in the text's order."""
+        """Statements of the module that this answer skipped, in text order."""
         reply = self.answer.reply
         caveats = list(self._skipped)
         if isinstance(reply, Traced | Failed):
@@ -190,16 +184,16 @@ class View:
 
     @property
     def name_range(self) -> Range:
-        """The traced function's name, as it stands now."""
+        """The current range of the traced function's name."""
         return self.subject.name_range
 
     @property
     def subject_range(self) -> Range:
-        """The traced function's whole definition, as it stands now."""
+        """The current range of the traced function's whole definition."""
         return self.subject.range
 
     def argument_range(self, argument: str) -> Range:
-        """The example of an argument in the docstring, else the function's name."""
+        """Return the range of an argument's example in the docstring, or the function's name."""
         places = dict(self.answer.question.set.places)
         found = places.get(argument)
         return (
@@ -207,7 +201,7 @@ class View:
         )
 
     def words(self, text: str) -> str:
-        """A tracer's text with the names under which chunks are compiled as lines of the file."""
+        """Return a tracer's text with the file names of chunks replaced by lines of the file."""
         if "§" not in text:
             return text
         here = self.answer.question.path
@@ -224,8 +218,8 @@ class View:
         return _PLACE.sub(place, text)
 
     def shown(self, title: str, shown: protocol.Shown) -> Shown:
-        """A tracer's text with its links moved into the module."""
-        # What this text was made of may be an older execution than what the answer speaks of.
+        """Return a tracer's text with its links moved into the module."""
+        # The text may refer to an older execution than the answer does.
         self._texts = {**self._texts, **{r.executed: (r.asked, r.text) for r in shown.reused}}
         links = tuple(
             Linked(link.line, link.path, self.range_of(link.span) if link.span else None)
@@ -245,11 +239,11 @@ class View:
 
     @property
     def is_large(self) -> bool:
-        """Whether it takes long to find the places of all that was seen."""
+        """Whether it takes long to find the places of all observations."""
         return len(self.answer.observations) > _MANY
 
     def range_of(self, span: Span) -> Range | None:
-        """Where the span stands now, or nothing when it is gone."""
+        """Return the current range of a span; `None` if it is gone."""
         asked, text = self._texts.get(span.chunk, ("", ""))
         if not asked:
             return None
@@ -272,8 +266,9 @@ class View:
         return self._observed
 
     def around(self, position: Position) -> list[Range]:
-        """The places of observations that hold a position, the innermost first: for a text that
-        does not parse.
+        """Return the places of observations that contain a position, innermost first.
+
+        This is for a text that does not parse.
         """
         holding = [place for place in self.observed if position in place]
         return sorted(
@@ -290,7 +285,7 @@ class View:
 
 
 def _changed_arguments(before: Question, after: Question) -> set[str]:
-    """The arguments whose example inputs differ."""
+    """Return the arguments whose example inputs differ."""
     one, other = before.trace, after.trace
     if (one.sizes, one.call) != (other.sizes, other.call):
         return {argument.name for argument in (*one.arguments, *other.arguments)}

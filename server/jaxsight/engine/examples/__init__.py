@@ -1,9 +1,8 @@
-"""Example inputs: what a docstring, a class, a doctest, annotations or `pyproject.toml` say to
-trace a function with.
+"""Example inputs: arguments to trace a function with, from several sources.
 
-All of it is read from text. Nothing here runs code, imports JAX or knows of an editor. `of` gives
-what to trace with and what is wrong, `complete` what could be typed, `skeleton` a first section to
-start from.
+They are read from a docstring, a class, a doctest, annotations or `pyproject.toml`. All of them are
+text: nothing here runs code, imports JAX or depends on an editor. `of` returns the example sets and
+their problems, `complete` completions, `skeleton` a first section to start from.
 """
 
 from jaxsight.engine.examples.completion import complete

@@ -1,9 +1,8 @@
-"""Examples from jaxtyping annotations: `Float[Array, "b d"]` with sizes for `b` and `d` is an
-array.
+"""Examples from jaxtyping annotations.
 
-Axes that may be any number of axes (`...`, `*batch`) become none; an axis of any size (`_`,
-`_name`) becomes
-1. An annotation that is not understood gives no example and no complaint.
+`Float[Array, "b d"]` with sizes for `b` and `d` describes an array. Axes of any rank (`...`,
+`*batch`) become no axis; an axis of any size (`_`, `_name`) has size 1. An annotation of another
+form gives no example and no problem.
 """
 
 from __future__ import annotations
@@ -48,15 +47,15 @@ _KINDS = {
         )
     },
 }
-"""jaxtyping's dtype names to the dtype that stands for them."""
+"""The dtype of an example by jaxtyping's name."""
 
 _MODIFIERS = "#*?"
 _DOCUMENTED = re.compile(r"[^\W\d]\w*=(?=.)")
-"""`rows=4`: the name is for people."""
+"""The name in `rows=4`, which only documents the axis."""
 
 
 def example_of(annotation: str | None) -> Node | None:
-    """The example that an annotation describes, its sizes by name."""
+    """Return the example that an annotation describes, its sizes by name; `None` without one."""
     if annotation is None:
         return None
     try:
@@ -107,7 +106,7 @@ def _last_name(tree: ast.expr) -> str | None:
 
 
 def shape_of(axes: str) -> tuple[Size, ...] | None:
-    """jaxtyping's axes as sizes; nothing when one of them is not a size (`{n}` of an f-string)."""
+    """Return jaxtyping's axes as sizes; `None` if one is not a size (`{n}` of an f-string)."""
     shape: list[Size] = []
     for axis in axes.split():
         name = axis.lstrip(_MODIFIERS)

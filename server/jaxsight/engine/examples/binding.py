@@ -70,7 +70,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The outcome: a set, unless something is missing or wrong.
+    """The outcome: a set, unless an example is missing or wrong.
 
     The ranges of `shared_problems` are in the class's docstring.
     """
@@ -266,7 +266,7 @@ def _add(binding: _Binding, name: str, value: Node | Expression, range: Range) -
 def _numbers(binding: _Binding, layers: Layers) -> tuple[tuple[str, int], ...]:
     """Return the sizes that the set's expressions may use.
 
-    These are all that the set defines, and those of the class and the settings that it uses.
+    These are all sizes of the set, and those of the class and the settings that it uses.
     """
     sizes = binding.sizes
     numbers: dict[str, int] = {}

@@ -1,6 +1,4 @@
-"""What could be typed inside a section of example inputs; outside of one, only its heading, once
-begun.
-"""
+"""Completions inside a section of example inputs; outside, only those of its heading."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ _BEGUN_HEADING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """Where one types: `start` and `end` of the word around the offset, `before` the logical line
-    up to that word.
-    """
+    """The cursor: `start` and `end` of the word around it, and its logical line."""
 
     source: Source
     section: Section
@@ -52,13 +48,13 @@ class _Cursor:
 
     @property
     def ends_line(self) -> bool:
-        """Whether nothing is written behind the word."""
+        """Whether the line ends after the word."""
         _, end = self.source.line_bounds(self.source.line_of(self.end))
         return not self.source.text[self.end : end].strip()
 
 
 def complete(function: Function, position: Position, sizes: Mapping[str, int]) -> list[Completion]:
-    """Proposals at a position of the function's chunk; `sizes` are the settings'."""
+    """Return completions at a position of the function's chunk; `sizes` are the settings'."""
     if function.docstring is None:
         return []
     source = Source(function.docstring.text, function.docstring.start)
@@ -81,7 +77,7 @@ def complete(function: Function, position: Position, sizes: Mapping[str, int]) -
 
 
 def _section_around(source: Source, sections: tuple[Section, ...], offset: int) -> Section | None:
-    """The section that a line typed at the offset belongs to."""
+    """Return the section that a line typed at the offset belongs to."""
     line = source.line_of(offset)
     for section in reversed(sections):
         if section.topic != "inputs" or section.line > line:
@@ -105,7 +101,7 @@ def _section_around(source: Source, sections: tuple[Section, ...], offset: int) 
 
 
 def _line_around(source: Source, section: Section, offset: int) -> LogicalLine:
-    """The logical line that the offset continues; a fresh one at the offset when it begins one."""
+    """Return the logical line that the offset continues; an empty one if it begins one."""
     if source.line_of(offset) == section.line and section.inline is None:
         return LogicalLine(offset, offset)
     last = None
@@ -122,7 +118,7 @@ def _line_around(source: Source, section: Section, offset: int) -> LogicalLine:
 
 def _in_comment(source: Source, start: int, offset: int) -> bool:
     line_start = max(start, source.line_bounds(source.line_of(offset))[0])
-    # A reader that is given a mark at the offset does not see it when a comment hides it.
+    # A comment hides the character that is appended at the offset from the reader.
     probe = Reader(Source(source.text[line_start:offset] + "\x00"))
     while not probe.token.is_a("end"):
         if probe.token.text == "\x00":
@@ -163,7 +159,7 @@ def _tokens(cursor: _Cursor) -> Iterator[Token]:
 
 
 def _declared_around(cursor: _Cursor) -> DeclaredSet:
-    """The set that is typed in, without the line that is."""
+    """Return the set around the cursor, without the cursor's line."""
     text = cursor.source.text
     end = max(cursor.line.end, cursor.end)
     blanked = re.sub(r"[^\r\n]", " ", text[cursor.line.start : end])
@@ -212,7 +208,7 @@ def _dtypes(cursor: _Cursor) -> Iterator[Completion]:
 def _sizes_to_define(
     cursor: _Cursor, declared: DeclaredSet, words: list[str]
 ) -> Iterator[Completion]:
-    """After `where`: the sizes that shapes use and nothing defines yet."""
+    """Yield completions after `where`: sizes that shapes use and that are not defined yet."""
     if words[-1] not in ("where", ","):
         return
     defined = {d.name for d in declared.sizes} | set(words)
@@ -241,7 +237,7 @@ def _size_names(value: Node | Expression) -> list[str]:
 
 
 def _brackets(tokens: list[Token]) -> list[int]:
-    """The indices of the opening brackets that are not closed at the end."""
+    """Return the indices of the opening brackets that are not closed at the end."""
     open_: list[int] = []
     for index, token in enumerate(tokens):
         if token.is_("(", "[", "{"):
@@ -252,7 +248,7 @@ def _brackets(tokens: list[Token]) -> list[int]:
 
 
 def _in_shape(tokens: list[Token]) -> bool:
-    """Whether one of the open brackets is an array's: it follows a dtype or a key's `>`."""
+    """Return whether an open bracket is an array's: it follows a dtype or a key's `>`."""
     return any(
         index > 0
         and tokens[index].is_("[")
@@ -262,13 +258,13 @@ def _in_shape(tokens: list[Token]) -> bool:
 
 
 def _at_dict_key(tokens: list[Token]) -> bool:
-    """Whether the innermost open bracket is a dict's and its next item has not come to the `:`."""
+    """Return whether the innermost open bracket is a dict's and its next item has no `:` yet."""
     open_ = _brackets(tokens)
     return bool(open_) and tokens[open_[-1]].is_("{") and not tokens[-1].is_(":")
 
 
 def _headings(source: Source, sections: tuple[Section, ...], offset: int) -> Iterator[Completion]:
-    """The headings that a line begins with, where only a begun heading stands on it."""
+    """Yield completions of a line that contains only the beginning of a heading."""
     line = source.line_of(offset)
     start, end = source.line_bounds(line)
     begun = _BEGUN_HEADING.fullmatch(source.text, start, offset)
@@ -285,10 +281,10 @@ def _headings(source: Source, sections: tuple[Section, ...], offset: int) -> Ite
         style = style_of(source) if begun.start("title") == start + blanks else "google"
         text = ("\n" + indent).join(heading_lines(name, style))
         if style == "rest":
-            # The colon before the title is not there yet.
+            # The colon before the title may be typed already.
             text = text if source.text[first - 1 : first] != ":" else text[1:]
         yield Completion(
-            f"{name}:", "keyword", Edit(range, text), "inputs to trace the function with"
+            f"{name}:", "keyword", Edit(range, text), "example inputs to trace the function with"
         )
     if "Expect (".lower().startswith(title.lower()):
         yield Completion(

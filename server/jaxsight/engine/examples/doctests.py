@@ -1,8 +1,7 @@
 """Examples from doctests: the calls of a function in its own docstring.
 
-What the calls' arguments were assigned before, in the same docstring, is put in their place, so
-that a call stands alone. Nothing is run, and a doctest that cannot be understood is no problem of
-anybody's.
+Names that the same docstring assigned before are replaced by their values, so that a call is
+self-contained. Nothing is run, and a doctest of another form is not reported.
 """
 
 from __future__ import annotations
@@ -22,14 +21,12 @@ from jaxsight.engine.text import Range
 _PROMPT = re.compile(r"[ \t]*>>> (?P<code>.*)")
 _CONTINUED = re.compile(r"[ \t]*\.\.\.(?: (?P<code>.*))?")
 LONGEST = 2000
-"""Characters of a call with everything put in: beyond that nobody meant an example."""
+"""Maximum length of a call with its names replaced, in characters; longer ones are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of the function, its arguments freed from the doctest's own names; `names` are those
-    that remain.
-    """
+    """A call of the function, with names of the doctest replaced; `names` are the others."""
 
     source: str
     names: tuple[str, ...]
@@ -37,9 +34,9 @@ class Call:
 
 
 def calls_in(function: Function) -> tuple[Call, ...]:
-    """The distinct calls of a function in the doctests of its docstring, in order.
+    """Return the distinct calls of a function in the doctests of its docstring, in order.
 
-    Methods have none: what they are called on is not among the arguments.
+    Methods have none, because their instance is not among the arguments.
     """
     if function.docstring is None or ">>>" not in function.docstring.text:
         return ()
@@ -52,7 +49,7 @@ def calls_in(function: Function) -> tuple[Call, ...]:
     calls: dict[str, Call] = {}
     for statement, range in _statements(function.docstring):
         if _configures(statement):
-            break  # what follows is meant under other options than the module's
+            break  # the following calls are meant for other options than the module's
         for call in _calls_of(name, statement):
             if _root(call.func) in known:
                 # A method of a value of the doctest, such as `x.sum()` in `sum`.
@@ -92,8 +89,9 @@ def _statements(docstring: Docstring) -> Iterator[tuple[ast.stmt, Range]]:
 
 
 def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
-    """Calls of `name` or `something.name` in a statement, where its arguments are no loop's or
-    lambda's variables.
+    """Yield calls of `name` or `something.name` in a statement.
+
+    Calls inside lambdas and comprehensions, whose arguments may be their variables, are skipped.
     """
     if not isinstance(
         statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Assert
@@ -115,14 +113,14 @@ def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
 
 
 def _root(called: ast.expr) -> str | None:
-    """`a` of `a.b.c`; nothing for what is not a dotted name."""
+    """Return `a` for `a.b.c`; `None` for other nodes than dotted names."""
     while isinstance(called, ast.Attribute):
         called = called.value
     return called.id if isinstance(called, ast.Name) else None
 
 
 def _configures(statement: ast.stmt) -> bool:
-    """Whether a statement changes options of JAX: `jax.config.update(…)`, `jax.config.x64 = …`."""
+    """Return whether a statement sets an option of JAX, such as `jax.config.update(…)`."""
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute() as changed)):
             return "config.update" in ast.unparse(changed)
@@ -133,9 +131,7 @@ def _configures(statement: ast.stmt) -> bool:
 
 
 def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
-    """What a name stands for after a statement; `None` when that cannot be written as an
-    expression.
-    """
+    """Record the values of names after a statement; `None` for one without an expression."""
     match statement:
         case ast.Import():
             for alias in statement.names:
@@ -160,15 +156,15 @@ def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
 
 
 _PLAIN = frozenset({"functools", "itertools", "jax", "math", "numpy", "operator"})
-"""Packages that a doctest may import by any name: importing them changes nothing."""
+"""Packages that a doctest may import by any name, because the import has no side effects."""
 
 
 def _import(
     alias: ast.alias, module: str, attribute: str, known: dict[str, ast.expr | None]
 ) -> None:
-    """Note what an import binds: the module itself, an attribute of it, or its outermost package.
+    """Record what an import binds: the module itself, an attribute of it, or its outermost package.
 
-    Of other packages the name is taken to be what the file itself imports by it.
+    For other packages, the file itself is assumed to import the same object by this name.
     """
     name = alias.asname or (attribute or module.partition(".")[0])
     root = module.partition(".")[0]
@@ -185,12 +181,13 @@ def _import(
 
 
 _USUAL = {"jax.numpy": "jnp", "numpy": "np"}
-"""What is known in a doctest without an import."""
+"""Names that a doctest may use without an import."""
 
 
 def _inline(value: ast.expr, known: dict[str, ast.expr | None]) -> ast.expr | None:
-    """A copy with the known names put in; nothing when one of them has no expression or it grows
-    too long.
+    """Return a copy with known names replaced by their expressions.
+
+    Returns `None` if one of them has no expression or the result is too long.
     """
     replacer = _Replacer(known)
     copy = ast.parse(ast.unparse(value), mode="eval").body

@@ -1,7 +1,6 @@
-"""The dtypes and key implementations that example inputs may name: those of jaxprs and those of
-NumPy.
+"""The dtypes and key implementations that example inputs may name, as in jaxprs and in NumPy.
 
-A table by name, so that the server needs neither JAX nor NumPy to read one.
+They are a table, so that the server needs neither JAX nor NumPy to read one.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ DTYPES = (
 
 
 def short(dtype: str) -> str:
-    """The name as jaxprs print it: `f32` for `float32`."""
+    """Return the name as jaxprs print it: `f32` for `float32`."""
     for long, brief in (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
         dtype = dtype.replace(long, brief)
     return dtype
@@ -77,7 +76,7 @@ _NUMPY_ALIASES = {
 
 BY_NAME = {name: name for name in DTYPES} | {short(d): d for d in DTYPES} | _NUMPY_ALIASES
 
-# Python's own types say no width; people who write them want JAX's default.
+# Python's own types have no width; their users want JAX's default.
 _MEANT = {"float": "f32", "int": "i32", "complex": "c64", "b1": "bool", "pred": "bool"}
 
 KEY_IMPLEMENTATIONS = {
@@ -87,14 +86,14 @@ KEY_IMPLEMENTATIONS = {
     "urbg": "unsafe_rbg",
     "unsafe_rbg": "unsafe_rbg",
 }
-"""JAX's tags and names of key implementations, to the one that goes to the tracer."""
+"""JAX's tags and names of key implementations, mapped to the name that the tracer takes."""
 
 KEY_TAGS = {"fry": "fry", "rbg": "rbg", "unsafe_rbg": "urbg"}
-"""How jaxprs print them."""
+"""Key implementations as jaxprs print them."""
 
 
 def suggestion(name: str) -> str | None:
-    """The short name of the dtype that `name` was probably meant to be."""
+    """Return the short name of the dtype that `name` was probably meant to be."""
     meant = _MEANT.get(name)
     if meant is not None:
         return meant

@@ -30,7 +30,7 @@ METRICS = {
     "temp": "bytes",
     "folded": "bytes",
 }
-"""The metrics of contracts, and what each is measured in."""
+"""The metrics of contracts, with their units."""
 
 _METRICS_HELP = "use `kernels`, `launches`, `temp` or `folded`"
 
@@ -61,7 +61,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """A contract for a target; for the configured one where `target` is empty."""
+    """A contract for a target; an empty `target` is the configured one."""
 
     target: str
     conditions: tuple[Condition, ...]

@@ -29,7 +29,7 @@ class Expression:
 
 
 def read_expression(source: Source, start: int, end: int, subject: str) -> Expression:
-    """Return the expression between two offsets; raise `Malformed` where Python cannot parse it."""
+    """Return the expression between two offsets; raise `Malformed` if Python cannot parse it."""
     reader = Reader(source, start, end)
     if reader.token.kind == "end":
         raise reader.expected(f"a Python expression after {quoted(f'{subject} =')}")

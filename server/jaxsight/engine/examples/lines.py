@@ -56,7 +56,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A size that a `where` defines."""
+    """A size defined by a `where`."""
 
     name: str
     size: Size
@@ -65,7 +65,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSet:
-    """One section as written. `spoiled` are the names on malformed lines."""
+    """A section as written. `spoiled` are the names on malformed lines."""
 
     name: str
     heading: Range
@@ -161,7 +161,7 @@ def _expect(
 
 @dataclass(slots=True)
 class _Lines:
-    """The set that is read, so far."""
+    """The set read so far."""
 
     source: Source
     given: list[Given] = field(default_factory=list)

@@ -1,9 +1,8 @@
-"""What an example input may be: arrays as jaxprs print them, keys, pytrees as Python displays,
-literals.
+"""The values of example inputs: arrays as in jaxprs, keys, pytrees as Python displays, literals.
 
-Nodes are plain data with the range that they were read from, which takes no part in comparing them:
-reading what `show` prints gives an equal node. Nothing here evaluates code; sizes by name are
-resolved by `to_spec`.
+Nodes are plain data with the range that they were read from. The range is ignored in comparisons:
+parsing the output of `show` gives an equal node. Nothing here evaluates code; `to_spec` resolves
+sizes by name.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A size by its name."""
+    """A size given by name."""
 
     name: str
     range: Range = field(default=_NOWHERE, compare=False)
@@ -91,7 +90,7 @@ Node = Array | Key | Literal | Tree
 
 
 def show(node: Node) -> str:
-    """The node as one line of the notation."""
+    """Return the node as one line of the notation."""
     match node:
         case Array(dtype, shape, weak):
             return f"{'~' if weak else ''}{short(dtype)}[{_shape(shape)}]"
@@ -115,7 +114,7 @@ def _shape(shape: tuple[Size, ...]) -> str:
 
 
 def show_size(size: Size) -> str:
-    """A size as it is written, with the brackets that it needs."""
+    """Return a size as written, with the brackets that it needs."""
     match size:
         case Number(value):
             return str(value)
@@ -142,7 +141,7 @@ def _binding(size: Size) -> int:
 
 
 def is_literal(node: Node) -> bool:
-    """Whether nothing in it is an array: such a value is passed as it is."""
+    """Return whether a node contains no array: such a value is passed as it is."""
     match node:
         case Literal():
             return True
@@ -153,7 +152,7 @@ def is_literal(node: Node) -> bool:
 
 
 def sizes_of(node: Node) -> tuple[Size, ...]:
-    """Every size of every array in it."""
+    """Return every size of every array in a node."""
     match node:
         case Array(_, shape) | Key(_, shape):
             return shape
@@ -164,7 +163,7 @@ def sizes_of(node: Node) -> tuple[Size, ...]:
 
 
 def names_in(size: Size) -> tuple[str, ...]:
-    """The size names that a size is made of."""
+    """Return the names in a size."""
     match size:
         case Named(name):
             return (name,)
@@ -175,7 +174,7 @@ def names_in(size: Size) -> tuple[str, ...]:
 
 
 def to_spec(node: Node, value_of: Callable[[Size], int]) -> protocol.InputSpec:
-    """The node with every size resolved, as the tracer takes it."""
+    """Return the node with all sizes resolved, as the tracer takes it."""
     match node:
         case Array(dtype, shape, weak):
             return protocol.ArraySpec(dtype, tuple(map(value_of, shape)), weak)

@@ -55,9 +55,9 @@ class Problem:
     severity: Severity
     range: Range
     message: str
-    """What is wrong: one clause, without a full stop."""
+    """The problem in one clause, without a full stop."""
     help: str = ""
-    """What to do, in the imperative."""
+    """An instruction that fixes it."""
 
 
 class Malformed(Exception):

@@ -52,8 +52,8 @@ _INLINE = re.compile(
 class Section:
     """A heading and the lines under it.
 
-    `name` is the set's name, or the target of an `Expect`; empty without one. `lines` are the
-    first line of the body and the one after its last; `inline` is the offset of text on the
+    `name` is the set's name, or the target of an `Expect`; empty without one. `lines` are the first
+    line of the body and the line after its last one; `inline` is the offset of text on the
     heading's own line, if any. `indent` is the heading's.
     """
 
@@ -147,7 +147,7 @@ def _section_at(source: Source, line: int) -> Section | None:
 
 
 def _begins_conditions(source: Source, line: int, match: re.Match[str]) -> bool:
-    """Whether an `Expect` without a target is followed by a condition, on its line or below."""
+    """Return whether a condition follows an `Expect` without a target, on its line or the next."""
     if match["colon"] is None:
         return False
     rest = match["rest"]
@@ -250,7 +250,7 @@ def _blanks(line: str) -> str:
 
 
 def opened(text: str, start: int, end: int) -> int:
-    """Return how many brackets a stretch leaves open, without those in strings and comments."""
+    """Return how many brackets a part of a text leaves open, outside of strings and comments."""
     depth = 0
     while start < end:
         if text[start] == "#":

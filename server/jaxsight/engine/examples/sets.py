@@ -15,10 +15,10 @@ Origin = OneOf["docstring", "class", "doctest", "annotations", "project", "none"
 
 @dataclass(frozen=True, slots=True)
 class ExampleSet:
-    """Inputs that a function can be traced with: all required arguments are there.
+    """Inputs to trace a function with: all required arguments are there.
 
     `expressions` are the names that the `=` expressions and the call read from the module. `places`
-    are the ranges of the examples by argument (of a doctest's call by the empty name), for errors
+    are the ranges of the examples by argument (the empty name for a doctest's call), for errors
     when they are evaluated; those of a project example are relative to its text. `line` is that of
     the heading (of the call, of the `def`), relative to the chunk.
     """
@@ -35,7 +35,7 @@ class ExampleSet:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """The example sets of a function, and the problems of those that it cannot be traced with."""
+    """The example sets of a function, and the problems of those that cannot be used."""
 
     sets: tuple[ExampleSet, ...] = ()
     problems: tuple[Problem, ...] = ()

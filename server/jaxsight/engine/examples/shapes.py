@@ -34,7 +34,7 @@ def read_size(reader: Reader) -> Size:
 
 
 class _Arithmetic:
-    """Read one size; its operations are counted, since walking a long one exhausts the stack."""
+    """A parser of one size; it limits the operations, because a long size exhausts the stack."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader

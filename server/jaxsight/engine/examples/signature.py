@@ -1,4 +1,4 @@
-"""Which names a function can be given examples for, and which it needs."""
+"""The parameters that a function may have examples for, and those that it requires."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from jaxsight.engine.functions import Function, Parameter
 
 
 class Signature:
-    """A function's parameters as the caller of a trace sees them: bound to its class where Python
-    binds it.
-    """
+    """A function's parameters as a trace passes them: without the class of a class method."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -27,9 +25,7 @@ class Signature:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The names that arguments are bound to, in the signature's order; `*` stands for those of
-        `*args`.
-        """
+        """The names that arguments are bound to, in signature order; `*` for those of `*args`."""
         return tuple(
             "*" if p.kind == "var_positional" else p.name
             for p in self.parameters
@@ -38,7 +34,7 @@ class Signature:
 
     @property
     def required(self) -> tuple[Parameter, ...]:
-        """The parameters that no call can leave out."""
+        """The parameters without a default."""
         return tuple(p for p in self.plain.values() if p.default is None)
 
     @property
@@ -47,8 +43,9 @@ class Signature:
 
     @property
     def traced_by_class(self) -> bool:
-        """Whether the class's section alone may have it traced: not what Python itself calls, but
-        for `__call__`.
+        """Whether the class's section alone is enough to trace a method.
+
+        Special methods other than `__call__` need a section of their own.
         """
         name = self.function.qualname.rpartition(".")[2]
         return self.self_name is not None and (name == "__call__" or not name.startswith("__"))

@@ -1,6 +1,4 @@
-"""Named sizes: their values from `where` and the settings, and the numbers that shapes evaluate
-to.
-"""
+"""Named sizes: their values from `where` and the settings, and the values of shapes."""
 
 from __future__ import annotations
 
@@ -39,11 +37,11 @@ class Sizes:
     given: Mapping[str, int]
 
     def value(self, size: Size) -> int:
-        """Return the value of a size; raise `Malformed` at a name or operation without one."""
+        """Return the value of a size; raise `Malformed` at an undefined name or invalid value."""
         return self._value(size, ())
 
     def knows(self, name: str) -> bool:
-        """Whether a size has a value."""
+        """Return whether a size has a value."""
         return name in self.defined or name in self.given
 
     def used(self, size: Size) -> frozenset[str]:

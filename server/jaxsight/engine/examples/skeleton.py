@@ -1,6 +1,4 @@
-"""A first section of example inputs for a function that has none, made from its signature and
-annotations.
-"""
+"""A first section of example inputs for a function, from its signature and annotations."""
 
 from __future__ import annotations
 
@@ -18,10 +16,10 @@ from jaxsight.engine.functions import Docstring, Function, Parameter
 from jaxsight.engine.text import Edit, Position, Range
 
 ARRAY = "f32[8, 8]"
-"""The example of a parameter of which nothing is known."""
+"""The example of a parameter without any information."""
 
 FIRST_SIZES = (8, 16, 32, 64)
-"""Different sizes show mix-ups that equal ones hide."""
+"""Different sizes reveal mix-ups that equal ones hide."""
 
 _BY_ANNOTATION = {
     "int": "1",
@@ -38,8 +36,9 @@ _CALLABLES = re.compile(r"(?:\w+\.)*Callable\b")
 
 
 def skeleton(function: Function) -> Edit:
-    """The edit that adds a section, in the style of the docstring that is there; a docstring when
-    there is none.
+    """Return the edit that adds a section, in the style of the existing docstring.
+
+    Without a docstring, the edit adds one.
     """
     style = style_of(_source(function.docstring)) if function.docstring is not None else "google"
     body = function.body_start
@@ -64,8 +63,10 @@ def _section(function: Function, style: Style, indent: str) -> str:
 
 
 def _lines(function: Function) -> list[str]:
-    """The lines of the section; parameters with a default have none, nor has `self` when the class
-    gives it.
+    """Return the lines of the section.
+
+    Parameters with a default have none, nor does `self` if the class's docstring has an example of
+    it.
     """
     signature = Signature(function)
     shared = read_docstring(function.class_docstring).sets[:1]
@@ -97,7 +98,7 @@ def _lines(function: Function) -> list[str]:
 
 
 def _guess(parameter: Parameter, static: bool) -> str:
-    """The rest of a parameter's line, by its annotation, else by its name."""
+    """Return the rest of a parameter's line, from its annotation or its name."""
     annotation = (parameter.annotation or "").strip("'\" ")
     if (value := _BY_ANNOTATION.get(annotation.partition(" |")[0])) is not None:
         return f": {value}"
@@ -115,7 +116,7 @@ def _guess(parameter: Parameter, static: bool) -> str:
 
 
 def _first_choice(annotation: str) -> str | None:
-    """The first value of a `Literal[...]`."""
+    """Return the first value of a `Literal[...]`."""
     try:
         tree = ast.parse(annotation, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -131,8 +132,9 @@ def _first_choice(annotation: str) -> str | None:
 
 
 def _appended(docstring: Docstring, body: Position, indent: str, section: str) -> Edit:
-    """The section behind the docstring's text; quotes that cannot hold several lines become
-    triple.
+    """Return the edit that adds a section to the docstring's text.
+
+    Quotes that cannot contain several lines become triple quotes.
     """
     source = _source(docstring)
     kept = docstring.text.rstrip()

@@ -1,4 +1,4 @@
-"""Text that stands somewhere in a chunk: offsets into it become the chunk's positions, and back.
+"""Text of a chunk: offsets into it are converted to the chunk's positions, and back.
 
 Lines end where Python ends them (`\\n`, `\\r\\n`, `\\r`), nowhere else.
 """
@@ -15,7 +15,7 @@ _START = Position(0, 0)
 
 
 class Source:
-    """`text`, whose first character stands at `origin`."""
+    """A text whose first character is at `origin`."""
 
     __slots__ = ("_ends", "_starts", "origin", "text")
 
@@ -31,7 +31,7 @@ class Source:
         return len(self._starts)
 
     def line_bounds(self, line: int) -> tuple[int, int]:
-        """Offsets of a line of this text (the first is 0), without its end."""
+        """Return the offsets of a line (from 0), without its end."""
         return self._starts[line], self._ends[line]
 
     def line(self, line: int) -> str:
@@ -41,9 +41,9 @@ class Source:
         return bisect_right(self._starts, offset) - 1
 
     def indent(self, line: int) -> int:
-        """Width of a line's leading blanks.
+        """Return the width of a line's leading blanks.
 
-        The first line begins after the quotes, so its indentation is taken from where those stand.
+        The first line begins after the quotes, so its indentation is computed from their column.
         """
         if line == 0:
             return max(0, self.origin.column - 3)
@@ -61,7 +61,7 @@ class Source:
         return Range(self.position(start), self.position(end))
 
     def offset(self, position: Position) -> int | None:
-        """Where a position of the chunk is in this text; nothing outside of it."""
+        """Return the offset of a position of the chunk; `None` outside of the text."""
         line = position.line - self.origin.line
         if not 0 <= line < self.line_count:
             return None

@@ -1,7 +1,7 @@
 """Choose the source of a function's example inputs, from its docstring down to its annotations.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-doctests, then annotations. Annotations also fill in what the others leave out.
+doctests, then annotations. Annotations also fill in arguments that the others lack.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _missing(signature: Signature, own: Declared, bounds: list[Bound]) -> list[P
 def _elsewhere(
     signature: Signature, shared: Declared, sizes: Mapping[str, int], project: str | None
 ) -> Examples:
-    """Return the first source after the docstring's section that gives all arguments."""
+    """Return the first source after the docstring's section with all arguments."""
     examples = Examples()
     if shared.sets and signature.traced_by_class:
         examples = _of_class(signature, shared, sizes)
@@ -82,7 +82,7 @@ def _elsewhere(
 
 
 def _of_class(signature: Signature, shared: Declared, sizes: Mapping[str, int]) -> Examples:
-    """Return the class's sets that give all arguments; a method that needs more is no problem."""
+    """Return the class's sets with all arguments; a method that needs more is not a problem."""
     bounds = [
         bind(signature, Layers(_chain(shared.sets, declared.name), ()), sizes)
         for declared in shared.sets
@@ -131,7 +131,7 @@ def _of_doctests(function: Function) -> tuple[ExampleSet, ...]:
 def _of_annotations(
     signature: Signature, shared: Declared, sizes: Mapping[str, int]
 ) -> ExampleSet | None:
-    """Return a set from annotations (and the class's `self`), if they give all arguments."""
+    """Return a set from annotations (and the class's `self`), if all arguments have examples."""
     function = signature.function
     needed = [p for p in signature.required if p.name != signature.self_name]
     if not needed:
@@ -151,7 +151,7 @@ def _layers(own: Declared, shared: Declared) -> list[Layers]:
 def _chain(
     sets: tuple[DeclaredSet, ...], name: str, last: DeclaredSet | None = None
 ) -> tuple[DeclaredSet, ...]:
-    """Return the first set, then the one of that name (or `last`) if it is another."""
+    """Return the first set, then the one with the name (or `last`) if it is a different one."""
     if not sets:
         return ()
     first = sets[0]

@@ -1,6 +1,4 @@
-"""The three ways in which docstrings are laid out, and how an example-input heading looks in
-each.
-"""
+"""The three styles of docstrings, and the heading of example inputs in each."""
 
 from __future__ import annotations
 
@@ -18,14 +16,14 @@ _REST = re.compile(
 
 
 def style_of(source: Source) -> Style:
-    """The style that a docstring is written in; Google's where nothing tells."""
+    """Return the style of a docstring; Google's if nothing else is recognized."""
     if _NUMPYDOC.search(source.text):
         return "numpydoc"
     return "rest" if _REST.search(source.text) else "google"
 
 
 def heading_lines(title: str, style: Style) -> list[str]:
-    """The heading of a section, line by line."""
+    """Return the lines of a section's heading."""
     match style:
         case "google":
             return [f"{title}:"]

@@ -11,7 +11,7 @@ from jaxsight.engine.examples.source import Source
 from jaxsight.engine.text import Range
 
 DEEPEST = 60
-"""How deep brackets may nest: more is a mistake, and would exhaust the stack."""
+"""Maximum nesting depth of brackets: more is a mistake, and would exhaust the stack."""
 
 BLANK = re.compile(r"(?:[ \t\f\r\n]|\\\r?\n|#[^\r\n]*)*")
 STRING = re.compile(
@@ -97,7 +97,7 @@ class Reader:
         return self.fail(f"`{opening.text}` is never closed", opening, help=f"add `{closing}`")
 
     def check_closed(self, opening: Token, closing: str) -> None:
-        """Raise `Malformed` at `opening` where the text ends before the closing bracket."""
+        """Raise `Malformed` at `opening` if the text ends before the closing bracket."""
         if self.token.kind == "end":
             raise self.unclosed(opening, closing)
 

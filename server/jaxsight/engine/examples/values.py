@@ -1,7 +1,8 @@
-"""Read an example: an array, a key, a literal, or a pytree of these; stop at the first wrong token.
+"""Parse an example: an array, a key, a literal, or a pytree of these.
 
-This is a recursive-descent parser written by hand, so that errors speak of example inputs ("write
-`f32[]` for a scalar", "use `=` for Python expressions"): a grammar knows no such words.
+Parsing stops at the first wrong token. This recursive-descent parser is written by hand, so that
+errors are in terms of example inputs ("write `f32[]` for a scalar", "use `=` for Python
+expressions").
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _KEY_HELP = "use `fry`, `rbg` or `urbg`"
 
 
 def read(text: str) -> Node:
-    """Return the example that a whole text is; raise `Malformed` for anything else."""
+    """Return the example that a whole text is; raise `Malformed` for any other text."""
     reader = Reader(Source(text))
     node = read_value(reader)
     reader.finish()
@@ -36,7 +37,7 @@ def read(text: str) -> Node:
 
 
 def read_value(reader: Reader, subject: str = "x") -> Node:
-    """Return the next example; `subject` is the parameter that it is for, for messages."""
+    """Return the next example; `subject` is its parameter, for messages."""
     return _Values(reader, subject).value()
 
 
@@ -121,7 +122,7 @@ class _Values:
         )
 
     def _expression(self, what: str, text: str = "…") -> Malformed:
-        """Return the error at the current token, where a Python expression stands after `:`."""
+        """Return the error at the current token for a Python expression after `:`."""
         return self.reader.fail(
             f"expected an example, found {what}",
             help=f"use `=` for Python expressions: `{self.subject} = {text}`",

@@ -1,7 +1,6 @@
-"""Quick fixes: candidate edits for findings, a module for each code, and what proves that an edit
-helps.
+"""Quick fixes: candidate edits for findings, and the proof that an edit helps.
 
-A module `jxNNN` reads text and syntax only and guesses freely: whatever it proposes is applied in
-memory, traced, run against the original and compiled before anybody sees it (`verifying`). Nothing
-is offered that was not proved, and nothing is proved by looking at the text.
+A rule's `fix.py` reads text and syntax only and may guess freely: every candidate is applied in
+memory, traced, run against the original and compiled before it is offered (`verifying`). A fix
+without this proof is not offered, and text alone proves nothing.
 """

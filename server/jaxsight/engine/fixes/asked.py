@@ -1,6 +1,6 @@
-"""What a fix is asked about: a finding in the text, with the syntax around it.
+"""The finding that a fix is asked for, with the syntax around it.
 
-Makes edits that leave all other text as it is.
+Edits that it makes leave all other text unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 _APART = (
     ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
-"""What is evaluated later, more than once, or perhaps never: nothing is taken out of it."""
+"""Expressions whose parts are evaluated later, repeatedly or never: they are not hoisted."""
 _METHODS = frozenset(
     {
         "all", "any", "argmax", "argmin", "astype", "conj", "cumsum", "dot", "flatten", "max",
@@ -32,7 +32,7 @@ _METHODS = frozenset(
         "swapaxes", "take", "transpose", "var", "view", "set", "add", "multiply", "get",
     }
 )  # fmt: skip
-"""Of arrays. `add` is one of sets too, but what it gives there is nothing."""
+"""Methods of arrays without side effects. Sets have `add` too, but there it returns `None`."""
 _BUILTINS = frozenset(
     {"abs", "len", "max", "min", "range", "round", "sum", "float", "int", "tuple"}
 )
@@ -46,32 +46,32 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 class Candidate:
     """A proposed change.
 
-    `title` says what it does; a `safe` one is meant to leave every value as it is.
+    `title` describes it; a `safe` one is meant to leave every value unchanged.
     """
 
     title: str
     edits: tuple[Edit, ...]
     safe: bool = True
     same: bool = True
-    """Whether the values are to be the same; where not, types and shapes are all that is compared.
-    """
+    """Whether values must be equal; otherwise only types and shapes are compared."""
     adapted: tuple[Edit, ...] = ()
-    """Where another form of arguments and results is what is changed: the same change with what
-    takes and gives the old form around it. It is compared in place of the change, and never
+    """The same change, for a fix that changes the form of arguments or results.
+
+    It has an adapter from the old form around it. It is compared in place of the change, and never
     offered.
     """
 
 
 @dataclass(frozen=True)
 class Aval:
-    """The type of an array, as a trace saw it."""
+    """The type of an array in a trace."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
 class Asked:
-    """A finding of a view whose text is not stale, in the chunk that it stands in."""
+    """A finding of a view that is not stale, in its chunk."""
 
     def __init__(self, view: View, finding: Finding, chunk: ModuleChunk) -> None:
         self.view = view
@@ -83,21 +83,22 @@ class Asked:
 
     @staticmethod
     def of(view: View, finding: Finding) -> Asked | None:
-        """Nothing where the text cannot be read."""
+        """Return the finding with its syntax; `None` if its text cannot be parsed."""
         chunk = view.module.chunk_at(finding.range.start)
         if chunk is None or chunk.broken is not None or finding.stale:
             return None
         return Asked(view, finding, chunk)
 
     def elsewhere(self) -> Iterator[Asked]:
-        """The same finding asked about in each chunk of the module."""
+        """Yield the same finding in each chunk of the module."""
         for chunk in self.module.chunks:
             if chunk.broken is None:
                 yield self if chunk is self.chunk else Asked(self.view, self.finding, chunk)
 
     def of_subject(self) -> Asked:
-        """The same asked about where the traced function stands: a finding may be in a helper that
-        it calls.
+        """Return the same finding in the chunk of the traced function.
+
+        A finding may be in a helper that the function calls.
         """
         chunk = self.module.chunk_at(self.view.subject.range.start)
         if chunk is None or chunk is self.chunk or chunk.broken is not None:
@@ -105,19 +106,20 @@ class Asked:
         return Asked(self.view, self.finding, chunk)
 
     def on_its_own(self, node: ast.expr) -> str:
-        """A node's text as it can stand outside of the brackets around it."""
+        """Return a node's text as it can be written outside of the brackets around it."""
         text = self.text(node)
         return f"({text})" if "\n" in text and not isinstance(node, _BOUND) else text
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """What each node of the chunk stands in."""
+        """The parent of each node of the chunk."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     @cached_property
     def nodes(self) -> Sequence[ast.AST]:
-        """The nodes within the finding's range, the largest first; the smallest one around it where
-        it holds none.
+        """The nodes within the finding's range, largest first.
+
+        If there are none, it is the smallest node around the range.
         """
         place = self.finding.range
         within, around = [], []
@@ -132,23 +134,23 @@ class Asked:
         return within or around[-1:]
 
     def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-        """The nodes of some kinds in the finding's range, the largest first."""
+        """Return the nodes of some kinds in the finding's range, largest first."""
         return (node for node in self.nodes if isinstance(node, kinds))
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a node stands in, the innermost first."""
+        """Yield the ancestors of a node, innermost first."""
         while (parent := self.parents.get(node)) is not None:
             yield parent
             node = parent
 
     def function(self, node: ast.AST) -> FunctionNode | None:
-        """The `def` around a node."""
+        """Return the `def` around a node."""
         found = (each for each in self.around(node) if isinstance(each, FunctionNode))
         return next(found, None)
 
     @cached_property
     def subject(self) -> FunctionNode | None:
-        """The `def` of the function that was traced, where it stands in this chunk."""
+        """The `def` of the traced function, if it is in this chunk."""
         place = self.view.subject.range
         for node in ast.walk(self.tree):
             if isinstance(node, FunctionNode) and self.range(node).end == place.end:
@@ -156,15 +158,15 @@ class Asked:
         return None
 
     def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Range:
-        """Where a node stands in the module."""
+        """Return the range of a node in the module."""
         return self.source.range(node).shifted(self.chunk.first_line)
 
     def text(self, node: ast.expr | ast.stmt) -> str:
-        """A node as it is written."""
+        """Return the text of a node."""
         return self.source.between(self.source.range(node))
 
     def seen(self, node: ast.expr) -> Aval | None:
-        """The one type that a trace saw an expression have."""
+        """Return the type of an expression in the trace, if it always had the same."""
         observation = self.view.observed.get(self.range(node))
         if observation is None or observation.more or not observation.values:
             return None
@@ -175,16 +177,16 @@ class Asked:
         return Aval(found["dtype"], tuple(map(int, filter(None, found["shape"].split(",")))))
 
     def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
-        """Put a text in a node's place."""
+        """Return the edit that replaces a node."""
         return Edit(self.range(node), text)
 
     def arguments(self, call: ast.Call) -> list[Range]:
-        """Where the arguments of a call stand, in order."""
+        """Return the ranges of a call's arguments, in order."""
         places = [*map(self.range, call.args), *map(self.range, call.keywords)]
         return sorted(places)
 
     def bracketed(self, node: ast.expr, text: str) -> str:
-        """A text of operators as it must stand where a node stands."""
+        """Return an expression with operators, in brackets if a node's place requires them."""
         parent = self.parents.get(node)
         alone = isinstance(parent, (*_SIMPLE, ast.keyword, ast.Tuple, ast.List)) or (
             isinstance(parent, ast.Call) and node in parent.args
@@ -192,12 +194,13 @@ class Asked:
         return text if alone else f"({text})"
 
     def operand(self, node: ast.expr) -> str:
-        """A node's text, in brackets where something may follow it."""
+        """Return a node's text as an operand, in brackets if they are necessary."""
         return self.text(node) if isinstance(node, _BOUND) else f"({self.text(node)})"
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
-        """The simple statement around a node before which something of it can be computed; none
-        inside lambdas and the like.
+        """Return the simple statement around a node, if parts of the node can precede it.
+
+        Returns `None` inside lambdas and the like.
         """
         for each in self.around(node):
             if isinstance(each, _APART):
@@ -207,43 +210,44 @@ class Asked:
         return None
 
     def begins_statement(self, node: ast.expr) -> bool:
-        """Whether lines can be put before the statement that an expression stands in."""
+        """Return whether lines can be inserted before the statement around an expression."""
         return self.statement(node) is not None
 
     def text_of_parameters(self, node: ast.Lambda) -> str:
-        """What stands between `lambda` and its colon."""
+        """Return the text between `lambda` and its colon."""
         start, body = self.source.range(node), self.source.range(node.body)
         head = self.source.between(Range(start.start, body.start))
         return head.removeprefix("lambda").rstrip(" (\n").removesuffix(":").strip()
 
     def begins_line(self, node: ast.stmt) -> bool:
-        """Whether nothing stands before a statement on its line."""
+        """Return whether a statement is the first on its line."""
         place = self.range(node)
         return not self.module.line(place.start.line)[: place.start.column].strip()
 
     def ends_line(self, node: ast.stmt) -> bool:
-        """Whether nothing stands behind a statement on its line, comments included."""
+        """Return whether a statement is the last on its line, without a comment."""
         place = self.range(node)
         return not self.module.line(place.end.line)[place.end.column :].strip()
 
     def indent(self, node: ast.stmt) -> str:
-        """The white space before a statement."""
+        """Return the white space before a statement."""
         place = self.range(node)
         return self.module.line(place.start.line)[: place.start.column]
 
     def before(self, statement: ast.stmt, line: str) -> Edit:
-        """Put a line before a statement that begins its own."""
+        """Return the edit that inserts a line before a statement that begins its own."""
         start = self.range(statement).start
         return Edit(Range(start, start), f"{line}\n{self.indent(statement)}")
 
     def lines(self, statement: ast.stmt) -> Range:
-        """The whole lines of a statement, with the end of the last one."""
+        """Return the whole lines of a statement, with the end of the last one."""
         place = self.range(statement)
         return Range(Position(place.start.line, 0), Position(place.end.line + 1, 0))
 
     def hoisted(self, node: ast.expr, name: str, title: str) -> Iterator[Candidate]:
-        """An expression inside a function as a name of the module's, bound before the function;
-        nothing where it needs what functions bind.
+        """Yield the candidate that hoists an expression of a function to a module-level name.
+
+        There is none if the expression needs names that functions bind.
         """
         around = [each for each in self.around(node) if isinstance(each, ast.stmt)]
         if not around or not isinstance(top := around[-1], FunctionNode | ast.ClassDef):
@@ -263,13 +267,13 @@ class Asked:
         return frozenset(found | {f.qualname.rpartition(".")[2] for _, f in self.module.functions})
 
     def fresh(self, name: str) -> str:
-        """A name that is not in use."""
+        """Return a name that is not in use."""
         candidates = (name, *(f"{name}_{number}" for number in range(2, 100)))
         return next(each for each in candidates if each not in self.names)
 
     @cached_property
     def imports(self) -> dict[str, str]:
-        """By module or function (`jax.numpy`, `jax.jit`): what it is called here."""
+        """Local names by the module or function (`jax.numpy`, `jax.jit`) that they refer to."""
         found: dict[str, str] = {}
         for chunk in self.module.chunks:
             if chunk.broken is not None or "import" not in chunk.text:
@@ -288,42 +292,38 @@ class Asked:
 
     @property
     def jnp(self) -> str:
-        """What `jax.numpy` is called here; empty where it has no name."""
+        """The name of `jax.numpy` here; empty if it has none."""
         named = self.imports.get("jax.numpy", "")
         return named or (f"{self.imports['jax']}.numpy" if "jax" in self.imports else "")
 
     @property
     def np(self) -> str:
-        """What `numpy` is called here; empty where it has no name."""
+        """The name of `numpy` here; empty if it has none."""
         return self.imports.get("numpy", "")
 
     @property
     def lax(self) -> str:
-        """What `jax.lax` is called here; `jax.lax` where it has no name, which `jax_import` then
-        gives.
-        """
+        """The name of `jax.lax` here; without one, `jax.lax`, which `jax_import` imports."""
         return self.imports.get("jax.lax", f"{self.imports.get('jax', 'jax')}.lax")
 
     @property
     def partial(self) -> str:
-        """What `functools.partial` is called here; `functools_import` gives it where it has no
-        name.
-        """
+        """The name of `functools.partial` here; without one, `functools_import` imports it."""
         module = self.imports.get("functools", "functools")
         return self.imports.get("functools.partial", f"{module}.partial")
 
     def functools_import(self) -> tuple[Edit, ...]:
-        """What `partial` needs: an import of `functools` before the first one."""
+        """Return the edit that imports `functools` before other modules if `partial` needs it."""
         known = {"functools", "functools.partial"} & self.imports.keys()
         return () if known else self._imported("functools")
 
     def jax_import(self) -> tuple[Edit, ...]:
-        """What `lax` needs: an import of `jax` before the first one."""
+        """Return the edit that imports `jax` before other modules if `lax` needs it."""
         known = {"jax", "jax.lax"} & self.imports.keys()
         return () if known else self._imported("jax")
 
     def _imported(self, module: str) -> tuple[Edit, ...]:
-        """An import before the first one; nothing where there is none."""
+        """Return the edit that adds an import before the first one; nothing if there is none."""
         for chunk in self.module.chunks:
             if chunk.broken is not None:
                 continue
@@ -335,8 +335,9 @@ class Asked:
         return ()
 
     def is_pure(self, node: ast.AST) -> bool:
-        """Whether an expression calls nothing but functions of JAX and NumPy and methods of arrays:
-        it may run more often, or never.
+        """Return whether an expression may run more often, or never.
+
+        It may if it calls only functions of JAX and NumPy and methods of arrays.
         """
         for call in ast.walk(node):
             if isinstance(call, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
@@ -351,8 +352,9 @@ class Asked:
         return True
 
     def called(self, node: ast.expr) -> str:
-        """The full name of what a call calls, `jax.numpy.sum`, as far as imports tell; empty
-        otherwise.
+        """Return the full name of a called function, such as `jax.numpy.sum`.
+
+        A name without an import is returned as written; other expressions give the empty string.
         """
         dotted = _dotted(node)
         if not dotted:
@@ -372,7 +374,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _free(node: ast.AST) -> set[str]:
-    """The names that an expression reads and does not bind."""
+    """Return the names that an expression reads and does not bind."""
     names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
     bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
     bound |= {each.id for each in names if isinstance(each.ctx, ast.Store)}
@@ -380,7 +382,7 @@ def _free(node: ast.AST) -> set[str]:
 
 
 def _bound(scopes: Sequence[ast.AST]) -> set[str]:
-    """The names that functions and classes bind in themselves."""
+    """Return the names that functions and classes bind locally."""
     found: set[str] = set()
     for scope in scopes:
         if not isinstance(scope, FunctionNode | ast.Lambda | ast.ClassDef):
@@ -396,12 +398,12 @@ def _bound(scopes: Sequence[ast.AST]) -> set[str]:
 
 
 def keyword(call: ast.Call, name: str) -> ast.keyword | None:
-    """An argument given by name."""
+    """Return a keyword argument."""
     return next((each for each in call.keywords if each.arg == name), None)
 
 
 def integer(node: ast.expr | None) -> int | None:
-    """The whole number that an expression is written as."""
+    """Return the value of a whole number, as written."""
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return value
@@ -414,12 +416,12 @@ def integer(node: ast.expr | None) -> int | None:
 
 
 def same(one: ast.AST, other: ast.AST) -> bool:
-    """Whether two expressions are written alike."""
+    """Return whether two expressions have the same syntax tree."""
     return ast.dump(one) == ast.dump(other)
 
 
 def applied(text: str, edits: Sequence[Edit]) -> str:
-    """A text with edits that do not overlap; its line ends stay.
+    """Return a text with edits that do not overlap; its line ends stay.
 
     Raises:
         ValueError: two edits overlap.

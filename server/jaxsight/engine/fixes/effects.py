@@ -1,4 +1,4 @@
-"""What a fix is good for, in figures: before and after."""
+"""The effect of a fix in figures: before and after."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from jaxsight.compiler.targets import parse
 from jaxsight.tracer.protocol import Traced
 
 _SHARE = 0.8
-"""Equations and seconds are told of when less than this share of them is left."""
+"""Equations and seconds are reported if less than this share of them remains."""
 _COUNTS, _FEW = 1.02, 64
-"""Bytes are more when there are more than this share and so many besides; seconds by this share."""
+"""Bytes count as more above this factor plus so many bytes, seconds above this factor."""
 _LONG = 0.5
-"""Seconds that are worth a word."""
+"""Seconds that are worth reporting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one form of a function costs.
+    """The costs of one form of a function.
 
-    `compiled` is for the first target, where it was compiled.
+    `compiled` is its program for the first target, if it was compiled.
     """
 
     equations: int
     constants: int
     compiled: Compiled | None = None
     folding: Folding | None = None
-    """How long it compiles with constant folding, where that was measured."""
+    """Its compile times with constant folding, if they were measured."""
 
     @staticmethod
     def of(traced: Traced, compiled: Compiled | None, folding: Folding | None) -> Figures:
-        """Read off what is known of a function."""
+        """Return the figures of a function."""
         constants = sum(size for _, size in traced.constants)
         return Figures(traced.equations, constants, compiled, folding)
 
     @property
     def kernels(self) -> tuple[int, int]:
-        """Kernels, and how often they are launched."""
+        """The number of kernels, and of their launches."""
         if self.compiled is None:
             return 0, 0
         return self.compiled.graph.kernel_count, self.compiled.graph.launch_count
 
     @property
     def memory(self) -> tuple[int, int]:
-        """Bytes of temporaries, and those that all launches read and write."""
+        """Bytes of temporaries, and bytes that all launches read and write."""
         if self.compiled is None:
             return 0, 0
         kernels = self.compiled.graph.kernels
@@ -56,14 +56,14 @@ class Figures:
 
     @property
     def compiling(self) -> float:
-        """Seconds that compiling takes, or more."""
+        """The compile time in seconds, or a lower bound."""
         if self.folding is not None:
             return self.folding.folded
         return self.compiled.seconds if self.compiled is not None else 0.0
 
     @property
     def time(self) -> float | None:
-        """Seconds on the target, an estimate; `None` where a part of it is not known."""
+        """The estimated time on the target in seconds; `None` if a part of it is unknown."""
         if self.compiled is None:
             return None
         estimated = total(self.compiled.graph, parse(self.compiled.target))
@@ -71,7 +71,7 @@ class Figures:
 
 
 def fewer(before: Figures, after: Figures) -> bool:
-    """Whether less is launched, stored or moved."""
+    """Return whether less is launched, stored or moved."""
     if before.compiled is None or after.compiled is None:
         return False
     pairs = zip(after.memory, before.memory, strict=True)
@@ -80,33 +80,33 @@ def fewer(before: Figures, after: Figures) -> bool:
 
 
 def smaller(before: Figures, after: Figures) -> bool:
-    """Whether less is stored at once."""
+    """Return whether less is stored at once."""
     return _grown(after.memory[0], before.memory[0])
 
 
 def _grown(before: int, after: int) -> bool:
-    """Whether bytes are more by an amount that counts."""
+    """Return whether bytes increased significantly."""
     return after > before * _COUNTS + _FEW
 
 
 def more(before: Figures, after: Figures) -> bool:
-    """Whether more kernels are launched."""
+    """Return whether more kernels are launched."""
     if before.compiled is None or after.compiled is None:
         return False
     return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
 def slower(before: Figures, after: Figures) -> bool:
-    """Whether it is estimated to take longer on the target."""
+    """Return whether the estimated time on the target is longer."""
     was, now = before.time, after.time
     return was is not None and now is not None and now > was * _COUNTS
 
 
 def too_slow(before: Figures, after: Figures, times: float) -> bool:
-    """Whether it may take more than so many times as long on the target.
+    """Return whether it may take more than so many times as long on the target.
 
-    Where no time is estimated, as on CPUs, it may where so many times as many kernels are launched,
-    or as many bytes moved: a fix leaves the arithmetic what it was.
+    Without estimated times, as on CPUs, launches and moved bytes are compared instead: a fix does
+    not change the arithmetic.
     """
     if before.compiled is None or after.compiled is None:
         return False
@@ -122,9 +122,7 @@ ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
 
 
 def worse(before: Figures, after: Figures) -> frozenset[str]:
-    """Which figures of the target are worse: what is launched, stored at once or moved, and the
-    estimated time.
-    """
+    """Return which figures are worse: launches, temporaries, traffic or estimated time."""
     if before.compiled is None or after.compiled is None:
         return frozenset()
     (stored, moved), (stored_now, moved_now) = before.memory, after.memory
@@ -138,10 +136,10 @@ def worse(before: Figures, after: Figures) -> frozenset[str]:
 
 
 def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
-    """`kernels 2 → 1`, `temp 512 KiB → 0 B`, what changed alone.
+    """Yield the figures that changed: `kernels 2 → 1`, `temp 512 KiB → 0 B`.
 
     Args:
-        timed: whether the time of compiling is told of.
+        timed: whether compile times are reported.
     """
     if before.compiled is not None and after.compiled is not None:
         kernels, launches = zip(before.kernels, after.kernels, strict=True)

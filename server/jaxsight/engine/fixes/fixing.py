@@ -1,5 +1,6 @@
-"""Which fixes are tried when: in the background once findings are known, first those that a person
-asks about, none after an edit.
+"""Schedule the verification of fixes: in the background, after findings are known.
+
+Fixes that a person asks for come first. An edit cancels them.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ from jaxsight.engine.views import View
 log = logging.getLogger(__name__)
 
 PAUSE = 0.5
-"""Seconds after which candidates of new findings are tried: typing goes on meanwhile, and drops
-them.
-"""
+"""Seconds after which candidates of new findings are tried, so that typing can cancel them."""
 
 
 @dataclass(eq=False, slots=True)
@@ -40,13 +39,13 @@ class _Work:
 
 @dataclass(eq=False, slots=True)
 class Fixing:
-    """One per session."""
+    """The fixes of a session."""
 
     documents: Mapping[str, Document]
     project_of: Callable[[str], Project]
     verifying: Verifying
     _work: dict[str, list[_Work]] = field(default_factory=dict)
-    """By file, in the order of trying."""
+    """By file, in the order of verification."""
     _workshops: dict[str, Workshop] = field(default_factory=dict)
     _worker: asyncio.Task[None] | None = None
     _current: tuple[str, asyncio.Task[Fix | None]] | None = None
@@ -60,8 +59,11 @@ class Fixing:
         aside: Aside,
         refresh: Callable[[str], None],
     ) -> Fixing:
-        """`compiling` gives the session's own, `refresh` is called with a file of which something
-        else is known.
+        """Return the fixes of a session.
+
+        Args:
+            compiling: returns the session's own compiled programs.
+            refresh: is called with a file for which there is something new.
         """
         return Fixing(documents, project_of, Verifying(compiling, aside, refresh))
 
@@ -73,9 +75,7 @@ class Fixing:
         *,
         pause: float = PAUSE,
     ) -> None:
-        """These are a file's findings now: try what may fix them, in place of what was being tried
-        there.
-        """
+        """Verify fixes of a file's current findings, in place of the earlier ones."""
         found = [
             (view, finding)
             for view, finding in found
@@ -96,7 +96,7 @@ class Fixing:
             self._worker = loop.create_task(self._run(pause), name="fixes")
 
     def stop(self, path: str) -> None:
-        """The file's text is another one now, or it was closed."""
+        """Cancel the fixes of a file that was edited or closed."""
         for work in self._work.pop(path, []):
             if not work.done.done():
                 work.done.set_result(None)
@@ -106,8 +106,9 @@ class Fixing:
     async def fixes(
         self, path: str, module: Module, range: Range | None, patience: float | None
     ) -> list[Fix]:
-        """The fixes of a file's findings in a range that are proved within `patience` seconds; all
-        of them when it is not given.
+        """Return the fixes of findings in a range that are verified within `patience` seconds.
+
+        Without `patience`, all of them are awaited.
         """
         works = [
             work
@@ -128,7 +129,7 @@ class Fixing:
         return list(found.values())
 
     async def aclose(self) -> None:
-        """End all."""
+        """Cancel all work and end the processes."""
         for path in list(self._work):
             self.stop(path)
         if self._worker is not None:

@@ -1,6 +1,4 @@
-"""What a rule's `fix.py` declares: the edits that it proposes, and how one of them shows that it
-helps.
-"""
+"""A rule's `fix.py`: the edits that it proposes, and how one of them is shown to help."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from jaxsight.engine.fixes.asked import Asked, Candidate
 
 
 class Proof(Enum):
-    """How a changed program shows that it is better than the original."""
+    """How a changed program is shown to be better than the original."""
 
     GONE = "the rule has fewer findings"
     FEWER = "less is launched, stored or moved, with no more findings of the rule"
@@ -21,22 +19,22 @@ class Proof(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """How the findings of a rule are fixed."""
+    """How findings of a rule are fixed."""
 
     summary: str
-    """What is written, for the table of fixes."""
+    """The proposed code, for the table of fixes."""
     propose: Callable[[Asked], Iterator[Candidate]]
     """Yield changes to try, the best first."""
     proof: Proof = Proof.GONE
     timed: bool = False
-    """Whether the title also says how long both forms take to compile."""
+    """Whether the title also shows the compile times of both forms."""
     trades: frozenset[str] = frozenset()
-    """Figures of the target that may be worse, for what is better: the title has both.
+    """Figures of the target that may get worse in exchange; the title shows both.
 
     A change that makes another figure worse is dropped.
     """
     costs_any: bool = False
-    """Whether the change may take any time: what it mends is an error, or takes seconds by itself.
+    """Whether the change may take any time: it fixes an error, or a cost of seconds.
 
-    Other changes may take twice as long as the original at most.
+    Other changes may take at most twice as long as the original.
     """

@@ -1,8 +1,7 @@
-"""What proves that a candidate helps: it is applied in memory, traced, run against the original,
-compiled, and looked at again.
+"""Verify that a candidate helps: apply it in memory, trace, run, compile and check it again.
 
-Everything is known by content: the same change of the same function is tried once, wherever it
-stands.
+It is run against the original. Verdicts are cached by content: the same change of the same function
+is tried once, regardless of its place.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ log = logging.getLogger(__name__)
 
 _KEPT = 512
 _LONGEST_TRADE = 2.0
-"""Times as long as before that a program may take for what its fix makes better."""
+"""Factor by which a program may become slower for its fix's benefit."""
 _NOT_COMPARED = "it could not be compared"
 _SETS = 4
-"""Example sets of a function with which a change is tried, at most."""
+"""Maximum number of example sets of a function with which a change is tried."""
 _TRIED = 6
-"""Candidates for one finding that are tried, at most."""
+"""Maximum number of candidates for one finding that are tried."""
 
 
 def _of_text(module: Module) -> Iterator[Finding]:
@@ -55,10 +54,10 @@ def _of_text(module: Module) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A proved change.
+    """A verified change.
 
-    `safe` when the function is the same to all who call it, same values, types and parameters, and
-    launches no more.
+    It is `safe` if values, types and parameters of the function stay the same for all callers, and
+    no more kernels are launched.
     """
 
     finding: Finding
@@ -69,22 +68,24 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """Why a candidate is dropped, or else what it is good for."""
+    """Why a candidate is dropped, or its effect."""
 
     dropped: str = ""
     effect: str = ""
     costs: bool = False
-    """It launches more than before."""
+    """It launches more kernels than before."""
     untold: bool = False
-    """It is dropped because nothing could be found out."""
+    """It is dropped because it could not be checked."""
     hopeless: bool = False
-    """So will be all others: what is run does not end, or takes the process with it."""
+    """All candidates will fail: running the function does not end, or ends the process."""
 
 
 @dataclass(eq=False, slots=True)
 class Verifying:
-    """One per session; `compiling` gives the session's own, `refresh` is called with a file of
-    which something else is known.
+    """The verified fixes of a session.
+
+    `compiling` returns the session's own compiled programs; `refresh` is called with a file for
+    which there is something new.
     """
 
     compiling: Callable[[], Compiling]
@@ -92,27 +93,26 @@ class Verifying:
     refresh: Callable[[str], None]
     _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
     _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
-    """What the compiler was seen to compute wrongly, by the key of the question about the function.
-    """
+    """Miscompiled functions, by the key of the question about the function."""
 
     def miscompiled(self, question: Question) -> Miscompiled | None:
-        """What running the function showed to be compiled wrongly."""
+        """Return how running the function showed that it is miscompiled."""
         return self._wrong.get(question.key)
 
     async def fix(
         self, workshop: Workshop, view: View, finding: Finding, target: Target | None
     ) -> Fix | None:
-        """The first candidate for a finding that is proved to help.
+        """Return the first candidate for a finding that is shown to help.
 
         Args:
-            target: what is compiled for, where anything is.
+            target: the target to compile for, if any.
         """
         async for candidate, question in self._candidates(workshop, view, finding):
             key = self._key(view, question, finding, target)
             verdict = self._verdicts.get(key)
             if verdict is None:
                 verdict = await self._verdict(workshop, view, question, finding, candidate, target)
-                if verdict.untold:  # the tracer had forgotten one of the two, or ended
+                if verdict.untold:  # the tracer had dropped one of the two traces, or ended
                     verdict = await self._verdict(
                         workshop, view, question, finding, candidate, target
                     )
@@ -126,8 +126,9 @@ class Verifying:
         return None
 
     async def _harmless(self, workshop: Workshop, view: View, candidate: Candidate) -> bool:
-        """Whether the function with its other sets, and the file's others that come to the changed
-        text, compute what they did.
+        """Return whether the change leaves other example sets and functions of the file unaffected.
+
+        All of them that reach the changed text must compute the same as before.
         """
         text = applied(view.module.text, candidate.edits)
         chunks = [
@@ -175,7 +176,7 @@ class Verifying:
         if before is None or after is None or not isinstance(before.reply, Traced):
             return _Verdict()
         if not isinstance(after.reply, Traced):
-            return _Verdict("it cannot be traced any more")
+            return _Verdict("it can no longer be traced")
         compared = await workshop.compare(before, after)
         self._remember(first, compared)
         if not same or (isinstance(compared, Compared) and compared.same):
@@ -192,7 +193,7 @@ class Verifying:
     async def _candidates(
         self, workshop: Workshop, view: View, finding: Finding
     ) -> AsyncIterator[tuple[Candidate, Question]]:
-        """What can be tried, with the question about the changed text."""
+        """Yield the candidates, each with the question about the changed text."""
         asked = Asked.of(view, finding)
         if asked is None:
             return
@@ -231,18 +232,19 @@ class Verifying:
             around = await self._asked(workshop, view, candidate.adapted)
             traced = await workshop.trace(around) if around is not None else None
             if traced is None:
-                return _Verdict("it could not be traced as it was called", untold=True)
+                return _Verdict("its adapted form could not be traced", untold=True)
             adapted = traced
         seen = View(after, question.module, after.question, question.subject)
         if not isinstance(after.reply, Traced):
             why = failures.summary(after.reply, seen)
-            return _Verdict(f"it cannot be traced any more: {why}")
+            return _Verdict(f"it can no longer be traced: {why}")
         if not isinstance(before.reply, Traced):
             return await self._repaired(workshop, before, after, same=candidate.same)
         if not isinstance(adapted.reply, Traced):
-            return _Verdict("it does not take or give another form of the same")
+            return _Verdict("its adapted form cannot be traced")
         if before.reply.outputs != adapted.reply.outputs:
-            return _Verdict(f"it gives {adapted.reply.outputs} instead of {before.reply.outputs}")
+            outputs = adapted.reply.outputs
+            return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
         compared = await workshop.compare(before, adapted)
         self._remember(view.answer.question, compared)
         if compared is None:
@@ -271,7 +273,7 @@ class Verifying:
         ):
             helps = False
         if not helps:
-            return _Verdict(f"it does not help: {', '.join(words) or 'all is as it was'}")
+            return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
         if second.figures.compiled is not None and target is not None and words:
             words[-1] += f" on {target.short}"
         was, now = compared.nonfinite
@@ -282,7 +284,10 @@ class Verifying:
     async def _repaired(
         self, workshop: Workshop, before: Answer, after: Answer, *, same: bool
     ) -> _Verdict:
-        """What could not be traced and now can: called with values it gave the same."""
+        """Return the verdict on a function that can be traced only after the change.
+
+        The original is called with values, which must give the same result.
+        """
         if same:
             compared = await workshop.compare_with_values(before, after)
             if compared is None:
@@ -291,7 +296,7 @@ class Verifying:
                 return _Verdict(compared.message, hopeless=True)
             if not compared.same:
                 return _Verdict(compared.words)
-        return _Verdict(effect="it can be traced")
+        return _Verdict(effect="can be traced")
 
     async def _looked_at(
         self, workshop: Workshop, answer: Answer, code: str, target: Target | None
@@ -340,15 +345,16 @@ class Verifying:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What is found of one code in one form of a function, and its figures."""
+    """The number of findings of one code in one form of a function, and its figures."""
 
     findings: int
     figures: Figures
 
 
 def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | None:
-    """The question that the changed text asks about the same function and set; nothing where it
-    asks none, or the same.
+    """Return the question about the same function and set in the changed text.
+
+    Returns `None` if there is none, or if it is the same.
     """
     before = view.answer.question
     try:
@@ -364,7 +370,7 @@ def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | 
 def _question(
     workshop: Workshop, document: Document, function: str, set_name: str
 ) -> Question | None:
-    """What a text asks about a function; with its first set where it has none of that name."""
+    """Return the question about a function of a text; with its first set if none has the name."""
     project = workshop.project
     subjects = document.subjects(project.outside)
     subject = next((each for each in subjects if each.name == function), None)

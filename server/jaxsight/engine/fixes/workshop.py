@@ -1,8 +1,7 @@
-"""Where candidates are tried: a tracer of their own, so that what a person waits for never waits
-for them, nor ends with them.
+"""A tracer of its own for candidates, so that they neither delay nor end what a person waits for.
 
-It starts when the first candidate is to be tried and ends when none was for a while. What it runs
-is user code, on drawn inputs: it has the limits of a tracer, and none of it is told of.
+It starts for the first candidate and ends when there was none for a while. It runs user code on
+random inputs within the limits of a tracer, and nothing of it is shown.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ log = logging.getLogger(__name__)
 IDLE = 30.0
 """Seconds without a candidate after which the process ends."""
 _KEPT = 8
-"""Traces that are asked about again: a tracer keeps twice as many."""
+"""Number of traces that are kept; a tracer keeps twice as many."""
 
 
 @dataclass(eq=False, slots=True)
 class Workshop:
-    """One per project."""
+    """The tracer for candidates of one project."""
 
     project: Project
     documents: Mapping[str, Document]
@@ -52,9 +51,7 @@ class Workshop:
     _ending: asyncio.Task[None] | None = None
 
     async def trace(self, question: Question) -> Answer | None:
-        """What a question is answered by; nothing where there can be no tracer, or the answer is
-        that it died.
-        """
+        """Return the answer to a question; `None` if there is no tracer, or if it died."""
         question = replace(question, key=f"{question.key} to be fixed")
         if (known := self._answers.get(question.key)) is not None:
             return known
@@ -71,7 +68,7 @@ class Workshop:
         return answer
 
     async def outline(self, answer: Answer) -> Outlined | None:
-        """What was traced as plain data."""
+        """Return a traced program as plain data; `None` if it is gone."""
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
@@ -82,7 +79,7 @@ class Workshop:
         return None
 
     async def lower(self, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
-        """What was traced in StableHLO."""
+        """Return a traced program as StableHLO, or the error; `None` if it is gone."""
         tracers = self._started()
         if tracers is None or not isinstance(answer.reply, Traced):
             return None
@@ -94,8 +91,9 @@ class Workshop:
         return None
 
     async def compare(self, before: Answer, after: Answer) -> Compared | Died | None:
-        """Whether two functions compute the same; how running them ended the tracer; nothing where
-        that is not known.
+        """Compare two traced functions by running them; `None` if that is not possible.
+
+        Returns a `Died` if running them ended the tracer.
         """
         tracers = self._started()
         match before.reply, after.reply:
@@ -109,7 +107,7 @@ class Workshop:
         return None
 
     async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:
-        """The same where the original cannot be traced: it is called with values."""
+        """Compare a function with an original that cannot be traced and is called with values."""
         tracers = self._started()
         if tracers is None or not isinstance(after.reply, Traced):
             return None
@@ -133,20 +131,20 @@ class Workshop:
             await tracers.aclose()
 
     def rest(self) -> None:
-        """Nothing is to be tried just now."""
+        """End the process after a while, unless another candidate comes."""
         if self._ending is not None:
             self._ending.cancel()
         self._ending = asyncio.create_task(self._end_later())
 
     async def _end_later(self) -> None:
         await asyncio.sleep(IDLE)
-        self._ending = None  # from here on nobody calls it off
+        self._ending = None  # it cannot be cancelled any more
         await self.aclose()
 
     async def _request(self, tracers: Tracers, request: Request) -> Outcome:
         reply = await tracers.request(request)
         if isinstance(reply, Died):
-            self._answers.clear()  # what was traced went with it
+            self._answers.clear()  # its traces are gone
         return reply
 
     def _gone(self, answer: Answer) -> None:

@@ -1,8 +1,7 @@
 """Settings: one schema, read from `pyproject.toml` and from the editor, merged, documented.
 
-project = read_project(root)                    # problems as findings on pyproject.toml's lines
-settings = merge(project, editor_values)        # problems of the editor's values in
-`settings.problems`
+project = read_project(root)              # its problems are findings in pyproject.toml
+settings = merge(project, editor_values)  # problems of the editor's values: settings.problems
 """
 
 from jaxsight.engine.settings.reading import ProjectSettings, merge, parse_project, read_project

@@ -1,7 +1,7 @@
-"""The kinds of values that settings take: how each is described, its JSON schema, and its reader.
+"""The kinds of values of settings: each with its description, its JSON schema and its reader.
 
-A reader takes any value of TOML or JSON and never raises: it complains, with the path below the
-setting to the wrong part, and returns the valid part, or `None`.
+A reader takes any value of TOML or JSON and never raises: it reports a problem, with the path below
+the setting to the invalid part, and returns the valid part, or `None`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LARGEST = 2**63 - 1
 LONGEST = 1e9
 """The longest time in seconds, 30 years; longer ones are cut to this."""
 MOST_CODES = 256
-"""Entries of a list of rules; there are fewer rules."""
+"""Maximum number of entries of a list of rules; there are fewer rules."""
 _DIGITS = 4000
-"""Bits of the longest integer that a message shows."""
+"""Maximum size in bits of an integer that a message shows."""
 
 Path = tuple[str | int, ...]
 Complain = Callable[[Path, str, str], None]
@@ -35,7 +35,7 @@ Complain = Callable[[Path, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """`expected` ends the sentence "expected …"; `schema` is the JSON schema of the raw value."""
+    """A kind of values: `expected` completes "expected …", `schema` is for the raw value."""
 
     expected: str
     schema: Mapping[str, object]
@@ -63,12 +63,12 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the beginning of a text that is too long for a message."""
+    """Return a text, or its beginning if it is too long for a message."""
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Return `did you mean …?` with the nearest of `known`, or nothing."""
+    """Return `did you mean …?` with the nearest of `known`; empty if none is near."""
     found = get_close_matches(name, known, n=1, cutoff=0.6)
     return f"did you mean `{found[0]}`?" if found else ""
 

@@ -26,9 +26,9 @@ from jaxsight.engine.text import Position, Range
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"
 MOST_PROBLEMS = 100
-"""Problems of one file or object that are reported."""
+"""Maximum number of problems of a file or object that are reported."""
 DEEPEST = 64
-"""Nesting of arrays, tables and dotted keys; deeper documents take `tomllib` ever longer."""
+"""Maximum nesting depth of arrays, tables and dotted keys; `tomllib` is slow beyond."""
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +59,14 @@ class _Problem:
 
 
 def read_project(root: str | Path) -> ProjectSettings:
-    """Return the settings of `root`'s `pyproject.toml`; none when there is no such file."""
+    """Return the settings of `root`'s `pyproject.toml`; none if there is no such file."""
     path = str(Path(root) / "pyproject.toml")
     try:
         text = reading.text(path, reading.SETTINGS)
     except reading.MissingError:
         return ProjectSettings(path)
     except reading.UnreadableError as error:
-        log.warning("%s", error)  # no editor shows findings in a file that it cannot open
+        log.warning("%s", error)  # editors do not show findings in a file that they cannot open
         message = clause(f"cannot read the file: {error.reason}", 100)
         return ProjectSettings(path, problems=(_finding(_at(0, 0), message),))
     return parse_project(text, path)
@@ -225,7 +225,7 @@ _TOKEN = re.compile(
 
 
 def _nesting_problem(text: str) -> Finding | None:
-    """Return a finding where values or keys are nested too deeply; the text need not be TOML."""
+    """Return a finding if values or keys are nested too deeply; the text need not be valid TOML."""
     depth = dots = 0
     for token in _TOKEN.finditer(text):
         match token[0]:

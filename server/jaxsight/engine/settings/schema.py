@@ -32,7 +32,7 @@ Scope = Literal["resource", "window", "machine-overridable"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: `key` dotted and in camelCase, `default` as a value of TOML and JSON."""
+    """A setting: `key` is dotted and in camelCase, `default` a value of TOML and JSON."""
 
     key: str
     kind: Kind[Any]

@@ -1,6 +1,6 @@
-"""Where each key and value of a TOML document stands: what `tomllib` does not tell.
+"""The places of the keys and values of a TOML document, which `tomllib` does not report.
 
-The text must be valid TOML (`tomllib` has read it before): this scans it and checks nothing.
+The text must be valid TOML (`tomllib` has parsed it before): this scans it and checks nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ _STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'", re.DOTALL
 )
 _WORD = re.compile(r"[^\s,\]}#]+(?: \d\d:[^\s,\]}#]+)?")
-"""A number, a boolean or a date; a date and its time may be parted by a space."""
+"""A number, a boolean or a date; a space may separate a date and its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TomlPlace:
-    """The ranges of a key and of its value; an array's element has no key of its own, so both are
-    the value's.
+    """The ranges of a key and of its value.
+
+    An array's element has no key, so both are the value's.
     """
 
     key: Range
@@ -34,7 +35,7 @@ class TomlPlace:
 
 
 def places(text: str) -> dict[Path, TomlPlace]:
-    """The places of all keys and array elements of `text`, by path from the document's root."""
+    """Return the places of all keys and array elements of `text`, by path from the root."""
     scanner = _Scanner(text)
     scanner.document()
     return scanner.places
@@ -79,8 +80,9 @@ class _Scanner:
         self._value((*table, *below), self._range(start, end))
 
     def _dotted(self, counts: dict[Path, int]) -> tuple[Path, int]:
-        """A dotted key from here on: its path (through the last element of arrays of tables) and
-        its end.
+        """Read a dotted key; return its path and its end.
+
+        The path goes through the last element of arrays of tables.
         """
         path: Path = ()
         while True:
@@ -123,7 +125,7 @@ class _Scanner:
         self.places[path] = TomlPlace(key or value, value)
 
     def _closes(self, bracket: str) -> bool:
-        """Whether the collection ends here, after the comma that may part two items."""
+        """Return whether the collection ends here, after a comma that may separate items."""
         self._blank()
         if self.text[self.at] == ",":
             self.at += 1

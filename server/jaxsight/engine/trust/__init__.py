@@ -1,8 +1,7 @@
-"""Consent: which folders' code may run, and what of their settings may reach outside.
+"""Consent: which folders' code may run, and what their settings may reach outside of them.
 
-Nothing of a workspace runs before its user agreed. `policy` reads what the user wants in general,
-`store` keeps what they decided about single folders, `decisions` holds both for one process and
-says what to ask.
+Nothing of a workspace runs before its user agrees. `policy` reads the user's general preference,
+`store` keeps decisions about single folders, `decisions` combines both for one process and asks.
 """
 
 from jaxsight.engine.trust.decisions import Trust

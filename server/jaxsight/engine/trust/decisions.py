@@ -1,9 +1,7 @@
-"""What this process may run and reach: the policy, the stored decisions, and those of this process
-alone.
+"""What this process may run and reach: the policy, the stored decisions, and its own decisions.
 
-A decision is about a folder, by its real path, and holds for all below it. Whoever finds that
-something is not allowed asks for the `Consent` that would allow it: each is asked once, and nothing
-waits for the answer.
+A decision is about a folder, by its real path, and applies to all folders below it. If something is
+not allowed, the `Consent` that would allow it is asked for once, and nothing waits for the answer.
 """
 
 from __future__ import annotations
@@ -24,26 +22,28 @@ TRUST = "Trust this folder"
 ONCE = "Once"
 ALLOW = "Allow"
 NO = "No"
-# Somebody who is typing when the question comes up may answer by accident: with Enter the first
-# answer (eglot fills it in) or the last one (JupyterLab's dialog), with `1` and Enter the first one
-# (lists of Vim and Neovim). So the first one refuses, and the last one about a folder is not kept.
+# A user who is typing when the question appears may answer by accident: Enter selects the first
+# answer (eglot fills it in) or the last one (JupyterLab's dialog), `1` and Enter the first one
+# (lists of Vim and Neovim). So the first answer refuses, and the last one about a folder is not
+# stored.
 _FOLDER_ANSWERS = NO, TRUST, ONCE
 _REACH_ANSWERS = NO, ALLOW
 COMMAND = "jaxsight.trust"
-"""The command of editors that asks again."""
+"""The editor command that asks again."""
 
 SSH = "ssh://"
 
 
 def over_ssh(host: str, python: str) -> str:
-    """Return what is approved for a host; a Python there that is not the usual one belongs to it,
-    for it is a command.
+    """Return the name of an approval for a host.
+
+    It includes a Python other than the default, because that is a command.
     """
     return f"{SSH}{host}" if python == PYTHON else f"{SSH}{host} {python}"
 
 
 def in_terminal(folder: str, what: str = "") -> str:
-    """Return the command that lets a folder's code run, or something be reached from it."""
+    """Return the command that lets a folder's code run, or lets it reach something."""
     option = f" --allow {shlex.quote(what)}" if what else ""
     return f"jaxsight trust {shlex.quote(folder)}{option}"
 
@@ -60,23 +60,23 @@ class Trust:
         *,
         terminal: bool = False,
     ) -> None:
-        """Start with what is stored.
+        """Start with the stored decisions.
 
         Args:
-            policy: what holds for folders that nobody decided about.
-            store: the user's decisions; without it they are this process's alone.
+            policy: the policy for folders without a decision.
+            store: the user's decisions; without it, decisions last as long as this process.
             given: folders that are trusted because the user named them.
-            allowed: what may be reached, from whatever folder, because the user named it.
+            allowed: what every folder may reach, because the user named it.
             terminal: whether a command runs, which asks nothing.
         """
         self._terminal = terminal
         self.policy = policy
         self.client: bool | None = None
-        """What the client says about its workspace, if anything."""
+        """Whether the client trusts its workspace, if it says so."""
         self._store = store if store is not None else Store(None)
         self._taken_up = self._store.read()
         self._here = Decisions(frozenset(map(os.path.realpath, given)))
-        """This process's own decisions; not written."""
+        """This process's own decisions; not stored."""
         self._allowed = set(allowed)
         self._asked: dict[tuple[str, str], Consent] = {}
 
@@ -86,7 +86,7 @@ class Trust:
         return Trust(chosen_policy(option), Store(store_file()))
 
     def may_run(self, folder: str) -> bool:
-        """Whether code of a folder, and interpreters in it, may run."""
+        """Return whether code of a folder, and interpreters in it, may run."""
         if self.client is False or self.policy is Policy.NEVER:
             return False
         match self.policy:
@@ -98,42 +98,38 @@ class Trust:
                 return self._covers(folder)
 
     def may_use_above(self, folder: str) -> bool:
-        """Whether settings and environments of a folder above the trusted one may be used."""
+        """Return whether settings and environments above the trusted folder may be used."""
         if self.policy is Policy.NEVER or not is_own_folder(folder):
             return False
         return self.policy is Policy.ALWAYS or self._store.read().covers(os.path.realpath(folder))
 
     def may_start(self, folder: str, python: str) -> bool:
-        """Whether an interpreter that the settings of a folder name, and that is elsewhere, may
-        run.
-        """
+        """Return whether an interpreter outside a folder, named in its settings, may run."""
         return self.policy is Policy.ALWAYS or self._may_reach(folder, python)
 
     def may_send(self, folder: str, host: str, python: str) -> bool:
-        """Whether programs of a folder may be compiled on another machine, by a Python there.
+        """Return whether programs of a folder may be compiled on a host, by a Python there.
 
-        A host that the user named is allowed with whatever Python.
+        A host that the user named is allowed with any Python.
         """
         named = f"{SSH}{host}" in self._allowed
         return named or self._may_reach(folder, over_ssh(host, python))
 
     def allow(self, what: str) -> None:
-        """Let something be reached from every folder while this process lives: the user named
-        it.
-        """
+        """Let every folder reach something that the user named, as long as this process lives."""
         self._allowed.add(what)
 
     def consent_to_run(
         self, folder: str, python: str, reason: str, *, elsewhere: bool
     ) -> Consent | None:
-        """Return the question whether code of a folder may run; nothing where nobody is to be
-        asked.
+        """Return the question whether code of a folder may run; `None` if it must not be asked.
 
         Args:
             folder: the folder.
             python: the interpreter that would run it; may be empty.
-            reason: why it is that one.
-            elsewhere: whether it needs to be allowed besides; it is, along with the folder's code.
+            reason: why it was chosen.
+            elsewhere: whether the interpreter must be allowed too; it is, along with the folder's
+                code.
         """
         if self.policy is not Policy.ASK or self.client is False:
             return None
@@ -153,7 +149,7 @@ class Trust:
         )
 
     def consent_to_start(self, folder: str, python: str) -> Consent:
-        """Return the question whether an interpreter elsewhere may run."""
+        """Return the question whether an interpreter outside the folder may run."""
         return Consent(
             folder,
             python,
@@ -163,9 +159,7 @@ class Trust:
         )
 
     def consent_to_send(self, folder: str, host: str, python: str) -> Consent:
-        """Return the question whether programs may be compiled on another machine, by a Python
-        there.
-        """
+        """Return the question whether programs may be compiled on a host, by a Python there."""
         command = f" with {shown_path(python)}" if python != PYTHON else ""
         return Consent(
             folder,
@@ -176,22 +170,20 @@ class Trust:
         )
 
     def remedy(self, folder: str, what: str = "") -> str:
-        """Return what lets a folder's code run, or something be reached from it, as an imperative
-        clause.
-        """
+        """Return an instruction that lets a folder's code run, or lets it reach something."""
         if not self._terminal:
             return f"run the command `{COMMAND}` to decide"
         return f"run `{in_terminal(folder, what)}` to allow it"
 
     def first_time(self, consent: Consent) -> bool:
-        """Whether this is asked for the first time; from now on it is not."""
+        """Return whether this is asked for the first time, and record it."""
         key = os.path.realpath(consent.folder), consent.what
         first = key not in self._asked
         self._asked[key] = consent
         return first
 
     def waiting(self, folder: str) -> list[Consent]:
-        """Return what was asked about a folder and is not allowed."""
+        """Return the questions about a folder that are not allowed yet."""
         real = os.path.realpath(folder)
         return [
             each
@@ -200,7 +192,7 @@ class Trust:
         ]
 
     def decide(self, consent: Consent, answer: str | None) -> bool:
-        """Take an answer for this process; whether anything is allowed now that was not."""
+        """Take an answer for this process; return whether it allows anything new."""
         folder = os.path.realpath(consent.folder)
         if answer not in consent.answers or answer == NO:
             return False
@@ -209,7 +201,7 @@ class Trust:
         return True
 
     def keep(self, consent: Consent, answer: str | None) -> None:
-        """Write an answer for other processes and later ones, where that was the answer.
+        """Store a lasting answer for other and later processes.
 
         It blocks.
         """
@@ -219,7 +211,7 @@ class Trust:
         self._store.change(lambda known: _with(known, folder, consent))
 
     def changed(self) -> bool:
-        """Whether there are other decisions on disk than when this was asked last."""
+        """Return whether the decisions on disk changed since the last call."""
         before, self._taken_up = self._taken_up, self._store.read()
         return self._taken_up != before
 

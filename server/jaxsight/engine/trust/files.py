@@ -1,4 +1,4 @@
-"""Reading files that nobody but the user may have written."""
+"""Read files that only the user can have written."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-"""A pipe in a file's place must not block."""
+"""Opening a pipe must not block."""
 
 BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class NotOurs(Exception):
-    """The file or folder is not one to believe; the text says why."""
+    """The file or folder is not trusted; the message says why."""
 
 
 def own_folder(place: Callable[..., str]) -> Path | None:
-    """Return one of this user's folders for jaxsight, by a function of `platformdirs`; nothing
-    where there is no home.
+    """Return one of this user's folders for jaxsight, by a function of `platformdirs`.
+
+    Returns `None` if the user has no home folder.
     """
     try:
         folder = Path(place("jaxsight", appauthor=False))
-    except RuntimeError:  # as newer versions say it; older ones leave the `~`
+    except RuntimeError:  # raised by newer versions; older ones leave the `~`
         return None
     return folder if folder.is_absolute() else None
 
@@ -33,14 +34,14 @@ def read_own(path: Path, *, most: int, forbidden: int, owners: tuple[int, ...] =
 
     Args:
         path: the file.
-        most: bytes that it may have.
+        most: maximum size in bytes.
         forbidden: permissions that it must not have.
-        owners: user ids that it may belong to besides.
+        owners: user ids of other allowed owners.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: it does not exist.
         OSError: it cannot be read.
-        NotOurs: it is no regular file, too large, or others may have written it.
+        NotOurs: it is not a regular file, it is too large, or others may have written it.
     """
     descriptor = os.open(path, _FLAGS)
     with os.fdopen(descriptor, "rb") as file:
@@ -58,10 +59,10 @@ def check_own(status: os.stat_result, forbidden: int, owners: tuple[int, ...] = 
     """Check that a file or folder belongs to this user and that others cannot write to it.
 
     Raises:
-        NotOurs: it does not, or they can.
+        NotOurs: it belongs to another user, or others can write to it.
     """
     if os.name == "nt":
-        return  # user and mode mean nothing there; the profile's own permissions hold
+        return  # user and mode have no meaning there; the profile's own permissions apply
     if status.st_uid not in (os.getuid(), *owners):
         raise NotOurs(f"it belongs to another user (id {status.st_uid})")
     if status.st_mode & forbidden:
@@ -69,16 +70,16 @@ def check_own(status: os.stat_result, forbidden: int, owners: tuple[int, ...] = 
 
 
 def is_own_folder(folder: str | Path) -> bool:
-    """Whether a folder belongs to this user and not everybody can write to it."""
+    """Return whether a folder belongs to this user and not everybody can write to it."""
     try:
-        check_own(os.stat(folder), stat.S_IWOTH)  # noqa: PTH116 (any text may be asked about)
+        check_own(os.stat(folder), stat.S_IWOTH)  # noqa: PTH116 (any text may be passed)
     except (OSError, ValueError, NotOurs):
         return False
     return True
 
 
 def is_everybodys(folder: str | Path) -> bool:
-    """Whether every user can write to a folder, as to the one for temporary files."""
+    """Return whether every user can write to a folder, as to the one for temporary files."""
     try:
         return bool(os.stat(folder).st_mode & stat.S_IWOTH) and os.name != "nt"  # noqa: PTH116
     except (OSError, ValueError):

@@ -1,5 +1,4 @@
-"""What the user wants in general: `trust = ask|always|never`, from their own configuration and
-nowhere else.
+"""The user's general preference: `trust = ask|always|never`, only from their own configuration.
 
 A project's files never decide this, nor do the settings that a client sends: many editors merge a
 project's files into those.
@@ -26,19 +25,17 @@ FILE = "config.toml"
 KEY = "trust"
 _MOST = 1024 * 1024
 _ROOT = 0
-"""Files that the system's administrator wrote, or a package manager that makes home folders, count
-as the user's.
-"""
+"""Files that the system's administrator or a package manager wrote count as the user's."""
 
 
 class Policy(StrEnum):
-    """Whether code of a folder may run that nobody has decided about."""
+    """Whether code of a folder may run about which there is no decision."""
 
     ASK = "ask"
     ALWAYS = "always"
     NEVER = "never"
     EDITOR = "editor"
-    """The editor has its own trust and tells what it is."""
+    """The editor has its own trust and reports it."""
 
 
 USERS = tuple(policy for policy in Policy if policy is not Policy.EDITOR)
@@ -48,9 +45,8 @@ def chosen_policy(option: str = "", environ: Mapping[str, str] | None = None) ->
     """Return the policy of this process.
 
     Args:
-        option: what the server was started with (`--trust`); may be empty. `editor` stands in for
-            `ask` only.
-        environ: the environment variables; this process's own by default.
+        option: the option `--trust` of the server; may be empty. `editor` replaces `ask` only.
+        environ: the environment variables; by default those of this process.
     """
     if option and option != Policy.EDITOR:
         return Policy(option)
@@ -62,7 +58,7 @@ def chosen_policy(option: str = "", environ: Mapping[str, str] | None = None) ->
 
 
 def config_file() -> Path | None:
-    """Return the path of the user's configuration; nothing where there is no home folder."""
+    """Return the path of the user's configuration; `None` if there is no home folder."""
     folder = own_folder(platformdirs.user_config_dir)
     return folder / FILE if folder is not None else None
 
@@ -86,7 +82,7 @@ def _of_file() -> Policy | None:
 
 
 def _read(value: object, source: str) -> Policy | None:
-    """Return the policy of a name; nothing of an empty or a wrong one, which is logged."""
+    """Return the policy with a name; `None` for an empty or an invalid one, which is logged."""
     if value == "":
         return None
     if value in USERS:

@@ -1,9 +1,8 @@
-"""The user's decisions on disk, in the user's state folder: `trust.json`, one for all of their
-servers and commands.
+"""The user's decisions on disk: `trust.json` in the user's state folder, shared by all processes.
 
-A change is read, merged and written under a lock, and moved into place, so that servers that run
-side by side lose nothing of each other's. A file that is broken, or that others may have written,
-is ignored with a line in the log.
+A change is read, merged and written under a lock, and moved into place, so that concurrent servers
+lose none of each other's decisions. A file that is invalid, or that others may have written, is
+ignored with a line in the log.
 """
 
 from __future__ import annotations
@@ -34,20 +33,18 @@ _PATIENCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What the user decided: real paths of trusted folders, and what may be reached from which
-    folder.
-    """
+    """The user's decisions: real paths of trusted folders, and what each folder may reach."""
 
     folders: frozenset[str] = frozenset()
     approvals: frozenset[tuple[str, str]] = frozenset()
     """A folder and what it may reach: `ssh://HOST`, or the path of an interpreter."""
 
     def covers(self, folder: str) -> bool:
-        """Whether a folder (a real path) is trusted: it is, or one above it."""
+        """Return whether a folder (a real path), or one above it, is trusted."""
         return any(each in self.folders for each in upward(folder))
 
     def approves(self, folder: str, what: str) -> bool:
-        """Whether something may be reached from a folder (a real path), or from one above it."""
+        """Return whether a folder (a real path), or one above it, may reach something."""
         return any((each, what) in self.approvals for each in upward(folder))
 
 
@@ -60,7 +57,7 @@ def upward(folder: str) -> Iterator[str]:
 
 
 class Store:
-    """One file of decisions. Without a file, or where it cannot be written, nothing is kept."""
+    """A file of decisions. Without a file, or if it cannot be written, nothing is stored."""
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
@@ -70,9 +67,7 @@ class Store:
         self._seen: object = None
 
     def read(self) -> Decisions:
-        """Return the decisions as they are now; the file is read again only when it is another
-        one.
-        """
+        """Return the current decisions; the file is read again only after it changed."""
         if self.file is None:
             return self._known
         seen = self._signature()
@@ -82,7 +77,7 @@ class Store:
         return self._known
 
     def change(self, edit: Callable[[Decisions], Decisions]) -> bool:
-        """Write what `edit` makes of the decisions; whether that was possible.
+        """Write the decisions changed by `edit`; return whether that was possible.
 
         It blocks for a moment.
         """
@@ -125,7 +120,7 @@ class Store:
 
 
 def store_file() -> Path | None:
-    """Return where decisions are kept; nothing where there is no home folder."""
+    """Return the path of the decisions; `None` if there is no home folder."""
     folder = own_folder(platformdirs.user_state_dir)
     return folder / NAME if folder is not None else None
 
@@ -134,10 +129,10 @@ _NEWER = "it was written by a newer jaxsight"
 
 
 def _decoded(data: bytes) -> Decisions:
-    """Read the file's content.
+    """Return the decisions in the file's content.
 
     Raises:
-        ValueError: it is not what this version writes.
+        ValueError: the content is invalid.
         NotOurs: a newer version wrote it.
     """
     table = json.loads(data)
@@ -195,10 +190,10 @@ def _write(file: Path, decisions: Decisions) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the folder for this user alone.
+    """Create the folder for this user alone.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
         NotOurs: it belongs to another user.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -210,10 +205,10 @@ def _make_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keep other processes from writing meanwhile.
+    """Keep other processes from writing in the meantime.
 
     Raises:
-        OSError: it cannot be had within `_PATIENCE`.
+        OSError: the lock is not available within `_PATIENCE`.
     """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
