@@ -1,5 +1,4 @@
-"""Merge JUnit reports, pytest's and node's, into one summary line, in pytest's words, and one exit
-status.
+"""Merge the JUnit reports of pytest and node into a summary line like pytest's, and exit status.
 
 Usage: summary.py REPORT.xml... ; a report that is missing or empty means that its run died, and
 fails.
@@ -38,7 +37,7 @@ def main(reports: list[Path]) -> int:
 
 
 def counted(root: ElementTree.Element) -> tuple[dict[str, int], float]:
-    """What a report counts, and its seconds.
+    """Return the counts of a report, and its seconds.
 
     Node's has no suites, so there the tests themselves are counted.
     """

@@ -1,6 +1,4 @@
-"""Hooks of MkDocs: the pages of rules and the tables of rules and of fixes come from the rules'
-folders.
-"""
+"""Hooks of MkDocs: pages of rules and tables of rules and fixes come from the rules' folders."""
 
 from __future__ import annotations
 

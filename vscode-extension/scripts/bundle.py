@@ -1,5 +1,6 @@
-"""Puts the Python server and what it imports into `bundled/`: pure Python, so that one package
-serves every platform.
+"""Put the Python server and its dependencies into `bundled/`.
+
+All is pure Python, so that one package serves every platform.
 
 `python scripts/bundle.py` in the extension's folder; needs pip. The versions are those of the lock,
 by their hashes.

@@ -1,5 +1,6 @@
-"""Write the settings of `package.json` from the server's schema: `python scripts/manifest.py
-[--check]`.
+"""Write the settings of `package.json` from the server's schema.
+
+Usage: `python scripts/manifest.py [--check]`.
 
 The schema (`jaxsight.engine.settings`) declares the settings of the server; `OWN` adds those of the
 extension.

@@ -1,5 +1,6 @@
-"""Starts the bundled server: `python -I -S bundled/start.py server`. Everything that it imports
-lies beside this file.
+"""Start the bundled server: `python -I -S bundled/start.py server`.
+
+All that it imports is in folders beside this file.
 """
 
 import sys

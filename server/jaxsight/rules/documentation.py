@@ -38,7 +38,8 @@ def table() -> str:
 
 def _rows(prefix: str) -> str:
     rows = (
-        f"| [{code}]({code}.md) | {rule.name} | {rule.summary} | {_looks_at(rule)} | {_mark(rule)} |"
+        f"| [{code}]({code}.md) | {rule.name} | {rule.summary} |"
+        f" {_looks_at(rule)} | {_mark(rule)} |"
         for code, rule in RULES.items()
         if code.startswith(prefix)
     )

@@ -1,9 +1,8 @@
-"""A traced program made easy to read: calls that XLA inlines are looked through, values know who
-makes and who uses them.
+"""A traced program with calls inlined, where each value knows its producer and its users.
 
-Equations of a call (`jit`, `custom_jvp_call`…) stand in the place of the call, with its operands in
-place of its inputs. Bodies of loops, branches and other calls are read too; their inputs come from
-nowhere.
+Equations of a call that XLA inlines (`jit`, `custom_jvp_call`…) replace the call, with its operands
+in place of its inputs. Bodies of loops, branches and other calls are read too; their inputs have no
+producer.
 """
 
 from __future__ import annotations
@@ -75,8 +74,9 @@ class Reading:
     """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
 
     def quoted(self, path: str) -> str:
-        """The user's expression at an equation, in backticks and shortened; the primitive where
-        there is none.
+        """Return the user's expression at an equation in backticks, shortened.
+
+        Return the primitive where the expression is unknown.
         """
         text = self.quote(path)
         if not text and (step := self.flow.steps.get(path)) is not None:
@@ -84,8 +84,9 @@ class Reading:
         return f"`{text if len(text) <= 60 else text[:57] + '…'}`" if text else "this"
 
     def wrote(self, path: str, *names: str) -> bool:
-        """Whether the user's expression there calls one of these functions itself: what a library
-        does inside is not theirs to change.
+        """Return whether the user's expression there calls one of these functions itself.
+
+        Calls inside of libraries do not count: they are not the user's to change.
         """
         text = self.quote(path)
         return any(re.search(rf"\b{name}\(", text) for name in names)
@@ -114,28 +115,32 @@ class Flow:
         self.outputs = tuple(map(self.of, program.body.outputs))
 
     def of(self, number: int) -> int:
-        """The value that stands behind a number: inner inputs are the operands of their call."""
+        """Return the number of a value: that of the operand for an input of a call."""
         while number in self._same:
             number = self._same[number]
         return number
 
     def value(self, number: int) -> Value:
-        """The value behind a number."""
+        """Return the value of a number."""
         return self.values[self.of(number)]
 
     def made_by(self, number: int) -> Step | None:
-        """The step that makes a value; nothing for inputs, constants and literals."""
+        """Return the step that computes a value; `None` for inputs, constants and literals."""
         return self.maker.get(self.of(number))
 
     def used_by(self, number: int) -> Sequence[Step]:
-        """The steps that read a value."""
+        """Return the steps that read a value."""
         return self.users.get(self.of(number), ())
 
     def above(
         self, number: int, through: Callable[[Step], bool], most: int = 200
     ) -> Iterator[Step]:
-        """The steps that a value comes from, itself first, as long as `through` says to go on; at
-        most so many.
+        """Yield the steps that a value is computed by, the last one first.
+
+        Args:
+            number: the value.
+            through: whether to go on to the operands of a step.
+            most: how many steps to look at.
         """
         waiting, seen = [self.of(number)], set[int]()
         while waiting and most:
@@ -154,8 +159,10 @@ class Flow:
     def sources(
         self, number: int, through: Callable[[Step], bool], most: int = 200
     ) -> set[int] | None:
-        """The inputs, constants, literals and other values that a value is made from; `None` when
-        it comes from too much.
+        """Return the numbers of the values that a value is computed from.
+
+        These are inputs, constants, literals and results of steps that `through` stops at. Return
+        `None` where more than `most` values are involved.
         """
         waiting, seen, found = [self.of(number)], set[int](), set[int]()
         while waiting:
@@ -200,7 +207,7 @@ class Flow:
 
 
 def _at(step: Step, span: Span) -> Step:
-    """A step of a cached call, which knows not who calls, at the call's place."""
+    """Return a step of a cached call, which has no place of its own, at the call's place."""
     return Step(
         step.path,
         step.primitive,
@@ -214,8 +221,9 @@ def _at(step: Step, span: Span) -> Step:
 
 
 def parameter(step: Step, name: str) -> object:
-    """A parameter of an equation as a Python value, its text where it is no literal, `None` where
-    it is not there.
+    """Return a parameter of an equation as a Python value.
+
+    Return its text where it is not a literal, and `None` where it is missing.
     """
     text = dict(step.parameters).get(name)
     if text is None:
@@ -227,7 +235,7 @@ def parameter(step: Step, name: str) -> object:
 
 
 def numbers(step: Step, name: str) -> tuple[int, ...]:
-    """A parameter that is a number or several."""
+    """Return a parameter that holds one integer or several; other parameters are empty."""
     found = parameter(step, name)
     if isinstance(found, int):
         return (found,)
@@ -245,7 +253,7 @@ def is_known(value: Value) -> bool:
 
 
 def captured(step: Step) -> tuple[int, ...]:
-    """What a loop reads without changing it."""
+    """Return the operands that a loop reads and does not change."""
     if step.primitive == "scan":
         given = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
         if isinstance(given, tuple) and given and isinstance(given[0], tuple):

@@ -109,7 +109,7 @@ def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
 
 
 def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
-    """The inputs of a loop's body that are the same in each iteration."""
+    """Return the inputs of a loop's body that are the same in each iteration."""
     if loop.primitive == "scan":
         return body.inputs[: len(captured(loop))]
     return body.inputs[: len(body.inputs) - len(loop.results)]
