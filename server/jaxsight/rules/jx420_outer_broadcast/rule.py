@@ -143,7 +143,9 @@ def _noticed(reading: Reading, join: _Join, text: str) -> Noticed:
     if not join.column_first:
         first, second = second, first
     written = _written(text, join)
-    name = ast.unparse(written) if written is not None else flow.value(join.column).said
+    name = flow.value(join.column).said
+    if written is not None:
+        name = ast.get_source_segment(text, written) or ""
     count = vector.shape[-1]
     return Noticed(
         f"shapes {first} and {second} broadcast to {result.shape}",
