@@ -368,7 +368,7 @@ def _written(text: str, join: _Join) -> tuple[str, str]:
         case _:
             return "", ""
     sides = [ast.get_source_segment(text, node) or "" for node in (one, other)]
-    return sides if join.narrow_first else (sides[1], sides[0])
+    return (sides[0], sides[1]) if join.narrow_first else (sides[1], sides[0])
 
 
 def _parsed(text: str) -> ast.AST | None:
