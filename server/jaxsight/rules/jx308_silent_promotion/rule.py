@@ -33,7 +33,7 @@ _WIDER = {
 }
 _JOINS = frozenset(
     {"add", "sub", "mul", "div", "max", "min", "select_n", "pow", "rem", "atan2", "concatenate",
-     "dot_general", "clamp"}
+     "dot_general", "clamp", "stack"}
 )  # fmt: skip
 _FUNCTIONS = frozenset(
     {
@@ -97,6 +97,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
     where it is only reduced to a number, as a loss is.
     """
     flow = reading.flow
+    dtypes = {value.dtype for value in flow.values}
+    if not any(_WIDER[dtype] & dtypes for dtype in _WIDER.keys() & dtypes):
+        return
     promoted: set[int] = set()
     seen: set[object] = set()
     for step in flow.steps.values():
@@ -295,14 +298,12 @@ class _Fate:
 
 def _fate(flow: Flow, number: int, count: int) -> _Fate:
     """Follow a promoted array through what computes element by element, moves or reduces."""
+    dtype = flow.value(number).dtype
     stays_wide, only_reduced = False, True
-    waiting, seen = [number], set[int]()
-    made = {number}
-    while waiting and len(seen) < 300:
+    waiting, made = [number], {number}
+    met: list[int] = []
+    while waiting and len(made) < 300:
         each = waiting.pop()
-        if each in seen:
-            continue
-        seen.add(each)
         value = flow.values[each]
         # A gradient does not return the loss.
         if each in flow.outputs or not value.shape:
@@ -311,23 +312,19 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
         for user in flow.used_by(each):
             if user.backward:
                 continue
-            if user.primitive == "convert_element_type":
-                after = flow.value(user.results[0]).dtype
-                if value.dtype in _WIDER.get(after, ()) or not after.startswith(("float", "bf")):
-                    continue
+            result = flow.value(user.results[0]).dtype if user.results else ""
+            if not result.startswith(("float", "bfloat")) or value.dtype in _WIDER.get(result, ()):
+                continue
             if user.primitive in _FOLLOWED or user.primitive.startswith("scatter"):
-                if not flow.value(user.results[0]).dtype.startswith(("float", "bf")):
-                    continue
-                others = [flow.of(n) for n in user.operands if flow.of(n) not in made]
-                if user.primitive in ELEMENTWISE and any(
-                    _is_wide_anyway(flow, other, value.dtype, count) for other in others
-                ):
-                    return _Fate(meets_wide=True)
-                made |= set(map(flow.of, user.results))
-                waiting += map(flow.of, user.results)
+                if user.primitive in ELEMENTWISE:
+                    met += map(flow.of, user.operands)
+                new = {*map(flow.of, user.results)} - made
+                made |= new
+                waiting += new
             else:
                 stays_wide, only_reduced = True, False
-    return _Fate(stays_wide, only_reduced)
+    meets_wide = any(_is_wide_anyway(flow, each, dtype, count) for each in {*met} - made)
+    return _Fate(stays_wide, only_reduced, meets_wide)
 
 
 def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:

@@ -28,11 +28,11 @@ RULE = Rule(
 )
 
 _LINEAR = frozenset(
-    {"add", "sub", "mul", "div", "neg", "convert_element_type", "copy", "stop_gradient", "add_any"}
+    {"add", "sub", "mul", "div", "neg", "convert_element_type", "copy", "stop_gradient", "select_n"}
 )
 _OF_LOSSES = _LINEAR | {
-    "abs", "square", "integer_pow", "max", "min", "select_n", "sqrt", "sign", "lt", "le", "gt",
-    "ge", "eq", "ne", "and", "or", "not", "is_finite", "clamp",
+    "abs", "square", "integer_pow", "max", "min", "sqrt", "sign", "lt", "le", "gt", "ge", "eq",
+    "ne", "and", "or", "not", "is_finite", "clamp",
 }  # fmt: skip
 """What losses do to errors. Functions of distances (`exp`, `cos`) are of kernels, which are meant
 to be of all pairs.
@@ -66,6 +66,10 @@ _WANTED = re.compile(
 
 
 _Y = re.compile(r"^ys?(_\w+)?$")
+_X = re.compile(r"^[xt]s?(_\w+)?$")
+_WEIGHTS = re.compile(
+    r"^(\w+_)?(loss\w*|err\w*|mask\w*|weights?|importance|ratio|log_?probs?|nll|valid)(_\w+)?$"
+)
 _LONGEST = 40
 """Characters of an expression that the help repeats."""
 
@@ -108,9 +112,9 @@ class _Use:
     primitives: frozenset[str] = frozenset()
     """The elementwise primitives before that."""
     in_part: bool = False
-    """It is summed along one axis after the other."""
+    """It is summed along one axis after the other, or multiplied as a matrix."""
     other: bool = False
-    """Something uses it that needs a matrix: a product, a sort, `argmin` along an axis."""
+    """Something uses it that needs a matrix: a sort, a maximum along an axis."""
     matrix: bool = False
     """It is combined with another matrix of that shape, so all pairs are meant."""
 
@@ -123,7 +127,10 @@ def find(reading: Reading) -> Iterator[Noticed]:
     for step in flow.steps.values():
         if step.primitive not in _JOINS or step.backward or step.span in seen:
             continue
-        join = _join(flow, step)
+        shape = flow.value(step.results[0]).shape
+        if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
+            continue
+        join = _join(flow, step, shape)
         if join is None:
             continue
         text = reading.quote(step.path)
@@ -159,7 +166,7 @@ def _noticed(reading: Reading, join: _Join, text: str) -> Noticed:
     )
 
 
-def _join(flow: Flow, step: Step) -> _Join | None:
+def _join(flow: Flow, step: Step, shape: tuple[int, ...]) -> _Join | None:
     """Return the column and the vector that an equation makes a matrix of.
 
     The vector becomes a row by broadcasting in the same expression: nobody wrote it.
@@ -167,9 +174,6 @@ def _join(flow: Flow, step: Step) -> _Join | None:
     operands = [
         (index, _before_broadcast(flow, step, number)) for index, number in enumerate(step.operands)
     ]
-    shape = flow.value(step.results[0]).shape
-    if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
-        return None
     columns = [
         (index, number)
         for index, number in operands
@@ -216,13 +220,18 @@ def _is_accident(flow: Flow, join: _Join, text: str) -> bool:
         return False
     if origin is _Origin.ADDED:
         return use.reduced and predicted and difference
+    targets = wanted or (_is_named(_Y, text) and not _is_named(_X, text))
     if origin is _Origin.LAYER or predicted or wanted:
         if use.reduced or use.in_part:
             return difference or not use.other
-        wanted = wanted or _is_named(_Y, text)
-        return difference and not use.other and (origin is _Origin.LAYER or (predicted and wanted))
-    allowed = _OF_LOSSES if difference else _LINEAR
-    return use.reduced and use.primitives <= allowed
+        return difference and not use.other and (origin is _Origin.LAYER or targets)
+    if not use.reduced:
+        return False
+    if difference:
+        return use.primitives <= _OF_LOSSES
+    if join.step.primitive in ("mul", "div") and targets:
+        return not use.other
+    return _is_named(_WEIGHTS, text) and use.primitives <= _LINEAR
 
 
 def _computes_pairs(node: ast.AST) -> bool:
@@ -318,6 +327,8 @@ def _use(flow: Flow, join: Step) -> _Use:
                 matrix = matrix or any(_is_matrix(flow, each, shape) for each in user.operands)
             elif user.primitive in ("reshape", "squeeze") and _is_flat(flow, user, shape):
                 reduced = True
+            elif user.primitive in ("dot_general", "transpose"):
+                in_part = True
             else:
                 other = True
     return _Use(reduced, frozenset(primitives), in_part, other, matrix)
