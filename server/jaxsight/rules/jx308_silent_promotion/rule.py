@@ -313,7 +313,9 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
             if user.backward:
                 continue
             result = flow.value(user.results[0]).dtype if user.results else ""
-            if not result.startswith(("float", "bfloat")) or value.dtype in _WIDER.get(result, ()):
+            if not result.startswith(("float", "bfloat")):
+                continue
+            if user.primitive == "convert_element_type" and result != dtype:
                 continue
             if user.primitive in _FOLLOWED or user.primitive.startswith("scatter"):
                 if user.primitive in ELEMENTWISE:

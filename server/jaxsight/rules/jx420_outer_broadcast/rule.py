@@ -222,8 +222,10 @@ def _is_accident(flow: Flow, join: _Join, text: str) -> bool:
         return use.reduced and predicted and difference
     targets = wanted or (_is_named(_Y, text) and not _is_named(_X, text))
     if origin is _Origin.LAYER or predicted or wanted:
-        if use.reduced or use.in_part:
+        if use.reduced:
             return difference or not use.other
+        if use.in_part and (origin is _Origin.LAYER or use.primitives <= _OF_LOSSES):
+            return not use.other
         return difference and not use.other and (origin is _Origin.LAYER or targets)
     if not use.reduced:
         return False
@@ -416,10 +418,24 @@ def _dropped(name: str) -> str:
     """Return the column without its trailing axis as code, for an expression that is short."""
     if not name or len(name) > _LONGEST:
         return ".squeeze(-1)"
-    is_simple = re.fullmatch(r"[\w.]+(\([^()]*\))?", name) is not None
+    is_simple = isinstance(_parsed(name), ast.Name | ast.Attribute | ast.Call | ast.Subscript)
     return f"{name}.squeeze(-1)" if is_simple else f"({name}).squeeze(-1)"
 
 
 def _is_named(pattern: re.Pattern[str], text: str) -> bool:
-    """Whether an expression has a name of this kind."""
-    return any(pattern.match(name) for name in re.findall(r"[A-Za-z_]\w*", text))
+    """Whether an expression has a name of this kind, other than those of functions it calls."""
+    node = _parsed(text)
+    if node is None:
+        return False
+    called = {part.func for part in ast.walk(node) if isinstance(part, ast.Call)}
+    names = [
+        part.id if isinstance(part, ast.Name) else part.attr
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name | ast.Attribute) and part not in called
+    ]
+    names += [
+        part.value
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+    return any(pattern.match(name) for name in names)
