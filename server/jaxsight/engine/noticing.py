@@ -105,6 +105,17 @@ _texts: WeakKeyDictionary[Piece, tuple[tuple[Rule, Range, InText], ...]] = WeakK
 """The findings of the pieces that are in use; their trees are not kept."""
 
 
+def of_module(module: Module) -> Iterator[Finding]:
+    """Yield what the text of all statements together shows."""
+    for rule in RULES.values():
+        if rule.in_module is None or rule.word not in module.text:
+            continue
+        chunks = [chunk for chunk in module.chunks if chunk.broken is None]
+        for index, noticed in rule.in_module([tree_of(chunk.text) for chunk in chunks]):
+            range = Source(chunks[index].text).range(noticed.node)
+            yield _finding(rule, range.shifted(chunks[index].first_line), noticed)
+
+
 def of_size(module: Module) -> Iterator[Finding]:
     """Yield the parts of a file that are too large to be analyzed."""
     for problem in module.unread:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.rules.noticed import InText, Noticed
@@ -15,6 +15,7 @@ PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 InProgram = Callable[[Reading], Iterator[Noticed]]
 Explain = Callable[[Failure, str, str], Noticed | None]
 FindInText = Callable[[ast.Module], Iterator[InText]]
+FindInModule = Callable[[Sequence[ast.Module]], Iterator[tuple[int, InText]]]
 
 
 @dataclass(eq=False, slots=True)
@@ -41,8 +42,11 @@ class Rule:
     always: bool = True
     """Whether every check looks for it. Otherwise a comment that ignores it is never unused."""
     word: str = ""
-    """What a statement must contain to be looked at in text: others are not parsed for the rule."""
+    """What a statement (for `finds_in_module`: the module) must contain to be looked at in text:
+    others are not parsed for the rule.
+    """
     in_text: FindInText | None = field(default=None, init=False)
+    in_module: FindInModule | None = field(default=None, init=False)
     in_program: InProgram | None = field(default=None, init=False)
     in_kernels: InProgram | None = field(default=None, init=False)
     explain: Explain | None = field(default=None, init=False)
@@ -55,6 +59,15 @@ class Rule:
     def finds_in_text(self, find: FindInText) -> FindInText:
         """Look at the syntax of each top-level statement; nothing is traced."""
         self.in_text = find
+        return find
+
+    def finds_in_module(self, find: FindInModule) -> FindInModule:
+        """Look at the syntax of all top-level statements together; nothing is traced.
+
+        The function takes the trees in order. It returns findings with the index of the tree that
+        the node is in.
+        """
+        self.in_module = find
         return find
 
     def finds_in_program(self, find: InProgram) -> InProgram:

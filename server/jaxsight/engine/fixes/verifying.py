@@ -49,7 +49,9 @@ _TRIED = 6
 
 
 def _of_text(module: Module) -> Iterator[Finding]:
-    return chain.from_iterable(map(noticing.of_text, module.chunks))
+    return chain(
+        chain.from_iterable(map(noticing.of_text, module.chunks)), noticing.of_module(module)
+    )
 
 
 @dataclass(frozen=True, slots=True)

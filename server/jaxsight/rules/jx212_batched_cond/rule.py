@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, elements
+from jaxsight.rules.reading import Flow, Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.work import is_work
 from jaxsight.tracer.program import Step
 from jaxsight.tracer.protocol import Span
 
@@ -19,18 +20,7 @@ RULE = Rule(
     "A `cond` under `vmap` runs all its branches.",
     severity="warning",
 )
-LEAST = 4096
-"""Elements that a heavy equation reads and writes at least; below, a select is best."""
 _COND = re.compile(r"(?:^|[\w.]*\.)(?P<name>cond|switch)\(")
-_LOOPS = frozenset({"scan", "while"})
-_HEAVY = frozenset(
-    {
-        "cholesky", "conv_general_dilated", "custom_linear_solve", "dot_general", "eig", "eigh",
-        "fft", "ffi_call", "geqrf", "householder_product", "lu", "pallas_call", "pure_callback",
-        "qr", "random_bits", "schur", "sort", "svd", "threefry2x32", "top_k", "triangular_solve",
-        "tridiagonal_solve",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +103,6 @@ def _work(flow: Flow, selects: Sequence[Step], span: Span) -> Step | None:
     for select in selects:
         for case in select.operands[1:]:
             for step in flow.above(case, is_in_branch):
-                if step.primitive in _LOOPS:
-                    return step
-                numbers = {*step.operands, *step.results}
-                size = sum(elements(flow.value(number)) for number in numbers)
-                if step.primitive in _HEAVY and size >= LEAST:
+                if is_work(flow, step):
                     return step
     return None

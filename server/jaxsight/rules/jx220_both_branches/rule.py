@@ -1,0 +1,140 @@
+"""JX220: `jnp.where` with a scalar predicate computes two heavy results, and drops one of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Flow, Reading, elements, is_known
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.work import is_work
+from jaxsight.tracer.program import Step
+
+RULE = Rule(
+    "JX220",
+    "both-branches",
+    "A `where` with a scalar predicate computes both of its heavy operands.",
+    severity="warning",
+)
+
+_MOVES = frozenset(
+    {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "convert_element_type"}
+)
+_MOST = 300
+"""Equations of a case that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class BothBranches:
+    """A selection between results of work."""
+
+    primitives: tuple[str, str]
+    """A heavy primitive, or a loop, of the case for a true predicate and of the other."""
+    expressions: tuple[str, str]
+    """What the user wrote there, each on one line."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield the user's selections by one number, whose cases contain work for nothing else.
+
+    Selections by the same predicate belong together: a tree of arrays has one for each leaf.
+    """
+    flow = reading.flow
+    groups: dict[int, list[Step]] = defaultdict(list)
+    for step in flow.steps.values():
+        if step.primitive != "select_n" or len(step.operands) != 3 or step.backward:
+            continue
+        predicate = _scalar(flow, step)
+        if predicate is not None and reading.wrote(step.path, "where", "select"):
+            groups[predicate].append(step)
+    for selects in groups.values():
+        work = [_work(flow, selects, case) for case in (2, 1)]
+        true, false = work
+        if true is None or false is None:
+            continue
+        select = selects[0]
+        texts = reading.quote(true.path), reading.quote(false.path)
+        first, second = (quoted(text, most=24) for text in texts)
+        yield Noticed(
+            f"{first} and {second} are both computed, but only one is used",
+            select.path,
+            help="run only one of them: `jax.lax.cond(pred, true_fun, false_fun, *operands)`",
+            notes=("the predicate is a scalar, so all of one result is dropped",),
+            data=BothBranches((true.primitive, false.primitive), texts),
+            related=tuple(
+                (step.path, "computed for one branch alone")
+                for step in (true, false)
+                if step.span != select.span
+            ),
+        )
+
+
+def _scalar(flow: Flow, select: Step) -> int | None:
+    """Return the one number that a selection is made by, else `None`."""
+    number = flow.of(select.operands[0])
+    maker = flow.made_by(number)
+    while maker is not None and maker.primitive in _MOVES and len(maker.operands) == 1:
+        number = flow.of(maker.operands[0])
+        maker = flow.made_by(number)
+    value = flow.values[number]
+    return number if elements(value) == 1 and not is_known(value) else None
+
+
+def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
+    """Return an equation of work whose results are used for one case alone."""
+    kept = {flow.of(number) for number in flow.outputs}
+    kept |= {
+        flow.of(number)
+        for step in flow.steps.values()
+        for body in step.bodies
+        for number in body.outputs
+    }
+    alone = _Alone(flow, {select.path: select for select in selects}, case, kept)
+    for select in selects:
+        for step in flow.above(select.operands[case], alone.is_alone, most=_MOST):
+            if is_work(flow, step) and alone.is_alone(step):
+                return step
+    return None
+
+
+class _Alone:
+    """Which equations are there for one case of some selections, and nothing else."""
+
+    def __init__(self, flow: Flow, selects: dict[str, Step], case: int, kept: set[int]) -> None:
+        self._flow = flow
+        self._selects = selects
+        self._case = case
+        self._kept = kept
+        self._known: dict[str, bool] = {}
+
+    def is_alone(self, step: Step) -> bool:
+        """Whether all that uses the results leads to the case."""
+        known = self._known.get(step.path)
+        if known is None:
+            self._known[step.path] = False  # ends recursion
+            if len(self._known) > 2 * _MOST:
+                return False
+            known = self._known[step.path] = all(map(self._leads_to_case, step.results))
+        return known
+
+    def _leads_to_case(self, number: int) -> bool:
+        number = self._flow.of(number)
+        if number in self._kept:
+            return False
+        for user in self._flow.used_by(number):
+            if user.backward:
+                continue
+            select = self._selects.get(user.path)
+            if select is not None:
+                places = [
+                    i for i, each in enumerate(user.operands) if self._flow.of(each) == number
+                ]
+                if places != [self._case]:
+                    return False
+            elif not self.is_alone(user):
+                return False
+        return True

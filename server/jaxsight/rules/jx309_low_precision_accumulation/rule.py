@@ -1,0 +1,206 @@
+"""JX309: a loop or a scatter adds many terms to a bfloat16 or float16 number.
+
+`jnp.sum`, `jnp.mean` and products accumulate in float32 and round once; `jnp.cumsum` adds in a
+tree. A carry, and the slots of a scatter, are rounded after each addition.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Flow, Reading, captured, numbers, parameter
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import LITERAL, Body, Step
+
+RULE = Rule(
+    "JX309",
+    "low-precision-accumulation",
+    "Many terms are accumulated in bfloat16 or float16.",
+    severity="warning",
+)
+
+LEAST = 256
+"""Additions to one number, at least. A bfloat16 sum of equal terms stops growing after so many."""
+_BITS = {"bfloat16": 8, "float16": 11}
+"""Significant bits."""
+_MOVES = frozenset({"reshape", "squeeze", "broadcast_in_dim", "convert_element_type", "copy"})
+_ADDS = re.compile(r"\b(?:add|subtract)\b")
+_SCATTERS = re.compile(r"\bsegment_sum\(|\.add\(")
+_AXES = re.compile(r"scatter_dims_to_operand_dims=\(([\d, ]*)\)")
+_DEPTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LowPrecisionAccumulation:
+    """Additions to one number."""
+
+    dtype: str
+    count: int
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield additions to a carry of a long loop, and scatters that add many terms to a slot."""
+    flow = reading.flow
+    seen: set[object] = set()
+    for step in list(flow.steps.values()):
+        if step.backward or step.path in flow.ruled:
+            continue
+        if step.primitive in ("scan", "while"):
+            yield from _in_loop(reading, step, seen)
+        elif step.primitive == "scatter-add":
+            count = _per_slot(flow, step)
+            text = reading.quote(step.path)
+            dtype = flow.value(step.results[0]).dtype
+            if dtype in _BITS and count >= LEAST and _SCATTERS.search(text):
+                yield _noticed(
+                    step,
+                    dtype,
+                    count,
+                    f"{quoted(text, most=30)} adds {count:,} {dtype} terms to a slot on average",
+                )
+
+
+def _in_loop(reading: Reading, loop: Step, seen: set[object]) -> Iterator[Noticed]:
+    flow = reading.flow
+    count = _count(flow, loop)
+    if count < LEAST:
+        return
+    for body, first, carried in _carries(loop):
+        for index in range(carried):
+            before, after = body.inputs[first + index], body.outputs[index]
+            dtype = flow.value(after).dtype
+            if dtype not in _BITS:
+                continue
+            step = _addition(flow, after, flow.of(before), dtype)
+            if step is None or step.span in seen or not _is_written(reading.quote(step.path)):
+                continue
+            seen.add(step.span)
+            text = quoted(reading.quote(step.path), most=30)
+            yield _noticed(step, dtype, count, f"{text} accumulates {count:,} terms in {dtype}")
+
+
+def _noticed(step: Step, dtype: str, count: int, message: str) -> Noticed:
+    bits = _BITS[dtype]
+    lost = 2 ** (bits + 1)
+    return Noticed(
+        message,
+        step.path,
+        help="keep the sum in float32, and cast it with `.astype` at the end",
+        notes=(
+            f"{dtype} has {bits} significant bits: terms below 1/{lost:,} of the sum are lost",
+            f"a sum of equal terms stops growing at {2**bits:,} of them",
+        ),
+        data=LowPrecisionAccumulation(dtype, count),
+    )
+
+
+def _count(flow: Flow, loop: Step) -> int:
+    """Return how many iterations a loop runs, 0 where that is unknown."""
+    if loop.primitive == "scan":
+        length = parameter(loop, "length")
+        return length if isinstance(length, int) else 0
+    # `while_loop(lambda c: c[0] < n, …)` from a counter that begins at 0.
+    condition = next((body for body in loop.bodies if "cond" in body.name), None)
+    if condition is None or len(condition.steps) != 1:
+        return 0
+    test = condition.steps[0]
+    bounds = [flow.value(number) for number in test.operands]
+    if test.primitive != "lt" or bounds[1].origin != LITERAL or not bounds[1].said.isdigit():
+        return 0
+    constants = sum((*numbers(loop, "cond_nconsts"), *numbers(loop, "body_nconsts")))
+    own = sum(numbers(loop, "cond_nconsts"))
+    if flow.of(test.operands[0]) not in map(flow.of, condition.inputs):
+        return 0
+    index = [flow.of(number) for number in condition.inputs].index(flow.of(test.operands[0])) - own
+    start = flow.value(loop.operands[constants + index]) if index >= 0 else None
+    return int(bounds[1].said) if start is not None and start.said == "0" else 0
+
+
+def _carries(loop: Step) -> Iterator[tuple[Body, int, int]]:
+    """Yield the body of a loop, the index of its first carried input, and how many there are."""
+    if loop.primitive == "scan":
+        trees = parameter(loop, "ft_in")  # from JAX 0.12 on
+        if isinstance(trees, tuple) and len(trees) == 3 and isinstance(trees[1], tuple):
+            carried = len(trees[1])
+        else:
+            carried = sum(numbers(loop, "num_carry"))
+        first = len(captured(loop))
+        bodies = loop.bodies
+    else:
+        first = sum(numbers(loop, "body_nconsts"))
+        bodies = tuple(body for body in loop.bodies if "body" in body.name)
+        carried = len(loop.results)
+    for body in bodies:
+        if len(body.inputs) >= first + carried and len(body.outputs) >= carried:
+            yield body, first, carried
+
+
+def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
+    """Return the addition that makes a carry of what it was before.
+
+    A compensated sum, which subtracts the old carry from the new one, is none.
+    """
+    waiting, depth = [flow.of(after)], 0
+    while waiting and depth < _DEPTH:
+        depth += 1
+        number = waiting.pop()
+        step = flow.made_by(number)
+        if step is None or flow.value(number).dtype != dtype:
+            continue
+        if step.primitive in ("add", "sub"):
+            if any(user.primitive == "sub" for user in flow.used_by(number)):
+                return None
+            operands = step.operands if step.primitive == "add" else step.operands[:1]
+            if before in {_unmoved(flow, operand) for operand in operands}:
+                return step
+            waiting += map(flow.of, operands)
+        elif step.primitive in _MOVES:
+            waiting.append(flow.of(step.operands[0]))
+        elif step.primitive == "select_n":
+            waiting += map(flow.of, step.operands[1:])
+    return None
+
+
+def _unmoved(flow: Flow, number: int) -> int:
+    """Return the value that an operand is a reshaped copy of."""
+    step = flow.made_by(number)
+    while step is not None and step.primitive in _MOVES - {"convert_element_type"}:
+        number = step.operands[0]
+        step = flow.made_by(number)
+    return flow.of(number)
+
+
+def _per_slot(flow: Flow, step: Step) -> int:
+    """Return how many updates a slot of a scatter gets on average."""
+    found = _AXES.search(dict(step.parameters).get("dimension_numbers", ""))
+    if found is None or len(step.operands) != 3:
+        return 0
+    shape = flow.value(step.operands[0]).shape
+    slots = 1
+    for axis in re.findall(r"\d+", found[1]):
+        slots *= shape[int(axis)]
+    updates = 1
+    for length in flow.value(step.operands[1]).shape[:-1]:
+        updates *= length
+    return updates // slots if slots else 0
+
+
+def _is_written(text: str) -> bool:
+    """Whether the user's own expression adds: an operator, or a function that does."""
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:
+        return False
+    match body:
+        case [ast.AugAssign()] | [ast.Expr(value=ast.BinOp())]:
+            return True
+        case [ast.Expr(value=ast.Call())]:
+            return _ADDS.search(text) is not None
+        case _:
+            return False
