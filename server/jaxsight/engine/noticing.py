@@ -177,12 +177,11 @@ def _in_program(rule: Rule, view: View, places: Places, noticed: Noticed) -> Fin
 
 
 def _finding(rule: Rule, range: Range, noticed: Noticed | InText) -> Finding:
-    severity = noticed.severity if isinstance(noticed, Noticed) else ""
     made = finding_of(
         rule.code,
         range,
         noticed.message,
-        severity=Severity(severity) if severity else None,
+        severity=Severity(noticed.severity) if noticed.severity else None,
         help=noticed.help,
         notes=noticed.notes,
     )

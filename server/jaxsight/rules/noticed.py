@@ -41,3 +41,5 @@ class InText:
     help: str = ""
     notes: tuple[str, ...] = ()
     data: object = None
+    severity: str = ""
+    """In place of the rule's own."""
