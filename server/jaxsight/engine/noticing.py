@@ -23,6 +23,7 @@ from jaxsight.rules.jx413_miscompiled import rule as miscompiled
 from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import InProgram, Rule
+from jaxsight.rules.statements import Statement
 from jaxsight.tracer.program import Body, Step
 from jaxsight.tracer.protocol import (
     InputSpec,
@@ -102,6 +103,36 @@ def _in_text(piece: Piece) -> tuple[tuple[Rule, Range, InText], ...]:
 
 _texts: WeakKeyDictionary[Piece, tuple[tuple[Rule, Range, InText], ...]] = WeakKeyDictionary()
 """What was found in the pieces that are in use: their trees are not kept."""
+
+
+def of_module(module: Module) -> Iterator[Finding]:
+    """Yield what the text of all statements together shows."""
+    chunks = [chunk for chunk in module.chunks if chunk.broken is None]
+    statements = [_statement(chunk.piece) for chunk in chunks]
+    for rule in RULES.values():
+        if rule.in_module is None:
+            continue
+        try:
+            found = list(rule.in_module(statements))
+        except Exception:
+            log.exception("%s failed", rule.code)
+            continue
+        for noticed in found:
+            chunk = chunks[noticed.statement]
+            range = Source(chunk.text).range(noticed.found.node)
+            yield _finding(rule, range.shifted(chunk.first_line), noticed.found)
+
+
+def _statement(piece: Piece) -> Statement:
+    known = _statements.get(piece)
+    if known is None:
+        text = piece.text
+        known = _statements[piece] = Statement(text, lambda: tree_of(text))
+    return known
+
+
+_statements: WeakKeyDictionary[Piece, Statement] = WeakKeyDictionary()
+"""What was read off the pieces that are in use."""
 
 
 def of_size(module: Module) -> Iterator[Finding]:

@@ -865,7 +865,9 @@ class Session:
         for chunk in document.module.chunks:
             await self._turns.breathe()
             found += noticing.of_text(chunk)
-        found += noticing.of_size(document.module)
+        module = document.module
+        found += await self._aside.judge(module, lambda: list(noticing.of_module(module)))
+        found += noticing.of_size(module)
         hints = project.settings.inlay_hints
         compiled = hints.kernels or hints.barriers if kernels is None else kernels
         limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience

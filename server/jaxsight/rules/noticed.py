@@ -43,3 +43,12 @@ class InText:
     data: object = None
     severity: str = ""
     """In place of the rule's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class InModule:
+    """One finding in the syntax of a module."""
+
+    statement: int
+    """The number of the top-level statement that it is in."""
+    found: InText

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.rules.noticed import InText, Noticed
+from jaxsight.rules.noticed import InModule, InText, Noticed
 from jaxsight.rules.reading import Reading
+from jaxsight.rules.statements import Statement
 from jaxsight.tracer.protocol import Failure
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
@@ -15,6 +16,7 @@ PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 InProgram = Callable[[Reading], Iterator[Noticed]]
 Explain = Callable[[Failure, str, str], Noticed | None]
 FindInText = Callable[[ast.Module], Iterator[InText]]
+FindInModule = Callable[[Sequence[Statement]], Iterator[InModule]]
 
 
 @dataclass(eq=False, slots=True)
@@ -43,6 +45,7 @@ class Rule:
     word: str = ""
     """What a statement must contain to be looked at in text: others are not parsed for the rule."""
     in_text: FindInText | None = field(default=None, init=False)
+    in_module: FindInModule | None = field(default=None, init=False)
     in_program: InProgram | None = field(default=None, init=False)
     in_kernels: InProgram | None = field(default=None, init=False)
     explain: Explain | None = field(default=None, init=False)
@@ -55,6 +58,11 @@ class Rule:
     def finds_in_text(self, find: FindInText) -> FindInText:
         """Look at the syntax of each top-level statement; nothing is traced."""
         self.in_text = find
+        return find
+
+    def finds_in_module(self, find: FindInModule) -> FindInModule:
+        """Look at the syntax of all top-level statements together; nothing is traced."""
+        self.in_module = find
         return find
 
     def finds_in_program(self, find: InProgram) -> InProgram:

@@ -50,7 +50,8 @@ _TRIED = 6
 
 
 def _of_text(module: Module) -> Iterator[Finding]:
-    return chain.from_iterable(map(noticing.of_text, module.chunks))
+    of_statements = chain.from_iterable(map(noticing.of_text, module.chunks))
+    return chain(of_statements, noticing.of_module(module))
 
 
 @dataclass(frozen=True, slots=True)
