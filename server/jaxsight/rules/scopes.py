@@ -51,6 +51,16 @@ _STATIC_JAX = re.compile(
 )
 _COMPUTES = re.compile(r"jax\.(numpy|lax|random|nn|scipy|image|ops|device_put)\b")
 """Functions whose results are arrays of the running trace."""
+_WITH_STRUCTURE = frozenset(
+    {
+        "jax.tree.flatten", "jax.tree_util.tree_flatten", "jax.tree_flatten",
+        "jax.flatten_util.ravel_pytree", "equinox.partition",
+        "jax.tree_util.tree_flatten_with_path", "jax.tree.flatten_with_path",
+    }
+)  # fmt: skip
+"""Functions that return arrays, and what is known of them while tracing."""
+_FILLS = frozenset({"append", "extend", "insert", "appendleft", "add"})
+"""Methods that fill a container."""
 MAPS = frozenset(
     {
         "jax.tree.map", "jax.tree_util.tree_map", "jax.tree_map", "map", "jax.tree.map_with_path",
@@ -195,8 +205,8 @@ class Scope:
         full = self.full(function)
         last = full.rpartition(".")[2] or getattr(function, "attr", getattr(function, "id", ""))
         static = full in _STATIC_CALLS or _STATIC_JAX.fullmatch(full) is not None
-        jax = full.startswith(("jax.", "numpy."))
-        return static or (not jax and _DESCRIBING.search(last) is not None)
+        plain = full.startswith(("jax.", "numpy.")) or full in {"repr", "format"}
+        return static or (not plain and _DESCRIBING.search(last) is not None)
 
 
 def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[Scope]:
@@ -318,6 +328,10 @@ def _bind(scope: Scope) -> None:
                 _add(scope, name, scope.sources(value))
             case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
                 _assign(scope, target, value)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if (
+                attr in _FILLS and name in scope.bound
+            ):
+                _add(scope, name, scope.sources(ast.Tuple(node.args)))
             case ast.For(target=target, iter=iterable) | ast.AsyncFor(target=target, iter=iterable):
                 _iterate(scope, target, iterable)
             case ast.comprehension(target=target, iter=iterable):
@@ -332,7 +346,9 @@ def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
             for one, other in zip(target.elts, value.elts, strict=True):
                 _assign(scope, one, other)
         else:
-            for each in target.elts:
+            called = scope.full(value.func) if isinstance(value, ast.Call) else ""
+            with_structure = called in _WITH_STRUCTURE
+            for each in target.elts[:1] if with_structure else target.elts:
                 _assign(scope, each, value)
     elif isinstance(target, ast.Starred):
         _assign(scope, target.value, value)
@@ -357,14 +373,42 @@ def _iterate(scope: Scope, target: ast.expr, iterable: ast.expr) -> None:
                 _iterate(scope, item, each)
         case ast.Call(func=ast.Attribute(value=value, attr="items")), ast.Tuple(elts=[_, item]):
             _assign(scope, item, value)
-        case ast.Name(), _ if full == "":
-            holder = scope.holder(iterable.id)
-            values = holder.aliases.get(iterable.id) if holder is not None else None
-            if isinstance(values, ast.List | ast.Tuple | ast.ListComp):
-                _assign(scope, target, iterable)
-            # else it may be a dict, whose keys are known
+        case ast.Name(id=name), _ if _is_mapping(scope, name, target):
+            pass  # the keys are known
         case _:
             _assign(scope, target, iterable)
+
+
+_MAPPING = re.compile(
+    r"(params?|state|dict|tree|batch|config|cfg|kwargs|cache|metrics|grads?|gradients|data|weights|"
+    r"variables|opt|stats|names|keys|mapping|model|aux|info|layers)(_|$)|^(d|p|m)$"
+)
+"""Names of what may be a dict."""
+
+
+def _is_mapping(scope: Scope, name: str, target: ast.expr) -> bool:
+    """Whether a name may be a dict, so that a loop over it counts keys."""
+    holder = scope.holder(name)
+    made = holder.aliases.get(name) if holder is not None else None
+    if isinstance(made, ast.List | ast.Tuple | ast.ListComp):
+        return False
+    if _MAPPING.search(name) or isinstance(made, ast.Dict | ast.DictComp):
+        return True
+    counted = target.id if isinstance(target, ast.Name) else ""
+    for node, _ in scope.nodes:
+        match node:
+            case ast.Subscript(value=ast.Name(id=whole), slice=ast.Name(id=index)):
+                if whole == name and index == counted:
+                    return True
+            case ast.Subscript(value=ast.Name(id=whole), slice=ast.Constant(value=str())):
+                if whole == name:
+                    return True
+            case ast.Attribute(value=ast.Name(id=whole), attr="items" | "keys" | "values"):
+                if whole == name:
+                    return True
+            case _:
+                pass
+    return False
 
 
 def _add(scope: Scope, name: str, sources: Sources) -> None:

@@ -82,4 +82,7 @@ _QUOTED = re.compile(r"'([^'\"\\]*)'")
 
 def written(node: ast.AST) -> str:
     """Return the source of a node with double quotes around strings, as most people write it."""
-    return _QUOTED.sub(r'"\1"', ast.unparse(node))
+    try:
+        return _QUOTED.sub(r'"\1"', ast.unparse(node))
+    except RecursionError:
+        return "…"

@@ -439,26 +439,29 @@ def _joined(facts: Sequence[_Facts]) -> Module:
     def trace(
         callee: Known, kinds: set[str], traced: frozenset[str], by: str, caller: str, outside: bool
     ) -> None:
-        before = len(callee.kinds), len(callee.traced), callee.outside
+        before = (len(callee.kinds), len(callee.traced), callee.outside, STAGED not in callee.kinds)
         callee.kinds |= kinds
         callee.traced |= traced
         callee.outside |= outside
-        callee.by = callee.by or by
-        callee.caller = callee.caller or caller
-        if before != (len(callee.kinds), len(callee.traced), callee.outside):
+        if not callee.by or (STAGED in kinds and before[3]):
+            callee.by, callee.caller = by, caller
+        if before[:3] != (len(callee.kinds), len(callee.traced), callee.outside):
             changed.append(callee.function.name)
 
-    def hand(handing: _Handing, kinds: set[str]) -> None:
+    def hand(handing: _Handing, within: Known | None) -> None:
         callee = known(handing.callee)
         if callee is None:
             return
         how = handing.tracing
         callee.is_root = True
-        parameters = callee.function.parameters
+        traced = how.traces(callee.function.parameters, handing.bound)
         outside = handing.method and how.library == "jax"
-        trace(
-            callee, {how.kind, *kinds}, how.traces(parameters, handing.bound), how.by, "", outside
-        )
+        by, caller, kinds = how.by, "", {how.kind}
+        if within is not None:
+            kinds |= within.kinds
+            if how.kind != STAGED and STAGED in within.kinds:
+                by, caller = within.by, within.caller or within.function.name
+        trace(callee, kinds, traced, by, caller, outside)
 
     for defined in functions.values():
         own = defined.function
@@ -471,11 +474,11 @@ def _joined(facts: Sequence[_Facts]) -> Module:
             trace(defined, {how.kind}, traced - {own.itself}, how.by, "", outside)
     for every in [*module, *(each.function for each in functions.values())]:
         for handing in every.handings:
-            hand(handing, set())
+            hand(handing, None)
     while changed:
         caller = functions[changed.pop()]
         for handing in caller.function.handings:
-            hand(handing, caller.kinds)
+            hand(handing, caller)
         for call in caller.function.calls:
             callee = known(call.callee)
             if callee is None:

@@ -73,9 +73,10 @@ _ABOUT_TRACING = re.compile(r"trac|compil|\bjit", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Impure:
-    """What is called: `print`, `text`, `log`, `random`, `id`, `clock`, `sleep`, `input`, `write`."""
+    """A call that has effects, or depends on more than its arguments."""
 
     kind: str
+    """`print`, `text`, `log`, `random`, `id`, `clock`, `sleep`, `input` or `write`."""
     call: str
     name: str = ""
     """An argument that may be traced."""
@@ -169,7 +170,7 @@ def _is_log(scope: Scope, call: ast.Call, full: str) -> bool:
         return False
     base = call.func.value
     last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-    if full.startswith(("logging.", "absl.logging.", "loguru.")):
+    if full == "warnings.warn" or full.startswith(("logging.", "absl.logging.", "loguru.")):
         return True
     return _LOGGERS.fullmatch(last) is not None
 
@@ -203,11 +204,12 @@ def _writes(call: ast.Call) -> bool:
 def _worded(impure: Impure, event: Event, known: Known) -> InText | None:
     """Return the finding, in words that fit the transformation."""
     staged = STAGED in known.kinds
-    function = known.function.name.rpartition(".")[2]
+    name = known.function.name.rpartition(".")[2]
+    function = "this lambda" if name.startswith("<") else f"`{name}`"
     caller = known.caller.rpartition(".")[2]
-    by = f"`{known.by}` traces `{caller}`, which calls `{function}`" if caller else ""
-    if not by:
-        by = f"`{known.by}` traces {'this lambda' if function.startswith('<') else f'`{function}`'}"
+    by = f"`{known.by}` traces {function}"
+    if caller:
+        by = f"`{known.by}` traces `{caller}`, which calls {function}"
     call = quoted(impure.call)
     name = impure.name
     debug = impure.instead

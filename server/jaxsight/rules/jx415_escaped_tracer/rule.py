@@ -29,7 +29,7 @@ from jaxsight.rules.traced import (
 RULE = Rule(
     "JX415",
     "escaped-tracer",
-    "Traced value is kept in a global, an attribute or a container outside of the function.",
+    "Traced value is kept where it outlives the trace.",
     severity="warning",
 )
 
@@ -135,7 +135,7 @@ def _assigned(scope: Scope, target: ast.expr, value: ast.expr) -> Iterator[Event
             holder = scope.holder(name)
             if holder is not None:
                 yield Event(target, sources, Kept(name, kind, name, holder.name, text))
-        case ast.Attribute(value=base, attr=attr) if attr not in _STATE:
+        case ast.Attribute(value=base, attr=attr) if attr not in _STATE or not _has_state(scope):
             kept = _kept(scope, base, "attribute", text)
             if kept is not None:
                 yield Event(target, sources, replace(kept, place=written(target)))
@@ -148,24 +148,54 @@ def _assigned(scope: Scope, target: ast.expr, value: ast.expr) -> Iterator[Event
             pass
 
 
+def _has_state(scope: Scope) -> bool:
+    """Whether a library is imported whose variables are changed in a trace."""
+    return any(full.startswith(("flax", "haiku", "brainstate")) for full in scope.imports.values())
+
+
 def _kept(scope: Scope, base: ast.expr, kind: str, value: str) -> Kept | None:
     """Return where an object is that something is kept in, if it is not the function's own."""
     root, last = base, ""
-    while isinstance(root, ast.Attribute | ast.Subscript):
-        if isinstance(root, ast.Attribute):
-            last = last or root.attr
-        root = root.value
+    while True:
+        match root:
+            case ast.Call(func=ast.Attribute(value=inner, attr="setdefault" | "get")):
+                root = inner
+            case ast.Attribute(value=inner, attr=attr):
+                root, last = inner, last or attr
+            case ast.Subscript(value=inner):
+                root = inner
+            case _:
+                break
     if not isinstance(root, ast.Name) or _REFERENCE.search(last or root.id):
         return None
     holder = scope.holder(root.id)
-    if holder is None or (holder is scope and root.id != scope.itself):
+    if holder is None:
         return None
+    if holder is scope and root.id != scope.itself:
+        # A default value is made once, with the function.
+        default = _default(scope, root.id)
+        if kind != "container" or default is None or not is_container(scope, default):
+            return None
+        return Kept(written(base), kind, root.id, "", value)
     if holder.node is None and root.id in scope.imports and kind != "attribute":
         return None
     made = holder.aliases.get(root.id)
     if made is not None and is_reference(scope, made):
         return None
     return Kept(written(base), kind, root.id, holder.name, value)
+
+
+def _default(scope: Scope, name: str) -> ast.expr | None:
+    """Return the default value of a parameter."""
+    if scope.node is None:
+        return None
+    args = scope.node.args
+    positional = [*args.posonlyargs, *args.args]
+    pairs = [
+        *zip(reversed(positional), reversed(args.defaults), strict=False),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+    return next((default for each, default in pairs if each.arg == name), None)
 
 
 def _local(scope: Scope, base: ast.expr) -> bool | None:
@@ -176,7 +206,7 @@ def _local(scope: Scope, base: ast.expr) -> bool | None:
     holder = scope.holder(base.id)
     if holder is None or holder.node is None:
         return None
-    made = holder.aliases.get(base.id)
+    made = holder.aliases.get(base.id) or _default(holder, base.id)
     return made is not None and is_container(scope, made)
 
 

@@ -17,6 +17,7 @@ from jaxsight.rules.jx416_item_assignment.updates import (
     place_of,
     target_of,
     updated,
+    updated_array,
 )
 
 _TITLE = 40
@@ -111,11 +112,8 @@ def _dropped(asked: Asked, node: ast.AST) -> tuple[ast.stmt, str] | None:
     for statement in (node, asked.parents.get(node)):
         call = discarded(statement) if isinstance(statement, ast.stmt) else None
         if isinstance(statement, ast.stmt) and call is not None:
-            assert isinstance(call.func, ast.Attribute)
-            assert isinstance(call.func.value, ast.Subscript)
-            at = call.func.value.value
-            assert isinstance(at, ast.Attribute)
-            return statement, f"{asked.text(at.value)} = {asked.text(call)}"
+            array = asked.text(updated_array(call))
+            return statement, f"{array} = {asked.text(call)}"
     return None
 
 

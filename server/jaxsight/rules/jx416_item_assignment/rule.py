@@ -14,9 +14,11 @@ from jaxsight.rules.jx416_item_assignment.updates import (
     place_of,
     target_of,
     updated,
+    updated_array,
 )
 from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.statements import written
 from jaxsight.tracer.protocol import Failure
 
 RULE = Rule(
@@ -26,6 +28,10 @@ RULE = Rule(
     word=".at",
 )
 
+_IN_NUMPY = re.compile(
+    r"(np|numpy)\.(\w+\.at|copyto|put|place|putmask|fill_diagonal|put_along_axis)\("
+)
+"""Functions of NumPy that change an array in place."""
 _NO_FILL = re.compile(r"(Tracer|ArrayImpl)'? (object )?has no attribute '?fill\b")
 _PAGE = "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html"
 _IN_PLACE = (
@@ -49,6 +55,11 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     message, line = failure.message, line.strip()
     statement = _statement(line)
     if is_a(failure, "TypeError") and "do not support in-place item assignment" in message:
+        if not expression.endswith("]"):
+            return _noticed(
+                f"{quoted(expression)} changes a JAX array in place, and these are immutable",
+                "call it outside of traced functions, with `np.array(x)`",
+            )
         what = quoted(expression, "an item")
         return _noticed(f"cannot assign to {what}: JAX arrays are immutable", _set(statement))
     if is_a(failure, "TypeError") and "_IndexUpdate" in message and _changes(statement):
@@ -62,6 +73,11 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
         return _noticed(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign the result: " + _again(expression, "inplace=False"),
+        )
+    if is_a(failure, "TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
+        return _noticed(
+            f"{quoted(expression)} cannot change a JAX array in place",
+            "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…",
         )
     if _fills(failure):
         return _noticed(
@@ -107,9 +123,9 @@ def _set(statement: ast.stmt | None) -> str:
     if statement is not None:
         place = place_of(target_of(statement), merged=False)
         if place is not None and is_mask(place.indices[0]):
-            text = masked(statement, ast.unparse, "jnp")
+            text = masked(statement, written, "jnp")
         else:
-            text = updated(statement, ast.unparse)
+            text = updated(statement, written)
     if text is None or len(text) > _HELP:
         text = "x = x.at[idx].set(y)"
     return f"assign the updated copy: `{text}`"
@@ -166,15 +182,13 @@ def find(tree: ast.Module) -> Iterator[InText]:
             continue
         assert isinstance(call.func, ast.Attribute)
         assert isinstance(call.func.value, ast.Subscript)
-        index, at = call.func.value.slice, call.func.value.value
-        assert isinstance(at, ast.Attribute)
-        array = ast.unparse(at.value)
+        index, array = call.func.value.slice, written(updated_array(call))
         last = re.findall(r"\w+", array)[-1:]
         if any(_FRAME.search(name) or name in references for name in last):
             continue
         if any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(index)):
             continue
-        text = ast.unparse(call)
+        text = written(call)
         assigned = f"{array} = {text}"
         yield InText(
             call,

@@ -225,6 +225,19 @@ def discarded(statement: ast.stmt) -> ast.Call | None:
             return None
 
 
+def updated_array(call: ast.Call) -> ast.expr:
+    """Return `x` of `x.at[i].set(y)`, of several updates in a row too."""
+    node: ast.expr = call
+    while True:
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(value=array, attr="at")))
+            ):
+                node = array
+            case _:
+                return node
+
+
 UPDATES = frozenset(
     {
         "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply",
