@@ -42,6 +42,8 @@ class Rule:
     """Whether it speaks of the program as a whole, so that one finding a line is enough."""
     always: bool = True
     """Whether every check looks for it. Otherwise a comment that ignores it is never unused."""
+    unless: str = ""
+    """The code of a rule that says the same with certainty: on its lines this one is silent."""
     word: str = ""
     """What a statement must contain to be looked at in text: others are not parsed for the rule."""
     in_text: FindInText | None = field(default=None, init=False)

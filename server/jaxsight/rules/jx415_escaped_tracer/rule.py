@@ -11,26 +11,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.functions import Event, is_container, is_reference, looked_for
 from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.scopes import Scope
 from jaxsight.rules.statements import Statement, written
-from jaxsight.rules.traced import (
-    Event,
-    Known,
-    Module,
-    is_container,
-    is_plain,
-    is_reference,
-    looked_for,
-    seen,
-)
+from jaxsight.rules.traced import Known, Module, is_plain, seen
 
 RULE = Rule(
     "JX415",
     "escaped-tracer",
     "Traced value is kept where it outlives the trace.",
     severity="warning",
+    unless="JX402",
 )
 
 _KEEPS = frozenset(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from jaxsight.engine.fixes.asked import Asked, Candidate, FunctionNode
 from jaxsight.engine.fixes.effects import ALL
@@ -50,6 +51,7 @@ def in_place(asked: Asked) -> Iterator[Candidate]:
     if node is None or function is None:
         return
     statements = list(_own_statements(function))
+    made: list[Candidate] = []
     for merged in (True, False):
         writes = [
             (statement, text, name)
@@ -66,7 +68,21 @@ def in_place(asked: Asked) -> Iterator[Candidate]:
         ):
             edits = [asked.replace(statement, text) for statement, text, _ in chosen]
             if chosen and not _overlap(numpy, edits):
-                yield Candidate(_title(chosen), (*numpy, *edits))
+                made.append(Candidate(_title(chosen), (*numpy, *edits)))
+    if any(_accumulates(asked, statement) for statement in statements):
+        # NumPy adds once where an index comes twice, `.at[…].add` as often as it comes.
+        made = [replace(each, safe=False, same=False) for each in made]
+    yield from made
+
+
+def _accumulates(asked: Asked, statement: ast.stmt) -> bool:
+    """Whether a statement is `x[indices] += y` for several indices."""
+    match statement:
+        case ast.AugAssign(target=ast.Subscript(slice=index), op=ast.Add() | ast.Sub()):
+            aval = asked.seen(index)
+            return aval is not None and bool(aval.shape) and aval.dtype != "bool"
+        case _:
+            return False
 
 
 def _written(asked: Asked, statement: ast.stmt, merged: bool) -> str | None:

@@ -57,19 +57,23 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     if is_a(failure, "TypeError") and "do not support in-place item assignment" in message:
         if not expression.endswith("]"):
             return _noticed(
-                f"{quoted(expression)} changes a JAX array in place, and these are immutable",
-                "call it outside of traced functions, with `np.array(x)`",
+                f"{quoted(expression)} cannot change a JAX array in place",
+                "use a function of JAX that returns the result, such as `jax.random.permutation`",
             )
         what = quoted(expression, "an item")
-        return _noticed(f"cannot assign to {what}: JAX arrays are immutable", _set(statement))
+        return _noticed(
+            f"cannot assign to {what}: JAX arrays are immutable", _set(statement, expression)
+        )
     if is_a(failure, "TypeError") and "_IndexUpdate" in message and _changes(statement):
         target = target_of(statement) if statement is not None else None
         what = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
-        return _noticed(f"cannot assign to {what}, which only describes an update", _set(statement))
+        return _noticed(
+            f"cannot assign to {what}, which only describes an update", _set(statement, expression)
+        )
     if is_a(failure, "AttributeError") and message == "__delitem__":
         what = quoted(expression, "an item")
         return _noticed(f"cannot delete {what}: JAX arrays are immutable", _deleted(statement))
-    if is_a(failure, "NotImplementedError", "ValueError") and "must use inplace=False" in message:
+    if is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
         return _noticed(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign the result: " + _again(expression, "inplace=False"),
@@ -88,7 +92,7 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
         array = quoted(re.split(r"\[", expression)[0], "the array")
         return _noticed(
             f"cannot assign a traced value to {quoted(expression)} of a NumPy array",
-            f"create {array} with `jnp`, and {_set(statement)}",
+            f"create {array} with `jnp`, and {_set(statement, expression)}",
             "NumPy needs the value, which is only known when the function runs",
         )
     return None
@@ -118,7 +122,7 @@ def _changes(statement: ast.stmt | None) -> bool:
             return statement is None
 
 
-def _set(statement: ast.stmt | None) -> str:
+def _set(statement: ast.stmt | None, expression: str) -> str:
     text = None
     if statement is not None:
         place = place_of(target_of(statement), merged=False)
@@ -127,8 +131,16 @@ def _set(statement: ast.stmt | None) -> str:
         else:
             text = updated(statement, written)
     if text is None or len(text) > _HELP:
-        text = "x = x.at[idx].set(y)"
+        text = _shape_of(expression)
     return f"assign the updated copy: `{text}`"
+
+
+def _shape_of(expression: str) -> str:
+    """Return how an assignment to an item is written, without its value."""
+    statement = _statement(f"{expression} = _")
+    text = updated(statement, written) if statement is not None else None
+    text = text.replace("(_)", "(…)") if text is not None else ""
+    return text if text and len(text) <= _HELP else "x = x.at[idx].set(y)"
 
 
 def _deleted(statement: ast.stmt | None) -> str:
