@@ -130,15 +130,12 @@ def _joined(facts: Sequence[Facts]) -> Module:
         callee = known(handing.callee)
         if callee is None:
             return
-        how, parameters, itself = (
-            handing.tracing,
-            callee.function.parameters,
-            callee.function.itself,
-        )
+        how, function = handing.tracing, callee.function
         callee.is_root = True
         of_instance = handing.callee.partition(".")[0] in instances
-        traced = how.traces(own.parameters, handing.bound + of_instance)
-        outside = how.library == "jax" and bool(own.itself) and own.itself not in traced
+        traced = how.traces(function.parameters, handing.bound + of_instance)
+        outside = how.library == "jax" and bool(function.itself)
+        outside = outside and function.itself not in traced
         by, caller, kinds = how.by, "", {how.kind}
         if within is not None:
             kinds |= within.kinds

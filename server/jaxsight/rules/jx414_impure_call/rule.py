@@ -171,7 +171,7 @@ def _is_log(scope: Scope, call: ast.Call, full: str) -> bool:
         return False
     base = call.func.value
     last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-    if full == "warnings.warn" or full.startswith(("logging.", "absl.logging.", "loguru.")):
+    if full.startswith(("logging.", "absl.logging.", "loguru.")):
         return True
     return _LOGGERS.fullmatch(last) is not None
 
