@@ -57,7 +57,7 @@ from jaxsight.engine.hover import (
 from jaxsight.engine.interpreters import Interpreter
 from jaxsight.engine.kernels import Kernels
 from jaxsight.engine.lenses import lenses
-from jaxsight.engine.module import Module, ModuleChunk
+from jaxsight.engine.module import SHORT, Module, ModuleChunk
 from jaxsight.engine.panel import Panel, drawn
 from jaxsight.engine.projects import Projects
 from jaxsight.engine.questions import Question, Unasked, ask
@@ -583,6 +583,12 @@ class Session:
             task.add_done_callback(ended)
         return [finding for task in tasks if task in done for finding in task.result()]
 
+    async def _of_module(self, module: Module) -> list[Finding]:
+        """What the text of a module shows: of a long one aside."""
+        if module.is_large or len(module.text) > SHORT:
+            return await self._aside.run(lambda: list(noticing.of_module(module)), waiting=True)
+        return list(noticing.of_module(module))
+
     async def _noticed(
         self,
         view: View,
@@ -866,7 +872,7 @@ class Session:
             await self._turns.breathe()
             found += noticing.of_text(chunk)
         module = document.module
-        found += await self._aside.judge(module, lambda: list(noticing.of_module(module)))
+        found += await self._of_module(module)
         found += noticing.of_size(module)
         hints = project.settings.inlay_hints
         compiled = hints.kernels or hints.barriers if kernels is None else kernels

@@ -216,9 +216,12 @@ def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[Scope]:
     _enter(tree, module, "", "", found)
     for scope in found:
         scope.nodes = list(_own_nodes(scope, tree))
+    binding = [
+        (scope, [node for node, _ in scope.nodes if isinstance(node, _BINDING)]) for scope in found
+    ]
     for _ in range(3):  # values that loops carry
-        for scope in found:
-            _bind(scope)
+        for scope, nodes in binding:
+            _bind(scope, nodes)
     for scope in found:
         scope.memory = {}
     return found
@@ -308,12 +311,25 @@ def _own_nodes(scope: Scope, tree: ast.Module) -> Iterator[Node]:
         waiting += [(each, inside) for each in reversed(inner)]
 
 
-def _bind(scope: Scope) -> None:
+_BINDING = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.NamedExpr,
+    ast.withitem,
+    ast.Call,
+    ast.For,
+    ast.AsyncFor,
+    ast.comprehension,
+)
+
+
+def _bind(scope: Scope, nodes: Iterable[ast.AST]) -> None:
     """Find out what the names of a scope are made from."""
     for name in scope.parameters:
         if name != scope.itself:
             scope.env[name] = frozenset({(scope.name, name)})
-    for node, _ in scope.nodes:
+    for node in nodes:
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
