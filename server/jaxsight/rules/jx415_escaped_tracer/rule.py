@@ -17,11 +17,12 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.scopes import Scope
 from jaxsight.rules.statements import Statement, written
 from jaxsight.rules.traced import Known, Module, is_plain, seen
+from jaxsight.rules.transformations import STAGED
 
 RULE = Rule(
     "JX415",
     "escaped-tracer",
-    "Traced value is kept where it outlives the trace.",
+    "Traced value is kept where it outlives its trace.",
     severity="warning",
     unless="JX402",
 )
@@ -258,21 +259,17 @@ def _worded(kept: Kept, event: Event, known: Known) -> InText:
     if caller:
         by = f"`{known.by}` traces `{caller}`, which calls {function}"
     value = quoted(kept.value)
-    match kept.kind:
-        case "global" | "variable":
-            message = f"traced value {value} is kept in the {kept.kind} {quoted(kept.place)}"
-        case "attribute":
-            message = f"traced value {value} is kept in {quoted(kept.place)}"
-        case _:
-            message = f"traced value {value} is kept in {quoted(kept.place)}, outside of the trace"
+    place = quoted(kept.place)
+    if kept.kind in ("global", "variable"):
+        place = f"the {kept.kind} {place}"
+    message = f"traced value {value} escapes into {place}"
+    notes = ["once the trace is over, using the value raises `UnexpectedTracerError`", by]
+    if STAGED in known.kinds:
+        notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
     return InText(
         event.at,
-        message if len(message) <= 100 else f"traced value is kept in {quoted(kept.place)}",
+        message if len(message) <= 100 else f"traced value escapes into {place}",
         help=f"return the value from {function}, and keep it where the result is used",
-        notes=(
-            "once the trace is over, using the value raises `UnexpectedTracerError`",
-            "the assignment runs while tracing only: compiled calls do not repeat it",
-            by,
-        ),
+        notes=tuple(notes),
         data=kept,
     )

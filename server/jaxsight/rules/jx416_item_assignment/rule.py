@@ -24,7 +24,7 @@ from jaxsight.tracer.protocol import Failure
 RULE = Rule(
     "JX416",
     "item-assignment",
-    "JAX array is changed in place, or its updated copy is dropped.",
+    "JAX array is changed in place, or its updated copy is discarded.",
     word=".at",
 )
 
@@ -204,7 +204,7 @@ def find(tree: ast.Module) -> Iterator[InText]:
         assigned = f"{array} = {text}"
         yield InText(
             call,
-            f"updated copy from {quoted(text)} is dropped",
+            f"result of {quoted(text)} is discarded",
             help=f"assign it: `{assigned if len(assigned) <= _HELP else 'x = x.at[idx].set(y)'}`",
             notes=(f"{quoted(array)} does not change: JAX arrays are immutable",),
             severity="warning",
