@@ -201,11 +201,12 @@ def _function(scope: Scope) -> Function:
     calls: list[Call] = []
     handings: list[Handing] = []
     events: list[Event] = []
+    looks = scope.node is not None and not _asks_for_tracers(scope)
     for node, around in scope.nodes:
         if isinstance(node, ast.Call):
             handings += _handings(scope, node)
             calls += _calls(scope, node)
-        if scope.node is not None and not _is_guarded(around):
+        if looks and not _is_computed(around):
             events += (
                 Event(_place(event.at), event.sources, event.data)
                 for look in _LOOKS
@@ -232,19 +233,24 @@ def _place(node: ast.expr) -> ast.expr:
     return ast.copy_location(ast.Constant(None), node)
 
 
-def _is_guarded(around: Sequence[ast.AST]) -> bool:
-    """Whether code asks whether it is being traced, or asks JAX to compute while tracing."""
-    for node in around:
-        test = node.test if isinstance(node, ast.If | ast.IfExp) else None
-        if test is not None and any(
-            isinstance(each, ast.Attribute | ast.Name) and _asks(each) for each in ast.walk(test)
-        ):
-            return True
-        if isinstance(node, ast.With) and any(
-            "compile_time_eval" in dotted(_callee(item.context_expr)) for item in node.items
-        ):
-            return True
-    return False
+def _is_computed(around: Sequence[ast.AST]) -> bool:
+    """Whether JAX is asked to compute there while tracing."""
+    return any(
+        "compile_time_eval" in dotted(_callee(item.context_expr))
+        for node in around
+        if isinstance(node, ast.With)
+        for item in node.items
+    )
+
+
+def _asks_for_tracers(scope: Scope) -> bool:
+    """Whether a function asks if it is being traced: it may return before what it does else."""
+    return any(
+        isinstance(each, ast.Attribute | ast.Name) and _asks(each)
+        for node, _ in scope.nodes
+        if isinstance(node, ast.If | ast.IfExp)
+        for each in ast.walk(node.test)
+    )
 
 
 def _asks(node: ast.Attribute | ast.Name) -> bool:

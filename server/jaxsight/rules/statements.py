@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -35,13 +35,24 @@ Imports = tuple[tuple[str, str], ...]
 """Names of a module with what they were imported as: `("jnp", "jax.numpy")`."""
 
 
-def imports_of(statements: Iterable[Statement]) -> Imports:
-    """Return what the module's imports bind, those inside of functions too."""
+_RENAMED = re.compile(r"(\w+) = (\w+(?:\.\w+)+)")
+"""`jit = jax.jit`."""
+
+
+def imports_of(statements: Sequence[Statement]) -> Imports:
+    """Return what the module's imports bind, those inside of functions too.
+
+    `jit = jax.jit` is read as an import.
+    """
     found: dict[str, str] = {}
     for statement in statements:
         if "import" in statement.text:
             for name, full in statement.read(_imports):
                 found.setdefault(name, full)
+    for statement in statements:
+        renamed = _RENAMED.fullmatch(statement.text.strip())
+        if renamed is not None and renamed[2].partition(".")[0] in found:
+            found.setdefault(renamed[1], full_name(renamed[2], found))
     return tuple(sorted(found.items()))
 
 
