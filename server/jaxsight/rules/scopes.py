@@ -22,6 +22,7 @@ NOTHING: Sources = frozenset()
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _STATIC_ATTRIBUTES = frozenset(
     {
         "shape", "ndim", "dtype", "size", "aval", "sharding", "weak_type", "itemsize", "nbytes",
@@ -37,7 +38,7 @@ _STATIC_CALLS = frozenset(
 _STATIC_METHODS = frozenset({"item", "tolist", "keys", "tobytes", "devices", "is_ready"})
 _DESCRIBING = re.compile(
     r"(^|_)(shapes?|sizes?|names?|specs?|structs?|structure|types?|dtypes?|counts?|len|length|info|"
-    r"summary|describe|is|has|repr|format|num|ndim|treedef|keystr|axis|axes|dims?|config)(_|$)"
+    r"summary|describe|is|has|num|ndim|treedef|keystr|axis|axes|dims?|config)(_|$)"
 )
 """Names of functions whose results are no arrays."""
 _STATIC_JAX = re.compile(
@@ -148,11 +149,11 @@ class Scope:
                 holder = self.holder(name)
                 return holder.env.get(name, NOTHING) if holder is not None else NOTHING
             case ast.Attribute(value=value, attr=attr):
-                return NOTHING if attr in _STATIC_ATTRIBUTES else self.sources(value)
-            case ast.Compare(ops=ops) if any(
-                isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in ops
-            ):
-                return NOTHING
+                if attr in _STATIC_ATTRIBUTES:
+                    return NOTHING
+                return self.sources(value) | self.env.get(dotted(node), NOTHING)
+            case ast.Compare(ops=ops) if not all(isinstance(op, _COMPARISONS) for op in ops):
+                return NOTHING  # `x is None`, `key in params`
             case ast.Call():
                 return self._of_call(node)
             case ast.Subscript(value=value, slice=index):
@@ -205,8 +206,8 @@ class Scope:
         full = self.full(function)
         last = full.rpartition(".")[2] or getattr(function, "attr", getattr(function, "id", ""))
         static = full in _STATIC_CALLS or _STATIC_JAX.fullmatch(full) is not None
-        plain = full.startswith(("jax.", "numpy.")) or full in {"repr", "format"}
-        return static or (not plain and _DESCRIBING.search(last) is not None)
+        jax = full.startswith(("jax.", "numpy."))
+        return static or (not jax and _DESCRIBING.search(last) is not None)
 
 
 def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[Scope]:
@@ -370,6 +371,9 @@ def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
         _assign(scope, target.value, value)
     elif isinstance(target, ast.Name):
         _add(scope, target.id, scope.sources(value))
+    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+        name = f"{target.value.id}.{target.attr}"
+        scope.env[name] = scope.env.get(name, NOTHING) | scope.sources(value)
     elif (
         isinstance(target, ast.Subscript)
         and isinstance(target.value, ast.Name)
