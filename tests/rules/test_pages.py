@@ -42,7 +42,7 @@ OF_A_VERSION = frozenset({"JX413"})
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_a_rule_that_finds_has_an_example_that_is_found_and_one_that_is_not(rule: Rule) -> None:
-    finds = rule.in_text or rule.in_module or rule.in_program or rule.in_kernels or rule.explain
+    finds = any((rule.in_text, rule.in_module, rule.in_program, rule.in_kernels, rule.explain))
     if finds and rule.code not in OF_A_VERSION:
         assert len(examples(rule, "python")) == 2
 

@@ -53,6 +53,8 @@ def report(
         for f in sorted(findings, key=lambda f: not f.stale)  # a current one replaces a stale one
         if selected(f.code, settings.select, settings.ignore) and not ignored(f.code, in_file)
     ]
+    certain = {(f.code, f.range.start.line) for f in chosen}
+    chosen = [f for f in chosen if (RULES[f.code].unless, f.range.start.line) not in certain]
     if complete and UNUSED in wanted(settings, file):
         chosen += _unused(module, chosen, wanted(settings, file))
     kept = {(f.range, f.code, f.message): f for f in chosen if not _ignored(module, f)}

@@ -23,6 +23,7 @@ from jaxsight.rules.jx413_miscompiled import rule as miscompiled
 from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import InProgram, Rule
+from jaxsight.rules.statements import Statement
 from jaxsight.tracer.program import Body, Step
 from jaxsight.tracer.protocol import (
     InputSpec,
@@ -107,13 +108,32 @@ _texts: WeakKeyDictionary[Piece, tuple[tuple[Rule, Range, InText], ...]] = WeakK
 
 def of_module(module: Module) -> Iterator[Finding]:
     """Yield what the text of all statements together shows."""
+    chunks = [chunk for chunk in module.chunks if chunk.broken is None]
+    statements = [_statement(chunk.piece) for chunk in chunks]
     for rule in RULES.values():
         if rule.in_module is None or rule.word not in module.text:
             continue
-        chunks = [chunk for chunk in module.chunks if chunk.broken is None]
-        for index, noticed in rule.in_module([tree_of(chunk.text) for chunk in chunks]):
-            range = Source(chunks[index].text).range(noticed.node)
-            yield _finding(rule, range.shifted(chunks[index].first_line), noticed)
+        try:
+            found = list(rule.in_module(statements))
+        except Exception:
+            log.exception("%s failed", rule.code)
+            continue
+        for noticed in found:
+            chunk = chunks[noticed.statement]
+            range = Source(chunk.text).range(noticed.found.node)
+            yield _finding(rule, range.shifted(chunk.first_line), noticed.found)
+
+
+def _statement(piece: Piece) -> Statement:
+    known = _statements.get(piece)
+    if known is None:
+        text = piece.text
+        known = _statements[piece] = Statement(text, lambda: tree_of(text))
+    return known
+
+
+_statements: WeakKeyDictionary[Piece, Statement] = WeakKeyDictionary()
+"""The statements of the pieces that are in use, with what rules read off them."""
 
 
 def of_size(module: Module) -> Iterator[Finding]:
@@ -189,12 +209,11 @@ def _in_program(rule: Rule, view: View, places: Places, noticed: Noticed) -> Fin
 
 
 def _finding(rule: Rule, range: Range, noticed: Noticed | InText) -> Finding:
-    severity = noticed.severity if isinstance(noticed, Noticed) else ""
     made = finding_of(
         rule.code,
         range,
         noticed.message,
-        severity=Severity(severity) if severity else None,
+        severity=Severity(noticed.severity) if noticed.severity else None,
         help=noticed.help,
         notes=noticed.notes,
     )

@@ -48,7 +48,7 @@ def _rows(prefix: str) -> str:
 
 def _looks_at(rule: Rule) -> str:
     sources = {
-        "source": rule.in_text,
+        "source": rule.in_text or rule.in_module,
         "exceptions": rule.explain,
         "program": rule.in_program,
         "kernels": rule.in_kernels,

@@ -18,6 +18,7 @@ _BOILERPLATE = re.compile(
     r"^(The error occurred while tracing the function |See https://docs\.jax\.dev|-{20,}$|"
     r"For simplicity, JAX has removed)",
 )
+_ASSIGNS = re.compile(r"(//|\*\*|<<|>>|[-+*/%@&|^])?=(?!=)")
 _SENTENCE_END = re.compile(r"\.(?=\s|$)")
 
 
@@ -73,6 +74,13 @@ def quoted(expression: str, fallback: str = "this value", most: int = MOST_QUOTE
 def cut(text: str, most: int) -> str:
     """Return a text of at most `most` characters, which ends with `…` where it is longer."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def assigns_item(expression: str, line: str) -> bool:
+    """Whether a line begins with an assignment to this expression, which is an item: `x[0] = …`."""
+    target, text = ("".join(each.split()) for each in (expression, line))
+    rest = text.removeprefix(target)
+    return target.endswith("]") and rest != text and _ASSIGNS.match(rest) is not None
 
 
 def repeated(failure: Failure) -> tuple[str, tuple[str, ...]]:

@@ -41,3 +41,14 @@ class InText:
     help: str = ""
     notes: tuple[str, ...] = ()
     data: object = None
+    severity: str = ""
+    """In place of the rule's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class InModule:
+    """One finding in the syntax of a module."""
+
+    statement: int
+    """The number of the top-level statement that it is in."""
+    found: InText

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.rules.noticed import InText, Noticed
+from jaxsight.rules.noticed import InModule, InText, Noticed
 from jaxsight.rules.reading import Reading
+from jaxsight.rules.statements import Statement
 from jaxsight.tracer.protocol import Failure
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
@@ -15,7 +16,7 @@ PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 InProgram = Callable[[Reading], Iterator[Noticed]]
 Explain = Callable[[Failure, str, str], Noticed | None]
 FindInText = Callable[[ast.Module], Iterator[InText]]
-FindInModule = Callable[[Sequence[ast.Module]], Iterator[tuple[int, InText]]]
+FindInModule = Callable[[Sequence[Statement]], Iterator[InModule]]
 
 
 @dataclass(eq=False, slots=True)
@@ -41,9 +42,12 @@ class Rule:
     """Whether it speaks of the program as a whole, so that one finding a line is enough."""
     always: bool = True
     """Whether every check looks for it. Otherwise a comment that ignores it is never unused."""
+    unless: str = ""
+    """The code of a rule that says the same with certainty: on its lines this one is silent."""
     word: str = ""
-    """What a statement (for `finds_in_module`: the module) must contain to be looked at in text:
-    others are not parsed for the rule.
+    """What a statement must contain to be looked at in text, or the module for `finds_in_module`.
+
+    Others are not parsed for the rule.
     """
     in_text: FindInText | None = field(default=None, init=False)
     in_module: FindInModule | None = field(default=None, init=False)
@@ -62,11 +66,7 @@ class Rule:
         return find
 
     def finds_in_module(self, find: FindInModule) -> FindInModule:
-        """Look at the syntax of all top-level statements together; nothing is traced.
-
-        The function takes the trees in order. It returns findings with the index of the tree that
-        the node is in.
-        """
+        """Look at the syntax of all top-level statements together; nothing is traced."""
         self.in_module = find
         return find
 

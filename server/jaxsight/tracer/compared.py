@@ -22,7 +22,7 @@ import numpy as np
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer import protocol
 from jaxsight.tracer.closeness import Incomparable, agree, wide
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.compat import in_place, jaxprs
 from jaxsight.tracer.stateful import Outcome, Stateful
 from jaxsight.tracer.two_ways import Miscompiled, TwoWays, names_of
 
@@ -144,7 +144,8 @@ def compared_with_values(
 ) -> protocol.Compared:
     """Compare a function that cannot be traced, by calling it one operation at a time.
 
-    Its own errors make it incomparable.
+    Arrays can be changed in place meanwhile, as those of NumPy can. Its own errors make it
+    incomparable.
     """
     try:
         return _compared_with_values(request, call, _Run.of(after), outcome)
@@ -169,8 +170,8 @@ def _compared_with_values(
             given = _drawn(after, draw, np.random.default_rng(seed))
             args, kwargs = jax.tree_util.tree_unflatten(structure, given.values())
             try:
-                with jax.disable_jit():
-                    found = call(*args, **kwargs)
+                with jax.disable_jit(), in_place.changeable():
+                    found = [_own(each) for each in call(*args, **kwargs)]
             except Exception as error:
                 raise Incomparable(f"it also fails when called with values: {error}") from error
             second = outcome.in_order(
@@ -185,6 +186,11 @@ def _compared_with_values(
                 exact &= agree(f"result {index}", given_back, other, below)
     words = "equal to the bit" if exact else "equal within rounding"
     return protocol.Compared(request.id, True, words, exact)
+
+
+def _own(value: Any) -> Any:
+    """A copy of a result, which no later change in place reaches."""
+    return jnp.array(value, copy=True) if isinstance(value, jax.Array) else np.array(value)
 
 
 def _check(run: _Run) -> None:

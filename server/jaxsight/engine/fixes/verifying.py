@@ -49,9 +49,8 @@ _TRIED = 6
 
 
 def _of_text(module: Module) -> Iterator[Finding]:
-    return chain(
-        chain.from_iterable(map(noticing.of_text, module.chunks)), noticing.of_module(module)
-    )
+    of_statements = chain.from_iterable(map(noticing.of_text, module.chunks))
+    return chain(of_statements, noticing.of_module(module))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from jaxsight.rules.jx101_captured_constant.rule import CapturedArray
 
 _TYPE = re.compile(r"\w+\[[\d,]*\]")
 """Types that example inputs can be written with."""
-_NUMPY = re.compile(
-    r"numpy\.(arange|zeros|ones|full|linspace|logspace|geomspace|eye|identity|tri|tril|triu|"
+NUMPY = re.compile(
+    r"numpy\.(arange|zeros|empty|empty_like|ones|full|linspace|logspace|geomspace|eye|identity|tri|tril|triu|"
     r"meshgrid|indices|zeros_like|ones_like|full_like|sin|cos|tan|exp|log|sqrt|abs|tanh|square|"
     r"power|where|outer|repeat|tile|stack|concatenate|hstack|vstack|reshape|broadcast_to|"
     r"float32|float16|int32|int16|int8|uint32|uint8|pi|newaxis|hanning|hamming|blackman|diag|"
@@ -46,7 +46,7 @@ def by_jnp(asked: Asked) -> Iterator[Candidate]:
     edits: dict[Range, Edit] = {}
     for node in _with_assignments(asked):
         for each in ast.walk(node):
-            if isinstance(each, ast.Attribute) and _NUMPY.fullmatch(asked.called(each)):
+            if isinstance(each, ast.Attribute) and NUMPY.fullmatch(asked.called(each)):
                 root: ast.expr = each
                 while isinstance(root, ast.Attribute):
                     root = root.value

@@ -9,6 +9,7 @@ from jaxsight.engine.fixes.asked import Asked, Candidate
 from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.engine.text import Edit, Range
 from jaxsight.rules.jx101_captured_constant import fix as jx101
+from jaxsight.rules.jx416_item_assignment import fix as jx416
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
@@ -27,6 +28,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
                 yield Candidate(title, (*imports, edit), safe)
         return
     yield from jx101.by_jnp(asked)
+    yield from jx416.in_place(asked)
 
 
 class _Where:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import aval, culprits, cut, is_a, jax_page, quoted
+from jaxsight.rules.exceptions import assigns_item, aval, culprits, cut, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.protocol import Failure
@@ -71,6 +71,8 @@ def _advice(failure: Failure, text: str, line: str) -> _Advice | None:
             may_be_static=True,
         )
     if is_a(failure, "TracerArrayConversionError"):
+        if assigns_item(text, line):
+            return None  # JX416
         return _Advice(
             "uses {} where NumPy needs its value",
             "use the function of the same name in `jax.numpy`",

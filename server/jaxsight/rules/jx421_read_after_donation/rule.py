@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors, dotted
 from jaxsight.rules.jx421_read_after_donation.flow import Flow, Read
-from jaxsight.rules.noticed import InText
+from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.statements import Statement
 
 RULE = Rule(
     "JX421",
@@ -44,11 +45,12 @@ class ReadAfterDonation:
 
 
 @RULE.finds_in_module
-def find(trees: Sequence[ast.Module]) -> Iterator[tuple[int, InText]]:
+def find(statements: Sequence[Statement]) -> Iterator[InModule]:
     """Yield the first read of each variable after its donation, in each function and in the module.
 
     Code that JAX traces is skipped, since a call in a trace donates nothing.
     """
+    trees = [statement.tree() for statement in statements]
     donors = Donors(trees)
     if not donors:
         return
@@ -68,7 +70,7 @@ def find(trees: Sequence[ast.Module]) -> Iterator[tuple[int, InText]]:
         flow = Flow(visible, donors.of_call)
         flow.run(body)
         for read in flow.found:
-            yield at[read.node], _noticed(read)
+            yield InModule(at[read.node], _noticed(read))
 
 
 def _noticed(read: Read) -> InText:

@@ -1,0 +1,87 @@
+"""How a `print` is written with `jax.debug.print`."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+
+_TAKEN = frozenset({"fmt", "ordered", "partitioned", "skip_format_check"})
+"""Names that `jax.debug.print` uses itself."""
+
+
+def debug_print(call: ast.Call, write: Callable[[ast.expr], str], name: str) -> str | None:
+    """Return a call that prints the same when the function runs; `None` where it is not clear.
+
+    Args:
+        call: the call of `print`.
+        write: gives the source of an expression.
+        name: what `jax.debug.print` is called.
+    """
+    template = _Template(write)
+    separator = " "
+    for word in call.keywords:
+        match word.arg, word.value:
+            case "sep", ast.Constant(value=str(separator)):
+                pass
+            case "flush", _:
+                pass
+            case _:
+                return None
+    parts = []
+    for argument in call.args:
+        text = template.of(argument)
+        if text is None:
+            return None
+        parts.append(text)
+    text = json.dumps(separator.join(parts), ensure_ascii=False)
+    words = [f"{each}={each}" for each in template.names]
+    return f"{name}({', '.join((text, *template.positions, *words))})"
+
+
+class _Template:
+    """A format string, with what stands at its places."""
+
+    def __init__(self, write: Callable[[ast.expr], str]) -> None:
+        self._write = write
+        self.positions: list[str] = []
+        self.names: dict[str, None] = {}
+
+    def of(self, node: ast.expr) -> str | None:
+        """Return what an argument of `print` is in the format string."""
+        match node:
+            case ast.Constant(value=value):
+                return str(value).replace("{", "{{").replace("}", "}}")
+            case ast.JoinedStr(values=values):
+                parts = [self._formatted(each) for each in values]
+                return None if None in parts else "".join(part or "" for part in parts)
+            case ast.Starred():
+                return None
+            case _:
+                return self._place(node, "")
+
+    def _formatted(self, node: ast.expr) -> str | None:
+        match node:
+            case ast.FormattedValue(value=value, conversion=conversion, format_spec=None):
+                return self._place(value, _converted(conversion))
+            case ast.FormattedValue(
+                value=value,
+                conversion=conversion,
+                format_spec=ast.JoinedStr(values=[ast.Constant(value=str(spec))]),
+            ):
+                return self._place(value, f"{_converted(conversion)}:{spec}")
+            case ast.Constant():
+                return self.of(node)
+            case _:
+                return None
+
+    def _place(self, node: ast.expr, how: str) -> str:
+        if isinstance(node, ast.Name) and node.id not in _TAKEN:
+            self.names[node.id] = None
+            return f"{{{node.id}{how}}}"
+        self.positions.append(self._write(node))
+        return f"{{{how}}}"
+
+
+def _converted(conversion: int) -> str:
+    return f"!{chr(conversion)}" if conversion > 0 else ""

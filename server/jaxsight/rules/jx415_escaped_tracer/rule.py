@@ -1,0 +1,275 @@
+"""JX415: a traced value is kept where it outlives the trace: a global, an attribute, a list.
+
+Found in the text of the module: in functions that a transformation certainly traces.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.functions import Event, is_container, is_reference, looked_for
+from jaxsight.rules.noticed import InModule, InText
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.scopes import Scope
+from jaxsight.rules.statements import Statement, written
+from jaxsight.rules.traced import Known, Module, is_plain, seen
+from jaxsight.rules.transformations import STAGED
+
+RULE = Rule(
+    "JX415",
+    "escaped-tracer",
+    "Traced value is kept where it outlives its trace.",
+    severity="warning",
+    unless="JX402",
+)
+
+_KEEPS = frozenset(
+    {
+        "append", "extend", "insert", "add", "update", "setdefault", "appendleft", "extendleft",
+        "put", "put_nowait",
+    }
+)  # fmt: skip
+"""Methods of containers that keep what they are given.
+
+Some are those of other objects too: `optimizer.update(grads, state)` returns what it makes.
+"""
+_ALWAYS = frozenset({"append", "extend", "appendleft", "extendleft"})
+_REFERENCE = re.compile(r"(^|_)refs?\d*$|ref$", re.IGNORECASE)
+_STATE = frozenset({"value", "raw_value"})
+"""Attributes of the variables of libraries, which handle state themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a value is kept."""
+
+    place: str
+    """As it is written: `self.state`, `LOG`, `CACHE[k]`."""
+    kind: str
+    """`global`, `variable`, `attribute` or `container`."""
+    root: str
+    holder: str
+    """The function that binds the root; empty for the module."""
+    value: str
+    container: str = ""
+    """What must hold a container, by its name in the module: `LOG`, `Model.history`."""
+
+
+@RULE.finds_in_module
+def find(statements: Sequence[Statement]) -> Iterator[InModule]:
+    """Yield assignments of traced values to what was made outside of the trace.
+
+    What a traced function makes and drops itself is not reported, nor the objects of libraries
+    that carry state through a trace.
+    """
+    for known, event, module in seen(statements):
+        kept = event.data
+        if (
+            isinstance(kept, Kept)
+            and module.is_live(event.sources)
+            and _leaves(kept, known, module)
+        ):
+            yield InModule(known.statement, _worded(kept, event, known))
+
+
+@looked_for
+def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
+    """Yield the target of an assignment, or the call of a method, that keeps a value."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                yield from _assigned(scope, target, value)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield from _assigned(scope, target, value)
+        case ast.AugAssign(target=target, value=value):
+            yield from _assigned(scope, target, value)
+        case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args) if attr in _KEEPS:
+            values = [*args, *(word.value for word in node.keywords)]
+            sources = frozenset(source for each in values for source in scope.sources(each))
+            kept = _kept(scope, container, "container", ", ".join(map(written, values)))
+            if kept is None or not sources:
+                return
+            if attr in _ALWAYS or (local := _local(scope, container)) is True:
+                yield Event(node, sources, kept)
+            elif local is None:
+                name = _shared(scope, container)
+                yield Event(node, sources, replace(kept, container=name))
+        case ast.Call(
+            func=ast.Name(id="setattr"), args=[target, ast.Constant(value=str(attr)), value]
+        ):
+            kept = _kept(scope, target, "attribute", written(value))
+            if kept is not None and (sources := scope.sources(value)):
+                place = f"{kept.place}.{attr}"
+                yield Event(
+                    node, sources, Kept(place, kept.kind, kept.root, kept.holder, kept.value)
+                )
+        case _:
+            pass
+
+
+def _assigned(scope: Scope, target: ast.expr, value: ast.expr) -> Iterator[Event]:
+    if isinstance(target, ast.Tuple | ast.List):
+        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else ()
+        for at, each in enumerate(target.elts):
+            yield from _assigned(
+                scope, each, parts[at] if len(parts) == len(target.elts) else value
+            )
+        return
+    sources = scope.sources(value)
+    if not sources:
+        return
+    text = written(value)
+    match target:
+        case ast.Name(id=name) if name in scope.declared:
+            kind = "global" if scope.declared[name] == "global" else "variable"
+            holder = scope.holder(name)
+            if holder is not None:
+                yield Event(target, sources, Kept(name, kind, name, holder.name, text))
+        case ast.Attribute(value=base, attr=attr) if attr not in _STATE or not _has_state(scope):
+            kept = _kept(scope, base, "attribute", text)
+            if kept is not None:
+                yield Event(target, sources, replace(kept, place=written(target)))
+        case ast.Subscript(value=base, slice=index):
+            whole = isinstance(index, ast.Constant) and index.value is ...
+            kept = _kept(scope, base, "container", text)
+            if kept is not None and not whole:
+                yield Event(target, sources, replace(kept, place=written(target)))
+        case _:
+            pass
+
+
+def _has_state(scope: Scope) -> bool:
+    """Whether a library is imported whose variables are changed in a trace."""
+    return any(full.startswith(("flax", "haiku", "brainstate")) for full in scope.imports.values())
+
+
+def _kept(scope: Scope, base: ast.expr, kind: str, value: str) -> Kept | None:
+    """Return where an object is that something is kept in, if it is not the function's own."""
+    root, last = base, ""
+    while True:
+        match root:
+            case ast.Call(func=ast.Attribute(value=inner, attr="setdefault" | "get")):
+                root = inner
+            case ast.Attribute(value=inner, attr=attr):
+                root, last = inner, last or attr
+            case ast.Subscript(value=inner):
+                root = inner
+            case _:
+                break
+    if not isinstance(root, ast.Name) or _REFERENCE.search(last or root.id):
+        return None
+    holder = scope.holder(root.id)
+    if holder is None:
+        return None
+    if holder is scope and root.id != scope.itself:
+        # A default value is made once, with the function.
+        default = _default(scope, root.id)
+        if kind != "container" or default is None or not is_container(scope, default):
+            return None
+        return Kept(written(base), kind, root.id, "", value)
+    if holder.node is None and root.id in scope.imports and kind != "attribute":
+        return None
+    made = holder.aliases.get(root.id)
+    if made is not None and is_reference(scope, made):
+        return None
+    return Kept(written(base), kind, root.id, holder.name, value)
+
+
+def _default(scope: Scope, name: str) -> ast.expr | None:
+    """Return the default value of a parameter."""
+    if scope.node is None:
+        return None
+    args = scope.node.args
+    positional = [*args.posonlyargs, *args.args]
+    pairs = [
+        *zip(reversed(positional), reversed(args.defaults), strict=False),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+    return next((default for each, default in pairs if each.arg == name), None)
+
+
+def _local(scope: Scope, base: ast.expr) -> bool | None:
+    """Whether a name of a function is a container; `None` for what other statements bind."""
+    base = base.value if isinstance(base, ast.Subscript) else base
+    if not isinstance(base, ast.Name):
+        return None
+    holder = scope.holder(base.id)
+    if holder is None or holder.node is None:
+        return None
+    made = holder.aliases.get(base.id) or _default(holder, base.id)
+    return made is not None and is_container(scope, made)
+
+
+def _shared(scope: Scope, base: ast.expr) -> str:
+    """Return the name of a container in the module: `LOG`, `Model.history`."""
+    base = base.value if isinstance(base, ast.Subscript) else base
+    match base:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id=name), attr=attr):
+            holder = scope.holder(name)
+            owner = holder.owner if holder is not None and holder.itself == name else ""
+            return f"{owner}.{attr}"
+        case _:
+            return "?"
+
+
+def _leaves(kept: Kept, known: Known, module: Module) -> bool:
+    """Whether a value leaves the trace where it is kept."""
+    if kept.container and kept.container not in module.containers:
+        return False
+    if kept.root in module.references and not kept.holder:
+        return False
+    if not kept.holder:
+        return True
+    holder = module.functions.get(kept.holder)
+    if holder is None:
+        return False
+    if kept.root == holder.function.itself:
+        if not is_plain(module.classes, holder.function.owner):
+            return False
+        if holder.outside:
+            return True
+    elif kept.root in holder.function.parameters and "kernel" in kept.holder:
+        return False
+    if holder is known:
+        return False
+    return not holder.kinds or _begins_between(known, kept.holder, module)
+
+
+def _begins_between(known: Known, holder: str, module: Module) -> bool:
+    """Whether a trace begins in a function, or between it and the function around it."""
+    at: Known | None = known
+    while at is not None and at.function.name != holder:
+        if at.is_root:
+            return True
+        at = module.functions.get(at.function.parent)
+    return False
+
+
+def _worded(kept: Kept, event: Event, known: Known) -> InText:
+    name = known.function.name.rpartition(".")[2]
+    function = "the lambda" if name.startswith("<") else f"`{name}`"
+    caller = known.caller.rpartition(".")[2]
+    by = f"`{known.by}` traces {function}"
+    if caller:
+        by = f"`{known.by}` traces `{caller}`, which calls {function}"
+    value = quoted(kept.value)
+    place = quoted(kept.place)
+    if kept.kind in ("global", "variable"):
+        place = f"the {kept.kind} {place}"
+    message = f"traced value {value} escapes into {place}"
+    notes = ["once the trace is over, using the value raises `UnexpectedTracerError`", by]
+    if STAGED in known.kinds:
+        notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
+    return InText(
+        event.at,
+        message if len(message) <= 100 else f"traced value escapes into {place}",
+        help=f"return the value from {function}, and keep it where the result is used",
+        notes=tuple(notes),
+        data=kept,
+    )

@@ -1,0 +1,220 @@
+"""JX416: assign the updated copy of an array, for all changes in place of a function at once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from jaxsight.engine.fixes.asked import Asked, Candidate, FunctionNode
+from jaxsight.engine.fixes.effects import ALL
+from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.jx101_captured_constant import fix as jx101
+from jaxsight.rules.jx416_item_assignment.updates import (
+    discarded,
+    is_mask,
+    masked,
+    place_of,
+    target_of,
+    updated,
+    updated_array,
+)
+
+_TITLE = 40
+"""Characters of a statement in a title."""
+_PYTHON = (
+    ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Set, ast.Constant, ast.JoinedStr,
+)  # fmt: skip
+_PYTHON_CALLS = frozenset({"list", "dict", "set", "defaultdict", "OrderedDict", "deque"})
+
+
+def candidates(asked: Asked) -> Iterator[Candidate]:
+    """Yield the assignment of a dropped update, else updates in place of item assignments."""
+    dropped = next((d for node in asked.nodes[:1] if (d := _dropped(asked, node))), None)
+    if dropped is not None:
+        statement, text = dropped
+        edit = asked.replace(statement, text)
+        yield Candidate(f"Assign the result: `{_short(text)}`", (edit,), same=False)
+        return
+    yield from in_place(asked)
+
+
+def in_place(asked: Asked) -> Iterator[Candidate]:
+    """Yield updates by `.at[…]` in place of the item assignments around a finding.
+
+    All those of the function, and `jnp` instead of `np` where the arrays come from it; then those
+    of the arrays that are not NumPy's; then `jnp` everywhere.
+    """
+    node = next(iter(asked.nodes), None)
+    function = asked.function(node) if node is not None else None
+    if node is None or function is None:
+        return
+    statements = list(_own_statements(function))
+    made: list[Candidate] = []
+    for merged in (True, False):
+        writes = [
+            (statement, text, name)
+            for statement in statements
+            if (text := _written(asked, statement, merged)) is not None
+            and (name := _array(target_of(statement), merged))
+        ]
+        arrays = [each for each in writes if _kind(asked, function, each[2]) != "python"]
+        of_jax = [each for each in arrays if _kind(asked, function, each[2]) != "numpy"]
+        for chosen, numpy in (
+            (arrays, _with_jnp(asked, function, {name for _, _, name in arrays})),
+            (of_jax, ()),
+            (arrays, _with_jnp(asked, function, None)),
+        ):
+            edits = [asked.replace(statement, text) for statement, text, _ in chosen]
+            if chosen and not _overlap(numpy, edits):
+                made.append(Candidate(_title(chosen), (*numpy, *edits)))
+    if any(_accumulates(asked, statement) for statement in statements):
+        # NumPy adds once where an index comes twice, `.at[…].add` as often as it comes.
+        made = [replace(each, safe=False, same=False) for each in made]
+    yield from made
+
+
+def _accumulates(asked: Asked, statement: ast.stmt) -> bool:
+    """Whether a statement is `x[indices] += y` for several indices."""
+    match statement:
+        case ast.AugAssign(target=ast.Subscript(slice=index), op=ast.Add() | ast.Sub()):
+            aval = asked.seen(index)
+            return aval is not None and bool(aval.shape) and aval.dtype != "bool"
+        case _:
+            return False
+
+
+def _written(asked: Asked, statement: ast.stmt, merged: bool) -> str | None:
+    """Return a statement without its change in place; `None` where it has none."""
+    place = place_of(target_of(statement), merged=False)
+    if place is not None and asked.jnp:
+        index = place.indices[0]
+        aval = asked.seen(index)
+        seen = aval.dtype == "bool" and bool(aval.shape) if aval is not None else None
+        if seen or (seen is None and any(map(is_mask, _values(asked, index)))):
+            return masked(statement, asked.text, asked.jnp)
+    return updated(statement, asked.text, merged=merged)
+
+
+def _values(asked: Asked, index: ast.expr) -> Iterator[ast.expr]:
+    """Yield an index, and what is assigned to it where it is a name."""
+    yield index
+    function = asked.function(index)
+    if isinstance(index, ast.Name) and function is not None:
+        for node in ast.walk(function):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=index.id)], value=value):
+                    yield value
+                case _:
+                    pass
+
+
+def _title(chosen: Sequence[tuple[ast.stmt, str, str]]) -> str:
+    if len(chosen) == 1:
+        return f"Assign the updated copy: `{_short(chosen[0][1])}`"
+    names = [f"`{name}`" for name in dict.fromkeys(name for _, _, name in chosen)]
+    listed = ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
+    return f"Update {listed} with `.at[…]`"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _TITLE else text[: _TITLE - 1].rstrip() + "…"
+
+
+def _dropped(asked: Asked, node: ast.AST) -> tuple[ast.stmt, str] | None:
+    """Return the statement of an update whose result is dropped, and the one that keeps it."""
+    for statement in (node, asked.parents.get(node)):
+        call = discarded(statement) if isinstance(statement, ast.stmt) else None
+        if isinstance(statement, ast.stmt) and call is not None:
+            array = asked.text(updated_array(call))
+            return statement, f"{array} = {asked.text(call)}"
+    return None
+
+
+def _own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
+    """Yield the statements of a function, without those of functions inside."""
+    waiting: list[ast.AST] = list(reversed(function.body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.stmt):
+            yield node
+        waiting += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _array(target: ast.expr | None, merged: bool) -> str:
+    """Return the source of the array that an item belongs to: `self.x` for `self.x[0]`."""
+    place = place_of(target, merged=merged)
+    return ast.unparse(place.array) if place is not None else ""
+
+
+def _kind(asked: Asked, function: FunctionNode, name: str) -> str:
+    """Return `python` or `numpy` for a name that is bound to a container or array of these."""
+    kinds = {
+        _kind_of(asked, node.value)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and any(ast.unparse(each) == name for each in node.targets)
+    }
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _kind_of(asked: Asked, value: ast.expr) -> str:
+    match value:
+        case ast.BinOp(left=ast.List()):
+            return "python"
+        case ast.Call(func=function):
+            called = asked.called(function)
+            if called.startswith("numpy."):
+                return "numpy"
+            return "python" if called.rpartition(".")[2] in _PYTHON_CALLS else ""
+        case _:
+            return "python" if isinstance(value, _PYTHON) else ""
+
+
+def _with_jnp(asked: Asked, function: FunctionNode, names: set[str] | None) -> tuple[Edit, ...]:
+    """Return what makes the arrays that NumPy creates in a function JAX's.
+
+    Args:
+        asked: the finding.
+        function: the function.
+        names: the arrays, by the names that they are assigned to; all calls when it is `None`.
+    """
+    if not asked.jnp:
+        return ()
+    edits: dict[Range, Edit] = {}
+    for node in ast.walk(function):
+        if names is not None:
+            if not isinstance(node, ast.Assign) or _kind_of(asked, node.value) != "numpy":
+                continue
+            if not any(ast.unparse(target) in names for target in node.targets):
+                continue
+            inside = ast.walk(node.value)
+        else:
+            inside = iter((node,))
+        for each in inside:
+            if isinstance(each, ast.Attribute) and jx101.NUMPY.fullmatch(asked.called(each)):
+                root: ast.expr = each
+                while isinstance(root, ast.Attribute):
+                    root = root.value
+                edits[asked.range(root)] = asked.replace(root, asked.jnp)
+    return tuple(edits.values())
+
+
+def _overlap(one: Sequence[Edit], other: Sequence[Edit]) -> bool:
+    """Whether an edit is inside of another one."""
+    return any(
+        outer.range.start <= edit.range.start and edit.range.end <= outer.range.end
+        for edit in one
+        for outer in other
+    )
+
+
+REMEDY = Remedy(
+    "`x = x.at[i].set(y)`, and `.add`, `.multiply` and others for `+=`, `*=`…",
+    candidates,
+    trades=ALL,
+    costs_any=True,
+)

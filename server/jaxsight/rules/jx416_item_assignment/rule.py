@@ -1,0 +1,231 @@
+"""JX416: an array of JAX is changed in place, or its updated copy is dropped."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jaxsight.rules.exceptions import assigns_item, cut, is_a, quoted
+from jaxsight.rules.jx416_item_assignment.updates import (
+    discarded,
+    is_mask,
+    masked,
+    place_of,
+    target_of,
+    updated,
+    updated_array,
+)
+from jaxsight.rules.noticed import InText, Noticed
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.statements import written
+from jaxsight.tracer.protocol import Failure
+
+RULE = Rule(
+    "JX416",
+    "item-assignment",
+    "JAX array is changed in place, or its updated copy is discarded.",
+    word=".at",
+)
+
+_IN_NUMPY = re.compile(
+    r"(np|numpy)\.(\w+\.at|copyto|put|place|putmask|fill_diagonal|put_along_axis)\("
+)
+"""Functions of NumPy that change an array in place."""
+_NO_FILL = re.compile(r"(Tracer|ArrayImpl)'? (object )?has no attribute '?fill\b")
+_PAGE = "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html"
+_IN_PLACE = (
+    "JAX arrays cannot change; inside `jax.jit` XLA writes the update in place if the old array "
+    "is not used again"
+)
+_NO_SCALAR = "can be converted to Python scalars"
+_HELP = 60
+"""Characters of the statement that a help shows."""
+
+
+@RULE.explains
+def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+    """Recognize JAX's errors of changes in place, and NumPy's of traced values to store.
+
+    Args:
+        failure: the exception.
+        expression: the user's source at the innermost frame.
+        line: the line that it begins on.
+    """
+    message, line = failure.message, line.strip()
+    statement = _statement(line)
+    if is_a(failure, "TypeError") and "do not support in-place item assignment" in message:
+        if not expression.endswith("]"):
+            return _noticed(
+                f"{quoted(expression)} cannot change a JAX array in place",
+                "use a function of JAX that returns the result, such as `jax.random.permutation`",
+            )
+        what = quoted(expression, "an item")
+        return _noticed(
+            f"cannot assign to {what}: JAX arrays are immutable", _set(statement, expression)
+        )
+    if is_a(failure, "TypeError") and "_IndexUpdate" in message and _changes(statement):
+        target = target_of(statement) if statement is not None else None
+        what = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
+        return _noticed(
+            f"cannot assign to {what}, which only describes an update", _set(statement, expression)
+        )
+    if is_a(failure, "AttributeError") and message == "__delitem__":
+        what = quoted(expression, "an item")
+        return _noticed(f"cannot delete {what}: JAX arrays are immutable", _deleted(statement))
+    if is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
+        return _noticed(
+            f"{quoted(expression)} cannot change a JAX array in place",
+            "assign the result: " + _again(expression, "inplace=False"),
+        )
+    if is_a(failure, "TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
+        return _noticed(
+            f"{quoted(expression)} cannot change a JAX array in place",
+            "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…",
+        )
+    if _fills(failure):
+        return _noticed(
+            f"{quoted(expression)} cannot change a JAX array in place",
+            "assign a new array: `x = jnp.full_like(x, value)`",
+        )
+    if _stores(failure) and assigns_item(expression, line):
+        array = quoted(re.split(r"\[", expression)[0], "the array")
+        return _noticed(
+            f"cannot assign a traced value to {quoted(expression)} of a NumPy array",
+            f"create {array} with `jnp`, and {_set(statement, expression)}",
+            "NumPy needs the value, which is only known when the function runs",
+        )
+    return None
+
+
+def _noticed(message: str, help: str, why: str = _IN_PLACE) -> Noticed:
+    return Noticed(message, help=help, notes=(why,), url=_PAGE)
+
+
+def _statement(line: str) -> ast.stmt | None:
+    """Return a line's statement, if it is one."""
+    try:
+        body = ast.parse(line).body
+    except (SyntaxError, ValueError):
+        return None
+    return body[0] if len(body) == 1 else None
+
+
+def _changes(statement: ast.stmt | None) -> bool:
+    """Whether a statement assigns to an item; a statement on several lines may."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return any(isinstance(each, ast.Subscript) for each in targets)
+        case ast.AugAssign(target=target):
+            return isinstance(target, ast.Subscript)
+        case _:
+            return statement is None
+
+
+def _set(statement: ast.stmt | None, expression: str) -> str:
+    text = None
+    if statement is not None:
+        place = place_of(target_of(statement), merged=False)
+        if place is not None and is_mask(place.indices[0]):
+            text = masked(statement, written, "jnp")
+        else:
+            text = updated(statement, written)
+    if text is None or len(text) > _HELP:
+        text = _shape_of(expression)
+    return f"assign the updated copy: `{text}`"
+
+
+def _shape_of(expression: str) -> str:
+    """Return how an assignment to an item is written, without its value."""
+    statement = _statement(f"{expression} = _")
+    text = updated(statement, written) if statement is not None else None
+    text = text.replace("(_)", "(…)") if text is not None else ""
+    return text if text and len(text) <= _HELP else "x = x.at[idx].set(y)"
+
+
+def _deleted(statement: ast.stmt | None) -> str:
+    match statement:
+        case ast.Delete(targets=[ast.Subscript(value=array, slice=ast.Constant() as index)]):
+            name = ast.unparse(array)
+            return f"assign what is left: `{name} = jnp.delete({name}, {ast.unparse(index)})`"
+        case _:
+            return "assign what is left: `x = jnp.delete(x, i)`, with a static `i`"
+
+
+def _again(expression: str, argument: str) -> str:
+    found = re.fullmatch(r"([\w.]+)\((\w+)(,.*)?\)", " ".join(expression.split()))
+    if found is None:
+        return f"`x = f(x, {argument})`"
+    return f"`{cut(f'{found[2]} = {found[1]}({found[2]}{found[3] or str()}, {argument})', _HELP)}`"
+
+
+def _fills(failure: Failure) -> bool:
+    return is_a(failure, "AttributeError") and _NO_FILL.search(failure.message) is not None
+
+
+def _stores(failure: Failure) -> bool:
+    """Whether NumPy was to convert a traced value."""
+    if is_a(failure, "TracerArrayConversionError"):
+        return True
+    cause = failure.cause
+    return (
+        is_a(failure, "ValueError")
+        and failure.message.startswith("setting an array element with a sequence")
+        and cause is not None
+        and (is_a(cause, "ConcretizationTypeError") or _NO_SCALAR in cause.message)
+    )
+
+
+_FRAME = re.compile(r"(^|_)(df|frame|dataframe|series|refs?)$|_ref\d*$", re.IGNORECASE)
+_REFERENCES = frozenset(
+    {"new_ref", "array_ref", "mutable_array", "empty_ref", "MutableArray", "Ref", "AbstractRef"}
+)
+
+
+@RULE.finds_in_text
+def find(tree: ast.Module) -> Iterator[InText]:
+    """Yield each statement that is only `x.at[i].set(y)`.
+
+    Data frames have an `at` too, and references are changed in place.
+    """
+    references = _references(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Expr) or (call := discarded(node)) is None:
+            continue
+        assert isinstance(call.func, ast.Attribute)
+        assert isinstance(call.func.value, ast.Subscript)
+        index, array = call.func.value.slice, written(updated_array(call))
+        last = re.findall(r"\w+", array)[-1:]
+        if any(_FRAME.search(name) or name in references for name in last):
+            continue
+        if any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(index)):
+            continue
+        text = written(call)
+        assigned = f"{array} = {text}"
+        yield InText(
+            call,
+            f"result of {quoted(text)} is discarded",
+            help=f"assign it: `{assigned if len(assigned) <= _HELP else 'x = x.at[idx].set(y)'}`",
+            notes=(f"{quoted(array)} does not change: JAX arrays are immutable",),
+            severity="warning",
+        )
+
+
+def _references(tree: ast.Module) -> set[str]:
+    """Return the names that a statement binds to references, or annotates so."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)):
+                if _last(function) in _REFERENCES:
+                    found.add(name)
+            case ast.arg(arg=name, annotation=ast.expr() as annotation):
+                if _REFERENCES & set(re.findall(r"\w+", ast.unparse(annotation))):
+                    found.add(name)
+            case _:
+                pass
+    return found
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
