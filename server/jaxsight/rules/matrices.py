@@ -15,7 +15,9 @@ MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims", "copy", "co
 """Primitives that give the same elements in another order or shape."""
 
 _KEEPS = frozenset({"convert_element_type", "copy", "copy_p", "stop_gradient", "reduce_precision"})
-_PRODUCTS = ("dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot")
+_PRODUCTS = frozenset(
+    {"@", "dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
+)
 _DEEPEST = 30
 
 _IDENTITY = re.compile(r"jnp\.(?:eye|identity)\(\d+(?:, dtype=[\w.]+)?\)")
@@ -67,9 +69,49 @@ def _axes(found: object) -> tuple[int, ...]:
     return tuple(axis for axis in given if isinstance(axis, int))
 
 
+def called(expression: str) -> str:
+    """Return the name of the function that an expression calls itself, not in its arguments; `@`
+    for a product written with operators.
+    """
+    try:
+        node = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return "@" if "@=" in expression else ""
+    match node:
+        case ast.BinOp(op=ast.MatMult()):
+            return "@"
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+    return ""
+
+
 def multiplies(reading: Reading, path: str) -> bool:
     """Whether the user's own expression there is a product of matrices."""
-    return "@" in reading.quote(path) or reading.wrote(path, *_PRODUCTS)
+    return called(reading.quote(path)) in _PRODUCTS
+
+
+def factors(expression: str) -> tuple[ast.expr, ast.expr] | None:
+    """Return the two factors of a product as they are written."""
+    try:
+        node = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return None
+    match node:
+        case ast.BinOp(op=ast.MatMult()):
+            return node.left, node.right
+        case ast.Call(func=ast.Attribute(attr="dot" | "matmul") as func, args=[*args]):
+            if len(args) == 2:
+                return args[0], args[1]
+            return (func.value, args[0]) if len(args) == 1 else None
+    return None
+
+
+def written(node: ast.expr, fallback: str, most: int = 24) -> str:
+    """Return an operand as it is written, ready for an operator after it, where it is short."""
+    text = ast.unparse(node)
+    if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+        text = f"({text})"
+    return text if len(text) <= most else fallback
 
 
 def readers(flow: Flow, number: int, through: frozenset[str] = MOVES) -> list[Step] | None:
@@ -236,16 +278,11 @@ def calls(expression: str) -> Iterator[ast.Call]:
     yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
-def shortened(text: str, fallback: str, most: int = 24) -> str:
-    """Return an operand as it is written where that is short, else a name for it."""
-    return text if 0 < len(text) <= most else fallback
-
-
 def argument(expression: str, names: Sequence[str], fallback: str) -> str:
     """Return the first argument of a call of one of these functions, where it is short."""
     for call in calls(expression):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         name = call.func.id if isinstance(call.func, ast.Name) else name
         if name in names and call.args:
-            return shortened(ast.unparse(call.args[0]), fallback)
+            return written(call.args[0], fallback)
     return fallback

@@ -34,9 +34,9 @@ _BELOW = 0.1
 """Share of the tolerance that is granted of an array's root mean square too, for numbers that
 cancel.
 """
-_BELOW_FFT = 4.0
-"""The same for programs with FFTs: each of their numbers is a sum of all, with an error as large as
-that of the largest.
+_BELOW_SUMS = 4.0
+"""The same for programs with FFTs, and where matrices are multiplied in another way: each of their
+numbers is a sum of many, with an error as large as that of the largest.
 """
 _BELOW_SOLVED = 100.0
 """The same where systems are solved in another way: a thousandth of the root mean square. Their
@@ -50,6 +50,8 @@ _CALLBACKS = ("callback", "infeed", "outfeed", "print", "io_")
 
 _SOLVES = frozenset({"lu", "cholesky", "triangular_solve", "qr", "eigh", "svd"})
 """Primitives whose rounding errors grow with the condition of a matrix."""
+_PRODUCTS = frozenset({"dot_general"})
+"""Primitives that multiply infinite numbers by the zeros of a matrix, which gives NaN."""
 
 Draw = Callable[[np.random.Generator, Any], Any]
 
@@ -105,8 +107,10 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
     _same_types(before, after)
     device = jax.local_devices(backend="cpu")[0]
     exact, nonfinite, gradients = True, [0, 0], 0
-    solves = _solved(before) != _solved(after)
-    below = _BELOW_SOLVED if solves else _below(before)
+    solves = _of(_SOLVES, before) != _of(_SOLVES, after)
+    multiplies = _of(_PRODUCTS, before) != _of(_PRODUCTS, after)
+    below = _BELOW_SOLVED if solves else _BELOW_SUMS if multiplies else _below(before)
+    draws = _ORDINARY if solves else _FINITE if multiplies else _DRAWS
     with jax.default_device(device):
         terms, terms_after = _terms(before), _terms(after)
         run_before = TwoWays(before, below, terms, reported=True)
@@ -116,7 +120,7 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
         differentiable = _differentiable(before) and _traces(grad_before.usual, before)
         if differentiable and not _traces(grad_after.usual, after):
             raise Incomparable("the changed function has no gradient, and the original has one")
-        for seed, draw in enumerate(_ORDINARY if solves else _DRAWS):
+        for seed, draw in enumerate(draws):
             given = _drawn(before, draw, np.random.default_rng(seed))
             if solves:
                 given = {name: _well_conditioned(value) for name, value in given.items()}
@@ -320,19 +324,19 @@ def _is_float(aval: Any) -> bool:
 def _below(run: _Run) -> float:
     """The share of the tolerance that a program's results are granted of their root mean square."""
     has_fft = any(equation.primitive.name == "fft" for equation in _equations(run.jaxpr))
-    return _BELOW_FFT if has_fft else _BELOW
+    return _BELOW_SUMS if has_fft else _BELOW
 
 
 def _drawn(run: _Run, draw: Draw, generator: np.random.Generator) -> dict[str, Any]:
     return {name: _array(aval, draw, generator) for name, aval in _named(run)}
 
 
-def _solved(run: _Run) -> list[tuple[str, list[Any]]]:
-    """What factorizes and solves in a program, with the shapes of the operands."""
+def _of(primitives: frozenset[str], run: _Run) -> list[tuple[str, list[Any]]]:
+    """The equations of some primitives in a program, with the shapes of their operands."""
     return [
         (equation.primitive.name, [var.aval.shape for var in equation.invars])
         for equation in _equations(run.jaxpr)
-        if equation.primitive.name in _SOLVES
+        if equation.primitive.name in primitives
     ]
 
 
@@ -386,5 +390,6 @@ def _unusual(generator: np.random.Generator, shape: Any) -> Any:
 
 
 _DRAWS: tuple[Draw, ...] = (_normal, _positive, _special, _unusual)
+_FINITE = (_normal, _positive, _special)
 _ORDINARY = (_normal, _positive)
 """Draws without edges: where forms differ, it is neither a NaN nor the side of a limit."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from jaxsight.rules.matrices import (
     MOVES,
     Product,
     argument,
+    called,
     is_identity,
     multiplies,
     only_of_constants,
@@ -47,7 +47,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if not solved.operands or not is_identity(flow, solved.operands[-1]):
             continue
-        if solved.path in flow.ruled or not reading.wrote(solved.path, *SOLVERS):
+        if solved.path in flow.ruled or called(reading.quote(solved.path)) not in SOLVERS:
             continue
         rows = flow.value(solved.results[0]).shape[-1]
         used = _only_reader(flow, solved)
@@ -73,20 +73,20 @@ def find(reading: Reading) -> Iterator[Noticed]:
 def _form(reading: Reading, solved: Step, used: Product, side: int) -> str:
     """Return what to write in place of a product with an inverse on its left or right side."""
     expression = reading.quote(solved.path)
-    name = next(name for name in SOLVERS if re.search(rf"\b{name}\(", expression))
+    name = called(expression)
     if name != "inv":
         return f"pass the other factor to `{name}` in place of the identity matrix"
     matrix = argument(expression, ("inv",), "a")
+    bare = matrix[1:-1] if matrix.startswith("(") else matrix
     turned = [
         step
         for step in _above(reading.flow, used.step.operands[side])
         if step.primitive == "transpose" and step.span != solved.span
     ]
-    operand = matrix if matrix.isidentifier() else f"({matrix})"
     if side == 0:
-        solution = f"jnp.linalg.solve({f'{operand}.T' if turned else matrix}, b)"
-        return f"solve the system: `{solution}` for `inv({matrix}){'.T' if turned else ''} @ b`"
-    return f"solve the system: `jnp.linalg.solve({operand}.T, b.T).T` for `b @ inv({matrix})`"
+        solution = f"jnp.linalg.solve({f'{matrix}.T' if turned else bare}, b)"
+        return f"solve the system: `{solution}` for `inv({bare}){'.T' if turned else ''} @ b`"
+    return f"solve the system: `jnp.linalg.solve({matrix}.T, b.T).T` for `b @ inv({bare})`"
 
 
 def _only_reader(flow: Flow, solved: Step) -> Product | None:
