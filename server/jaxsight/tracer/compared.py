@@ -53,6 +53,9 @@ _SOLVES = frozenset({"lu", "cholesky", "triangular_solve", "qr", "eigh", "svd"})
 _PRODUCTS = frozenset({"dot_general"})
 """Primitives that multiply infinite numbers by the zeros of a matrix, which gives NaN."""
 
+_ORDERS = frozenset({"sort", "top_k", "argmax", "argmin"})
+"""Primitives that choose one of equal values, and have a place for NaN."""
+
 Draw = Callable[[np.random.Generator, Any], Any]
 
 
@@ -110,7 +113,8 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
     solves = _of(_SOLVES, before) != _of(_SOLVES, after)
     multiplies = _of(_PRODUCTS, before) != _of(_PRODUCTS, after)
     below = _BELOW_SOLVED if solves else _BELOW_SUMS if multiplies else _below(before)
-    draws = _ORDINARY if solves else _FINITE if multiplies else _DRAWS
+    sorts = _of(_ORDERS, before) != _of(_ORDERS, after)
+    draws = _ORDINARY if solves or sorts else _FINITE if multiplies else _DRAWS
     with jax.default_device(device):
         terms, terms_after = _terms(before), _terms(after)
         run_before = TwoWays(before, below, terms, reported=True)
