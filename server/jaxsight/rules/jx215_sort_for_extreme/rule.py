@@ -163,9 +163,14 @@ def _operand(reading: Reading, step: Step) -> tuple[str, str]:
     rank = len(reading.flow.value(step.operands[0]).shape)
     axis = "-1" if rank > 1 else ""
     for call in calls(reading.quote(step.path)):
-        method = isinstance(call.func, ast.Attribute) and not call.args
-        node = call.func.value if isinstance(call.func, ast.Attribute) and method else None
-        node = call.args[0] if call.args else node
+        positional = list(call.args)
+        # Methods take no array: `x.argsort(0)` has the axis in its first place.
+        method = not positional or isinstance(positional[0], ast.Constant)
+        if method and isinstance(call.func, ast.Attribute):
+            positional.insert(0, call.func.value)
+        node = positional[0] if positional else None
+        if len(positional) == 2 and called(ast.unparse(call)) in ("sort", "argsort"):
+            axis = ast.unparse(positional[1])
         for keyword in call.keywords:
             if keyword.arg in ("axis", "dimension"):
                 axis = ast.unparse(keyword.value)
