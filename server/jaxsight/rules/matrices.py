@@ -260,6 +260,53 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
     return False
 
 
+def one_hot_axis(flow: Flow, number: int) -> int | None:
+    """Return the axis along which a value is 1 at an index and 0 elsewhere; `None` where it is no
+    such array.
+    """
+    for _ in range(_DEEPEST):
+        step = flow.made_by(number)
+        if step is None:
+            return None
+        if step.primitive == "gather":  # rows of an identity matrix
+            rank = len(flow.value(step.operands[0]).shape)
+            whole = numbers(step, "slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
+            rows = rank == 2 and whole and is_identity(flow, step.operands[0])
+            return len(flow.value(step.results[0]).shape) - 1 if rows else None
+        if step.primitive == "eq":
+            return _compared_along(flow, step)
+        if step.primitive == "transpose":
+            axis, order = one_hot_axis(flow, step.operands[0]), numbers(step, "permutation")
+            return order.index(axis) if axis in order else None
+        if step.primitive not in _KEEPS:
+            return None
+        number = step.operands[0]
+    return None
+
+
+def _compared_along(flow: Flow, step: Step) -> int | None:
+    """Return the axis along which a comparison is of a whole number with all indices."""
+    for number, other in (step.operands, step.operands[::-1]):
+        axis = counts_along(flow, number)
+        if axis is None or not flow.value(other).dtype.startswith(("int", "uint")):
+            continue
+        if flow.value(other).shape[axis : axis + 1] == (1,) or _repeats(flow, other, axis):
+            return axis
+    return None
+
+
+def _repeats(flow: Flow, number: int, axis: int) -> bool:
+    """Whether a value is the same all along an axis."""
+    step = flow.made_by(number)
+    if step is None or step.primitive != "broadcast_in_dim":
+        return False
+    axes, shape = numbers(step, "broadcast_dimensions"), flow.value(step.operands[0]).shape
+    if axis not in axes:
+        return True
+    inner = axes.index(axis)
+    return shape[inner] == 1 or _repeats(flow, step.operands[0], inner)
+
+
 def _swaps(flow: Flow, step: Step) -> bool:
     """Whether an equation swaps the last two axes, or leaves all where they are."""
     order, rank = numbers(step, "permutation"), len(flow.value(step.results[0]).shape)

@@ -64,6 +64,8 @@ class Reading:
     around: Callable[[str], Sequence[ast.AST]]
     """The syntax around an equation's place in its function, the innermost first."""
     target: Target | None = None
+    platform: str = ""
+    """That of the first target that is asked for: `cpu`, `cuda`, `rocm` or `tpu`."""
     compiled: Compiled | None = None
     folding: Folding | None = None
     """How long that compiles with constant folding and without, where it was measured."""
