@@ -27,10 +27,18 @@ class Read:
     """Whether the axis is dropped: one element is read, not a slice of one."""
 
 
-def reads(flow: Flow, number: int, axis: int) -> list[Read] | None:
+def reads(
+    flow: Flow, number: int, axis: int, through: frozenset[str] = frozenset()
+) -> list[Read] | None:
     """Return what is read of a value along an axis; `None` where all of it may be.
 
     Equations of the backward pass are skipped. Signs, types and other axes may change in between.
+
+    Args:
+        flow: the program.
+        number: the value.
+        axis: its axis.
+        through: elementwise primitives whose results are read in place of their operands.
     """
     found: list[Read] = []
     size = flow.value(number).shape[axis]
@@ -54,6 +62,9 @@ def reads(flow: Flow, number: int, axis: int) -> list[Read] | None:
                 found.append(Read(first, last, step, turned, _drops(flow, step)))
                 continue
             moved = _moved(flow, step, value, along)
+            shape = flow.values[value].shape
+            if step.primitive in through and flow.value(step.results[0]).shape == shape:
+                moved = along
             if moved is None:
                 return None
             turns = step.primitive == "rev" and along in numbers(step, "dimensions")
