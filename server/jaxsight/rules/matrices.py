@@ -114,10 +114,18 @@ def written(node: ast.expr, fallback: str, most: int = 24) -> str:
     return text if len(text) <= most else fallback
 
 
-def readers(flow: Flow, number: int, through: frozenset[str] = MOVES) -> list[Step] | None:
+def readers(
+    flow: Flow, number: int, through: frozenset[str] = MOVES, *, scaled: bool = False
+) -> list[Step] | None:
     """Return the equations that read a value, moved or not; `None` where it is returned.
 
     Equations of the backward pass are skipped.
+
+    Args:
+        flow: the program.
+        number: the value.
+        through: primitives whose results are read in place of their operands.
+        scaled: whether multiples of the value are read in its place too.
     """
     found: list[Step] = []
     waiting, seen = [flow.of(number)], set[int]()
@@ -131,11 +139,28 @@ def readers(flow: Flow, number: int, through: frozenset[str] = MOVES) -> list[St
         for step in flow.used_by(value):
             if step.backward:
                 continue
-            if step.primitive in through:
+            if step.primitive in through or (scaled and scales(flow, step)):
                 waiting += map(flow.of, step.results)
             else:
                 found.append(step)
     return found
+
+
+def scales(flow: Flow, step: Step) -> bool:
+    """Whether an equation multiplies or divides an array by one number, or changes its sign."""
+    if step.primitive == "neg":
+        return True
+    if step.primitive not in ("mul", "div"):
+        return False
+    numbers = step.operands if step.primitive == "mul" else step.operands[1:]
+    return any(_is_one_number(flow, each) for each in numbers)
+
+
+def _is_one_number(flow: Flow, number: int) -> bool:
+    step = flow.made_by(number)
+    if step is not None and step.primitive == "broadcast_in_dim":
+        number = step.operands[0]
+    return elements(flow.value(number)) == 1
 
 
 def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.matrices import (
@@ -14,6 +15,7 @@ from jaxsight.rules.matrices import (
     only_of_constants,
     product,
     readers,
+    scales,
 )
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Flow, Reading
@@ -32,8 +34,10 @@ SOLVERS = ("inv", "solve", "cho_solve", "lu_solve", "solve_triangular")
 
 TINY = 4
 """Rows of matrices that are inverted on purpose, as those of transformations of points are."""
-_MANY = 4
-"""Right-hand sides for each row, from which on an inverse may be meant to be used often."""
+_MANY, _MANY_INLINE = 4, 16
+"""Right-hand sides for each row, above which an inverse may be meant to be used often: one with a
+name, and one that stands in the product.
+"""
 _SOLVES = frozenset({"custom_linear_solve", "triangular_solve"})
 _KEEPS = MOVES | _SOLVES | {"convert_element_type"}
 
@@ -55,12 +59,14 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         side = 0 if solved in _above(flow, used.step.operands[0]) else 1
         count = _right_hand_sides(flow, used, 1 - side)
-        if count > _MANY * rows or (rows == TINY and count > rows):
+        apart = solved.span != used.step.span and "inv(" not in reading.quote(used.step.path)
+        if count > (_MANY if apart else _MANY_INLINE) * rows or (rows == TINY and count > rows):
+            continue
+        if apart and _is_hoisted(reading, solved, used.step):
             continue
         if only_of_constants(flow, solved.operands[0]):
             continue
         form = _form(reading, solved, used, side)
-        apart = solved.span != used.step.span and "inv(" not in reading.quote(used.step.path)
         yield Noticed(
             f"inverse of a {rows}×{rows} matrix is only used to solve a linear system",
             used.step.path,
@@ -91,15 +97,24 @@ def _form(reading: Reading, solved: Step, used: Product, side: int) -> str:
 
 def _only_reader(flow: Flow, solved: Step) -> Product | None:
     """Return the product that reads an inverse, where all that reads it is written in one place."""
-    steps = readers(flow, solved.results[0], _KEEPS)
+    steps = readers(flow, solved.results[0], _KEEPS, scaled=True)
     if not steps or len({step.span for step in steps}) > 1:
         return None
     used = [step for step in steps if step.primitive == "dot_general"]
     return product(used[0]) if used and len(used) == len(steps) else None
 
 
+def _is_hoisted(reading: Reading, solved: Step, used: Step) -> bool:
+    """Whether a function that is mapped or repeated uses an inverse from around it."""
+    around, within = reading.around(solved.path), reading.around(used.path)
+    if not around or not within:
+        return False
+    inner = within[-1]
+    return inner is not around[-1] and any(node is inner for node in ast.walk(around[-1]))
+
+
 def _above(flow: Flow, number: int) -> list[Step]:
-    return list(flow.above(number, lambda step: step.primitive in _KEEPS, 20))
+    return list(flow.above(number, lambda step: step.primitive in _KEEPS or scales(flow, step), 20))
 
 
 def _right_hand_sides(flow: Flow, used: Product, side: int) -> int:
@@ -111,7 +126,7 @@ def _right_hand_sides(flow: Flow, used: Product, side: int) -> int:
     for _ in range(8):
         steps = readers(flow, used.step.results[0]) or []
         outer = product(steps[0]) if len(steps) == 1 else None
-        if outer is None:
+        if outer is None or outer.batch != ((), ()):
             break
         here = 0 if used.step in _above(flow, outer.step.operands[0]) else 1
         count = min(count, outer.columns(flow, 1 - here))

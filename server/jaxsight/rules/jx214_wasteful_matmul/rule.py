@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -101,7 +102,8 @@ def _with_diagonal(reading: Reading, step: Step) -> Noticed | None:
         rank = len(shape)
         if rank < 2 or shape[-1] < LEAST or read.contracted[side] not in ((rank - 1,), (rank - 2,)):
             continue
-        if not is_diagonal(flow, number) or is_diagonal(flow, step.operands[1 - side]):
+        other_too = is_diagonal(flow, step.operands[1 - side])
+        if other_too or not (is_diagonal(flow, number) or _is_diagflat(reading, number)):
             continue
         identity = is_identity(flow, number)
         size = shape[-1]
@@ -130,6 +132,16 @@ def _with_diagonal(reading: Reading, step: Step) -> Noticed | None:
             data=Diagonal(side, identity),
         )
     return None
+
+
+def _is_diagflat(reading: Reading, number: int) -> bool:
+    """Whether `jnp.diagflat` makes a matrix, which JAX does by a scatter."""
+    flow, made = reading.flow, unmoved(reading.flow, number, MOVES)
+    if made is None or made.primitive != "scatter":
+        return False
+    entries = elements(flow.value(made.operands[2]))
+    written_by = called(reading.quote(made.path))
+    return written_by == "diagflat" and flow.value(number).shape == (entries, entries)
 
 
 def _maker(reading: Reading, number: int) -> str:
@@ -175,11 +187,11 @@ def _with_factors(reading: Reading, step: Step) -> Noticed | None:
 def _in_order(reading: Reading, step: Step) -> Noticed | None:
     """Return what to say of a chain of products that takes far less work in another order."""
     flow, outer = reading.flow, product(step)
-    if outer is None or outer.batch != ((), ()) or not multiplies(reading, step.path):
+    if outer is None or not _leads(outer) or not multiplies(reading, step.path):
         return None
     for side in (0, 1):
         inner = product(_made(flow, step.operands[side]))
-        if inner is None or inner.batch != ((), ()) or inner.step.backward:
+        if inner is None or inner.batch != outer.batch or inner.step.backward:
             continue
         if inner.step.span == step.span or not multiplies(reading, inner.step.path):
             continue
@@ -239,18 +251,19 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
     `(a @ b) @ c` sums over axes of `b`, or over axes of `a`, in which case it is no chain.
     """
     step = outer.step
+    batch = len(inner.batch[0])
     kept = flow.value(inner.step.results[0]).shape
     free = [
         flow.value(inner.step.operands[index]).shape[axis]
         for index in (0, 1)
         for axis in inner.free(flow, index)
     ]
-    if list(kept) != free:
+    if list(kept[batch:]) != free:
         return None
     places = _unturned(flow, step.operands[side], outer.contracted[side])
     if places is None:
         return None
-    left = len(inner.free(flow, 0))
+    left = batch + len(inner.free(flow, 0))
     if all(axis >= left for axis in places):
         shared = 1
     elif all(axis < left for axis in places):
@@ -261,8 +274,14 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
     rest = outer.columns(flow, 1 - side)
     summed = inner.flop(flow) // (2 * max(1, elements(flow.value(inner.step.results[0]))))
     first = 2 * elements(flow.value(near)) * rest
-    second = 2 * far * summed * rest
+    second = 2 * far * summed * rest * math.prod(kept[:batch])
     return inner.flop(flow) + outer.flop(flow), first + second
+
+
+def _leads(read: Product) -> bool:
+    """Whether the axes of a product's batch are the first ones of both factors."""
+    first = tuple(range(len(read.batch[0])))
+    return read.batch == (first, first)
 
 
 def _unturned(flow: Flow, number: int, axes: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -290,6 +309,8 @@ def _diagonal_of(reading: Reading, step: Step) -> Noticed | None:
         made = unmoved(flow, number, MOVES | _CASTS)
         read = product(made)
         if read is None or made is None or not multiplies(reading, made.path):
+            continue
+        if any(_is_solution(flow, factor) for factor in made.operands):
             continue
         shape = flow.value(number).shape
         if len(shape) < 2 or min(shape[-2:]) < LEAST or len(read.contracted[0]) != 1:

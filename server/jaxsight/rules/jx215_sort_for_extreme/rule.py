@@ -118,12 +118,13 @@ def _noticed(
     kind = "max" if True in sides else "min"
     along = f", axis={keyword}" if keyword else ""
     negated = "" if True in sides else "-"
+    arg = "arg" if indices else ""
     if len(sides) == 2 and count == 1:
-        form = f"`jnp.max({values}{along})` and `jnp.min({values}{along})`"
+        form = f"`jnp.{arg}max({values}{along})` and `jnp.{arg}min({values}{along})`"
     elif len(sides) == 2:
         form = f"`jax.lax.top_k` of `{values}` and of `-{values}`"
     elif count == 1:
-        form = f"`jnp.{'arg' if indices else ''}{kind}({values}{along})`"
+        form = f"`jnp.{arg}{kind}({values}{along})`"
     else:
         rank = len(reading.flow.value(step.operands[0]).shape)
         if keyword not in ("", "-1", str(rank - 1)):  # `top_k` selects along the last axis

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from jaxsight.rules.matrices import called, readers
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, elements, is_known, numbers
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, elements, numbers, parameter
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.slices import reads
-from jaxsight.tracer.program import Step
+from jaxsight.tracer.program import Step, Value
 
 RULE = Rule(
     "JX218",
@@ -27,9 +27,6 @@ _INVERSE = {"ifft": "irfft", "ifft2": "irfft2", "ifftn": "irfftn"}
 _KINDS = {"FFT": 0, "IFFT": 1}
 _MOVES = SHAPED | {"pad", "copy", "stop_gradient"}
 _TURNS = frozenset({"transpose", "copy"})
-_SIDED = frozenset({"gt", "lt", "ge", "le", "sign", "select_n", "max", "min", "clamp"})
-"""Primitives by which factors may differ between a frequency and its opposite."""
-_FREQUENCIES = ("fftfreq",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,30 +108,87 @@ def _gives_real(flow: Flow, step: Step) -> bool:
 
 
 def _comes_from_real(reading: Reading, step: Step) -> bool:
-    """Whether an inverse transform is of transforms of real numbers and of factors that are alike
-    for a frequency and its opposite: numbers, and what is computed from `fftfreq`.
+    """Whether an inverse transform is of transforms of real numbers, times factors with which it
+    stays one.
     """
-    flow, transforms = reading.flow, 0
-    waiting, seen = [flow.of(step.operands[0])], set[int]()
-    while waiting:
-        number = waiting.pop()
-        if number in seen:
-            continue
-        seen.add(number)
-        if len(seen) > 200:
-            return False
-        value, made = flow.values[number], flow.made_by(number)
-        if made is None:
-            if elements(value) > 1 or (value.dtype.startswith("complex") and not is_known(value)):
-                return False
-        elif made.primitive == "fft":
-            if not _is_kind(made, "FFT") or not _is_of_real(flow, made):
-                return False
-            transforms += 1
-        elif called(reading.quote(made.path)) in _FREQUENCIES:
-            continue
-        elif made.primitive in (ELEMENTWISE | SHAPED) - _SIDED - {"slice", "rev"}:
-            waiting += map(flow.of, made.operands)
-        else:
-            return False
-    return transforms > 0
+    symmetries = _Symmetries(reading)
+    return symmetries.of(step.operands[0]) == 1 and symmetries.transforms > 0
+
+
+class _Symmetries:
+    """Find out how values at a frequency and at its opposite are related."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._known: dict[int, int] = {}
+        self.transforms = 0
+        """How many transforms of real numbers the values come from."""
+
+    def of(self, number: int) -> int:
+        """Return 1 where each value is the conjugate of its opposite, as in a transform of real
+        numbers, -1 where it is so but for its sign, and 0 where nothing is known.
+        """
+        number = self._reading.flow.of(number)
+        if number not in self._known:
+            self._known[number] = 0 if len(self._known) > _MOST else self._found(number)
+        return self._known[number]
+
+    def _found(self, number: int) -> int:
+        flow = self._reading.flow
+        step = flow.made_by(number)
+        if step is None:
+            return _of_number(flow.values[number])
+        if called(self._reading.quote(step.path)) == "fftfreq":
+            return -1
+        if step.primitive == "fft":
+            is_real = _is_kind(step, "FFT") and _is_of_real(flow, step)
+            self.transforms += is_real
+            return int(is_real)
+        if step.primitive not in _SYMMETRIC or not step.operands:
+            return 0
+        signs = [self.of(operand) for operand in step.operands]
+        if 0 in signs:
+            return 0
+        match step.primitive:
+            case "mul" | "div":
+                return signs[0] * signs[1]
+            case "integer_pow":
+                power = parameter(step, "y")
+                return signs[0] ** abs(power) if isinstance(power, int) else 0
+            case "imag":
+                return -signs[0]
+            case "complex":
+                return signs[0] if signs[0] == -signs[1] else 0
+            case name if name in _EVEN:
+                return 1
+            case name if name in _ODD:
+                return signs[0] if len(set(signs)) == 1 else 0
+        return int(set(signs) == {1})
+
+
+_MOST = 200
+
+_EVEN = frozenset({"abs", "square", "cos", "cosh"})
+_ODD = frozenset(
+    {
+        "add", "add_any", "sub", "neg", "real", "conj", "sin", "tan", "sinh", "tanh", "asin",
+        "atan", "asinh", "erf", "cbrt", "convert_element_type", "copy", "stop_gradient",
+        "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose",
+    }
+)  # fmt: skip
+"""Primitives whose result has the symmetry that all of their operands have."""
+_SYMMETRIC = _EVEN | _ODD | (ELEMENTWISE - {"nextafter"})
+"""Of those that are in neither set, results have it where all operands are like transforms."""
+
+
+def _of_number(value: Value) -> int:
+    """Return the symmetry of one number, the same for all frequencies."""
+    if elements(value) != 1:
+        return 0
+    if not value.dtype.startswith("complex"):
+        return 1
+    try:
+        number = complex(value.said)
+    except ValueError:
+        return 0
+    return 1 if number.imag == 0 else -1 if number.real == 0 else 0
