@@ -60,7 +60,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         side = 0 if solved in _above(flow, used.step.operands[0]) else 1
         count = _right_hand_sides(flow, used, 1 - side)
         apart = solved.span != used.step.span and "inv(" not in reading.quote(used.step.path)
-        if count > (_MANY if apart else _MANY_INLINE) * rows or (rows == TINY and count > rows):
+        if count > (_MANY if apart else _MANY_INLINE) * rows or (rows == TINY and count > 1):
             continue
         if apart and _is_hoisted(reading, solved, used.step):
             continue

@@ -81,6 +81,8 @@ def _multiplied(reading: Reading, step: Step) -> Noticed | None:
         pair = factors(reading.quote(step.path))
         other = written(pair[1 - side], "x") if pair is not None else "x"
         if read.batch != ((), ()):
+            if read.free(flow, 0) or read.free(flow, 1):
+                continue
             return _noticed(reading, step, number, axis, "", other)
         first = read.contracted[1 - side] == (0,)
         return _noticed(reading, step, number, axis, f"{other}[{'' if first else ':, '}i]", other)

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from jaxsight.rules.matrices import called, readers
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, elements, numbers, parameter
+from jaxsight.rules.reading import (
+    ELEMENTWISE,
+    SHAPED,
+    Flow,
+    Reading,
+    captured,
+    elements,
+    numbers,
+    parameter,
+)
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.slices import reads
 from jaxsight.tracer.program import Step, Value
@@ -121,6 +130,12 @@ class _Symmetries:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._known: dict[int, int] = {}
+        self._outer = {
+            inner: outer
+            for step in reading.flow.steps.values()
+            if step.primitive == "scan" and step.bodies
+            for inner, outer in zip(step.bodies[0].inputs, captured(step), strict=False)
+        }
         self.transforms = 0
         """How many transforms of real numbers the values come from."""
 
@@ -129,6 +144,8 @@ class _Symmetries:
         numbers, -1 where it is so but for its sign, and 0 where nothing is known.
         """
         number = self._reading.flow.of(number)
+        while number in self._outer:
+            number = self._reading.flow.of(self._outer[number])
         if number not in self._known:
             self._known[number] = 0 if len(self._known) > _MOST else self._found(number)
         return self._known[number]
