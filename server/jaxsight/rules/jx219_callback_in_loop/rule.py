@@ -23,8 +23,8 @@ FEWEST = 8
 """Iterations, where their number is known."""
 
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
-_FUNCTIONS = frozenset({"pure_callback", "io_callback", "callback", "print"})
-_DEBUGGING = frozenset({"callback", "print"})
+_FUNCTIONS = frozenset({"pure_callback", "io_callback", "callback", "print", "log"})
+_DEBUGGING = frozenset({"callback", "print", "log"})
 
 
 @dataclass(frozen=True, slots=True)
