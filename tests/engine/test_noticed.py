@@ -232,6 +232,32 @@ async def test_what_a_library_makes_for_nothing_is_its_own_business(
     assert {finding.range.start.line + 1 for finding in found} == {19}
 
 
+LOOKED_UP = """\
+import jax
+
+
+def embedded(tokens, table):
+    \"\"\"
+    Example inputs:
+        tokens: i32[128]
+        table: f32[1000, 64]
+    \"\"\"
+    return jax.nn.one_hot(tokens, 1000) @ table
+"""
+
+
+@pytest.mark.parametrize(("target", "found"), [("cuda:h100", ["JX216"]), ("tpu:v5e", [])])
+async def test_what_may_be_fast_on_tpus_is_not_reported_for_them(
+    target: str, found: list[str], tmp_path: Path, session: Session
+) -> None:
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": target, **QUIET})
+    path = str(tmp_path / "lookup.py")
+    session.open(path, LOOKED_UP)
+    findings = await session.findings(path, kernels=False)
+    session.close(path)
+    assert [each.code for each in findings] == found
+
+
 @pytest.mark.parametrize("name", ["near_misses.py", "more_near_misses.py"])
 async def test_near_misses_are_silent(name: str, session: Session) -> None:
     session.configure([str(FIXTURES)], {"python": sys.executable, "select": ["ALL"], **QUIET})

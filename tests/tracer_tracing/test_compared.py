@@ -47,6 +47,26 @@ def test_another_order_of_a_sum_is_equal_within_rounding() -> None:
     assert found.gradients > 0
 
 
+def test_two_ways_to_solve_a_system_are_compared_where_both_are_accurate() -> None:
+    inverted = "jnp.linalg.inv(x) @ y"
+    types = {"x": "f32[64, 64]", "y": "f32[64, 3]"}
+    found = compared(inverted, "jnp.linalg.solve(x, y)", **types)
+    assert (found.same, found.exact) == (True, False), found.words
+    turned = compared(inverted, "jnp.linalg.solve(x.T, y)", **types)
+    assert "is not the same" in turned.words
+    scaled = compared(inverted, "jnp.linalg.solve(x, 1.01 * y)", **types)
+    assert "is not the same" in scaled.words
+
+
+def test_products_in_another_order_agree_for_finite_numbers() -> None:
+    types = {"x": "f32[64, 512]", "y": "f32[512, 64]", "z": "f32[64]"}
+    found = compared("x @ y @ z", "x @ (y @ z)", **types)
+    assert (found.same, found.exact) == (True, False), found.words
+    assert "is not the same" in compared("x @ y @ z", "x @ (y @ z) + 0.1 * z", **types).words
+    scaled = compared("x @ jnp.diag(y)", "x * y", x="f32[8, 8]", y="f32[8]")
+    assert scaled.same, scaled.words
+
+
 def test_numbers_that_all_others_are_summed_for_are_as_exact_as_the_largest() -> None:
     found = compared(
         "jnp.fft.fft(jnp.fft.fft(x, axis=0), axis=1)",

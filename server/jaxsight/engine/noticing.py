@@ -41,10 +41,19 @@ TOO_LARGE = "JX914"
 FOLDING = folded_while_compiling.RULE.code
 
 
-def of_program(view: View, outlined: Outlined, codes: Iterable[str]) -> Iterator[Finding]:
-    """Yield the findings of the wanted codes in the traced program."""
+def of_program(
+    view: View, outlined: Outlined, codes: Iterable[str], platform: str = ""
+) -> Iterator[Finding]:
+    """Yield the findings of the wanted codes in the traced program.
+
+    Args:
+        view: the function.
+        outlined: its program.
+        codes: of the rules.
+        platform: what it is meant to run on, where that is known.
+    """
     rules = [(RULES[code], find) for code in codes if (find := RULES[code].in_program)]
-    yield from _found(view, outlined, None, rules)
+    yield from _found(view, outlined, None, rules, platform=platform)
 
 
 def of_kernels(
@@ -148,6 +157,7 @@ def _found(
     result: Result | None,
     rules: Iterable[tuple[Rule, InProgram]],
     folding: Folding | None = None,
+    platform: str = "",
 ) -> Iterator[Finding]:
     reply = view.answer.reply
     if not isinstance(reply, Traced):
@@ -165,6 +175,7 @@ def _found(
         quote=places.text,
         around=places.around,
         target=result.target if result is not None else None,
+        platform=result.target.platform if result is not None else platform,
         compiled=result.outcome
         if result is not None and isinstance(result.outcome, Compiled)
         else None,

@@ -598,15 +598,16 @@ class Session:
         outlined = await self._within(self._outline(view), patience, view)
         if outlined is None:
             return []
+        targets = self._targets(view.answer.question.path)
+        platform = targets[0].platform if targets else ""
         found = await self._looked_at(
-            view, lambda: list(noticing.of_program(view, outlined, codes))
+            view, lambda: list(noticing.of_program(view, outlined, codes, platform))
         )
         wrong = self._fixing.verifying.miscompiled(view.answer.question)
         if wrong is not None and miscompiled.RULE.code in codes:
             found += noticing.of_running(view, wrong, found)
         if not compiled or view.stale or not any(RULES[code].in_kernels for code in codes):
             return found
-        targets = self._targets(view.answer.question.path)
         if targets[0].host:
             result = await self._within(self._held_result(view, targets[0]), far, view)
         else:

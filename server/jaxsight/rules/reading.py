@@ -11,7 +11,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from jaxsight.compiler.protocol import Compiled, Folding
@@ -63,6 +63,8 @@ class Reading:
     around: Callable[[str], Sequence[ast.AST]]
     """The syntax around an equation's place in its function, the innermost first."""
     target: Target | None = None
+    platform: str = ""
+    """That of the first target that is asked for: `cpu`, `cuda`, `rocm` or `tpu`."""
     compiled: Compiled | None = None
     folding: Folding | None = None
     """How long that compiles with constant folding and without, where it was measured."""
@@ -111,8 +113,19 @@ class Flow:
         """Paths of the steps inside of functions with derivative rules of their own."""
         self.parent: dict[str, Step] = {}
         """By path: the step around it that is looked into but not through (a loop, a branch)."""
-        self._read(program.body, None, None, False)
+        self._read(program.body, None, None, False, False)
         self.outputs = tuple(map(self.of, program.body.outputs))
+
+    @cached_property
+    def returned(self) -> frozenset[int]:
+        """What the program returns, and what the bodies of its loops and branches return."""
+        inner = (
+            self.of(number)
+            for step in self.steps.values()
+            for body in step.bodies
+            for number in body.outputs
+        )
+        return frozenset({*self.outputs, *inner})
 
     def of(self, number: int) -> int:
         """Return the number of a value: that of the operand for an input of a call."""
@@ -179,10 +192,14 @@ class Flow:
                 waiting += map(self.of, step.operands)
         return found
 
-    def _read(self, body: Body, parent: Step | None, span: Span | None, ruled: bool) -> None:
+    def _read(
+        self, body: Body, parent: Step | None, span: Span | None, ruled: bool, backward: bool
+    ) -> None:
         for step in body.steps:
             if step.span is None and span is not None:
-                step = _at(step, span)
+                step = replace(step, span=span)  # of a cached call, which knows not who calls
+            if backward and not step.backward:
+                step = replace(step, backward=True)  # scopes inside do not name the one around
             if parent is not None:
                 self.parent[step.path] = parent
             if ruled:
@@ -192,7 +209,7 @@ class Flow:
                 inner = step.bodies[0]
                 if len(inner.inputs) == len(step.operands):
                     self._same.update(zip(inner.inputs, map(self.of, step.operands), strict=True))
-                self._read(inner, parent, step.span, own)
+                self._read(inner, parent, step.span, own, step.backward)
                 for given, result in zip(inner.outputs, step.results, strict=False):
                     if self.of(given) != result:
                         self._same[result] = self.of(given)
@@ -203,21 +220,7 @@ class Flow:
             for number in dict.fromkeys(map(self.of, step.operands)):
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
-                self._read(inner, step, step.span, own)
-
-
-def _at(step: Step, span: Span) -> Step:
-    """Return a step of a cached call, which has no place of its own, at the call's place."""
-    return Step(
-        step.path,
-        step.primitive,
-        step.operands,
-        step.results,
-        span,
-        step.parameters,
-        step.bodies,
-        step.backward,
-    )
+                self._read(inner, step, step.span, own, step.backward)
 
 
 def parameter(step: Step, name: str) -> object:

@@ -200,10 +200,19 @@ def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
     for key, value in equation.params.items():
         if key in skipped or jaxprs.is_jaxpr(value):
             continue
-        text = _plain(value)
+        text = _plain(_python(value))
         if text and len(text) <= _LONGEST:
             told.append((key, text))
     return tuple(told)
+
+
+def _python(value: Any) -> Any:
+    """A parameter with Python's integers in place of NumPy's, which `vmap` puts into them."""
+    if isinstance(value, np.integer):
+        return int(value)
+    if type(value) in (tuple, list):
+        return type(value)(map(_python, value))
+    return value
 
 
 def _plain(value: Any) -> str:

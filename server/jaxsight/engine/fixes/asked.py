@@ -188,7 +188,7 @@ class Asked:
     def bracketed(self, node: ast.expr, text: str) -> str:
         """Return an expression with operators, in brackets if a node's place requires them."""
         parent = self.parents.get(node)
-        alone = isinstance(parent, (*_SIMPLE, ast.keyword, ast.Tuple, ast.List)) or (
+        alone = isinstance(parent, (*_SIMPLE, ast.Lambda, ast.keyword, ast.Tuple, ast.List)) or (
             isinstance(parent, ast.Call) and node in parent.args
         )
         return text if alone else f"({text})"

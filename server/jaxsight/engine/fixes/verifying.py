@@ -319,7 +319,8 @@ class Verifying:
                 return None
             found = list(noticing.of_kernels(view, outlined, result, [code], folding))
         elif RULES[code].in_program is not None:
-            found = list(noticing.of_program(view, outlined, [code]))
+            platform = target.platform if target is not None else ""
+            found = list(noticing.of_program(view, outlined, [code], platform))
         else:
             found = [each for each in _of_text(question.module) if each.code == code]
         return _Look(len(found), Figures.of(answer.reply, compiled, folding))

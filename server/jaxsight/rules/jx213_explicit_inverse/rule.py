@@ -1,0 +1,134 @@
+"""JX213: a matrix is inverted to solve a linear system."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxsight.rules.matrices import (
+    MOVES,
+    Product,
+    argument,
+    called,
+    is_identity,
+    multiplies,
+    only_of_constants,
+    product,
+    readers,
+    scales,
+)
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Flow, Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import Step
+
+RULE = Rule(
+    "JX213",
+    "explicit-inverse",
+    "Matrix inverse used to solve a linear system.",
+    severity="warning",
+)
+
+SOLVERS = ("inv", "solve", "cho_solve", "lu_solve", "solve_triangular")
+"""Functions that give an inverse: the last ones when the right-hand side is an identity."""
+
+TINY = 4
+"""Rows of matrices that are inverted on purpose, as those of transformations of points are."""
+_MANY, _MANY_INLINE = 4, 16
+"""Right-hand sides for each row, above which an inverse may be meant to be used often: one with a
+name, and one that stands in the product.
+"""
+_SOLVES = frozenset({"custom_linear_solve", "triangular_solve"})
+_KEEPS = MOVES | _SOLVES | {"convert_element_type"}
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield products with an inverse that nothing else reads."""
+    flow = reading.flow
+    for solved in flow.steps.values():
+        if solved.primitive not in _SOLVES or solved.backward:
+            continue
+        if not solved.operands or not is_identity(flow, solved.operands[-1]):
+            continue
+        if solved.path in flow.ruled or called(reading.quote(solved.path)) not in SOLVERS:
+            continue
+        rows = flow.value(solved.results[0]).shape[-1]
+        used = _only_reader(flow, solved)
+        if used is None or rows < TINY or not multiplies(reading, used.step.path):
+            continue
+        side = 0 if solved in _above(flow, used.step.operands[0]) else 1
+        count = _right_hand_sides(flow, used, 1 - side)
+        apart = solved.span != used.step.span and "inv(" not in reading.quote(used.step.path)
+        if count > (_MANY if apart else _MANY_INLINE) * rows or (rows == TINY and count > 1):
+            continue
+        if apart and _is_hoisted(reading, solved, used.step):
+            continue
+        if only_of_constants(flow, solved.operands[0]):
+            continue
+        form = _form(reading, solved, used, side)
+        yield Noticed(
+            f"inverse of a {rows}×{rows} matrix is only used to solve a linear system",
+            used.step.path,
+            help=form,
+            notes=("inverting takes about three times the work of solving, and is less accurate",),
+            related=((solved.path, "the inverse"),) if apart else (),
+        )
+
+
+def _form(reading: Reading, solved: Step, used: Product, side: int) -> str:
+    """Return what to write in place of a product with an inverse on its left or right side."""
+    expression = reading.quote(solved.path)
+    name = called(expression)
+    if name != "inv":
+        return f"pass the other factor to `{name}` in place of the identity matrix"
+    matrix = argument(expression, ("inv",), "a")
+    bare = matrix[1:-1] if matrix.startswith("(") else matrix
+    turned = [
+        step
+        for step in _above(reading.flow, used.step.operands[side])
+        if step.primitive == "transpose" and step.span != solved.span
+    ]
+    if side == 0:
+        solution = f"jnp.linalg.solve({f'{matrix}.T' if turned else bare}, b)"
+        return f"solve the system: `{solution}` for `inv({bare}){'.T' if turned else ''} @ b`"
+    return f"solve the system: `jnp.linalg.solve({matrix}.T, b.T).T` for `b @ inv({bare})`"
+
+
+def _only_reader(flow: Flow, solved: Step) -> Product | None:
+    """Return the product that reads an inverse, where all that reads it is written in one place."""
+    steps = readers(flow, solved.results[0], _KEEPS, scaled=True)
+    if not steps or len({step.span for step in steps}) > 1:
+        return None
+    used = [step for step in steps if step.primitive == "dot_general"]
+    return product(used[0]) if used and len(used) == len(steps) else None
+
+
+def _is_hoisted(reading: Reading, solved: Step, used: Step) -> bool:
+    """Whether a function that is mapped or repeated uses an inverse from around it."""
+    around, within = reading.around(solved.path), reading.around(used.path)
+    if not around or not within:
+        return False
+    inner = within[-1]
+    return inner is not around[-1] and any(node is inner for node in ast.walk(around[-1]))
+
+
+def _above(flow: Flow, number: int) -> list[Step]:
+    return list(flow.above(number, lambda step: step.primitive in _KEEPS or scales(flow, step), 20))
+
+
+def _right_hand_sides(flow: Flow, used: Product, side: int) -> int:
+    """Return how many vectors must be solved for, when the products around are made first.
+
+    The 1000 columns of `inv(x.T @ x) @ x.T @ y` are none that must: `x.T @ y` has fewer.
+    """
+    count = used.columns(flow, side)
+    for _ in range(8):
+        steps = readers(flow, used.step.results[0]) or []
+        outer = product(steps[0]) if len(steps) == 1 else None
+        if outer is None or outer.batch != ((), ()):
+            break
+        here = 0 if used.step in _above(flow, outer.step.operands[0]) else 1
+        count = min(count, outer.columns(flow, 1 - here))
+        used = outer
+    return count

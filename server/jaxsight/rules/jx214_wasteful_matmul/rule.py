@@ -1,0 +1,345 @@
+"""JX214: a product of matrices computes much that is zero, thrown away or better associated."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.matrices import (
+    MOVES,
+    Product,
+    argument,
+    called,
+    factors,
+    is_diagonal,
+    is_identity,
+    is_mask,
+    multiplies,
+    product,
+    readers,
+    scalar,
+    unmoved,
+    written,
+)
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Flow, Reading, elements, numbers
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import Step
+
+RULE = Rule(
+    "JX214",
+    "wasteful-matmul",
+    "Matrix product with more work than its result needs.",
+    severity="warning",
+)
+
+LEAST = 8
+"""Rows of a diagonal matrix, or of a product whose diagonal is used."""
+LEAST_MADE = 1 << 18
+"""Elements of a Kronecker or outer product: XLA may fuse smaller ones into what reads them."""
+LEAST_SAVED = 1 << 20
+"""Floating-point operations that another order of a chain must save."""
+TIMES = 4
+"""How many times as many operations a chain must take as in its other order."""
+
+_DIAGONALS = frozenset({"diag", "diagonal", "trace", "einsum"})
+_OF_FACTORS = {
+    "kron": (
+        "Kronecker",
+        "`(a @ x.reshape(a.shape[1], -1) @ b.T).ravel()` for `jnp.kron(a, b) @ x`",
+    ),
+    "outer": ("outer", "`a * (b @ x)` for `jnp.outer(a, b) @ x`"),
+}
+_CASTS = frozenset({"convert_element_type", "stop_gradient"})
+
+
+@dataclass(frozen=True, slots=True)
+class Diagonal:
+    """A product with a diagonal matrix."""
+
+    side: int
+    """0 where it is the left factor."""
+    identity: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A chain of three factors."""
+
+    left: bool
+    """Whether the two on the left are multiplied first."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield products of matrices that a few operations replace."""
+    flow = reading.flow
+    reported: set[object] = set()
+    for step in flow.steps.values():
+        if step.backward or step.path in flow.ruled:
+            continue
+        for look in (_with_diagonal, _with_factors, _in_order, _diagonal_of):
+            noticed = look(reading, step)
+            if noticed is None:
+                continue
+            place = step.span or step.path
+            if place not in reported:
+                reported.add(place)
+                yield noticed
+            break
+
+
+def _with_diagonal(reading: Reading, step: Step) -> Noticed | None:
+    """Return what to say of a product with a diagonal or identity matrix."""
+    flow, read = reading.flow, product(step)
+    if read is None or not multiplies(reading, step.path):
+        return None
+    for side, number in enumerate(step.operands):
+        shape = flow.value(number).shape
+        rank = len(shape)
+        if rank < 2 or shape[-1] < LEAST or read.contracted[side] not in ((rank - 1,), (rank - 2,)):
+            continue
+        other_too = is_diagonal(flow, step.operands[1 - side])
+        if other_too or not (is_diagonal(flow, number) or _is_diagflat(reading, number)):
+            continue
+        identity = is_identity(flow, number)
+        size = shape[-1]
+        cost = _flop(read.flop(flow))
+        vector = len(flow.value(step.operands[1 - side]).shape) == 1
+        made = _maker(reading, number)
+        if not made:
+            return None
+        pair = factors(reading.quote(step.path))
+        other = written(pair[1 - side], "x") if pair is not None else "x"
+        entries = argument(made, ("diag", "diagflat"), "diagonal")
+        if identity:
+            help = "use the other factor itself"
+        elif vector:
+            help = f"multiply by the diagonal: `{entries} * {other}`"
+        elif side == 0:
+            help = f"scale the rows: `{entries}[:, None] * {other}`"
+        else:
+            help = f"scale the columns: `{other} * {entries}`"
+        kind = "the identity matrix" if identity else "a diagonal matrix"
+        return Noticed(
+            f"product with {kind} takes {cost}, mostly multiplications by zero",
+            step.path,
+            help=help,
+            notes=(f"of the {size}×{size} matrix only the diagonal is not zero",),
+            data=Diagonal(side, identity),
+        )
+    return None
+
+
+def _is_diagflat(reading: Reading, number: int) -> bool:
+    """Whether `jnp.diagflat` makes a matrix, which JAX does by a scatter."""
+    flow, made = reading.flow, unmoved(reading.flow, number, MOVES)
+    if made is None or made.primitive != "scatter":
+        return False
+    entries = elements(flow.value(made.operands[2]))
+    written_by = called(reading.quote(made.path))
+    return written_by == "diagflat" and flow.value(number).shape == (entries, entries)
+
+
+def _maker(reading: Reading, number: int) -> str:
+    """Return what the user wrote that makes a diagonal matrix; empty where a library made it."""
+    step = reading.flow.made_by(number)
+    for _ in range(10):
+        if step is None:
+            break
+        text = reading.quote(step.path)
+        if re.search(r"\b(?:diag|diagflat|eye|identity)\(", text):
+            return text
+        inner = [each for each in map(reading.flow.made_by, step.operands) if each is not None]
+        step = inner[0] if inner else None
+    value = reading.flow.value(number)
+    return value.said if is_identity(reading.flow, number) else ""
+
+
+def _with_factors(reading: Reading, step: Step) -> Noticed | None:
+    """Return what to say of a Kronecker or outer product that is multiplied by a vector."""
+    flow, read = reading.flow, product(step)
+    if read is None or not multiplies(reading, step.path):
+        return None
+    for side, number in enumerate(step.operands):
+        made = unmoved(flow, number, MOVES)
+        if made is None or made.primitive != "mul":
+            continue
+        name = called(reading.quote(made.path))
+        value = flow.value(number)
+        if name not in _OF_FACTORS or len(value.shape) != 2 or elements(value) < LEAST_MADE:
+            continue
+        if readers(flow, made.results[0]) != [step] or read.columns(flow, 1 - side) > 1:
+            continue
+        kind, help = _OF_FACTORS[name]
+        return Noticed(
+            f"{kind} product of {elements(value):,} elements is only multiplied by a vector",
+            step.path,
+            help=f"multiply by the two factors: {help}",
+            related=((made.path, "made here"),) if made.span != step.span else (),
+        )
+    return None
+
+
+def _in_order(reading: Reading, step: Step) -> Noticed | None:
+    """Return what to say of a chain of products that takes far less work in another order."""
+    flow, outer = reading.flow, product(step)
+    if outer is None or not _leads(outer) or not multiplies(reading, step.path):
+        return None
+    for side in (0, 1):
+        inner = product(_made(flow, step.operands[side]))
+        if inner is None or inner.batch != outer.batch or inner.step.backward:
+            continue
+        if inner.step.span == step.span or not multiplies(reading, inner.step.path):
+            continue
+        if readers(flow, inner.step.results[0], _CASTS | {"transpose"}) != [step]:
+            continue
+        if flow.parent.get(inner.step.path) is not flow.parent.get(step.path):
+            continue
+        costs = _costs(flow, outer, inner, side)
+        if costs is None:
+            continue
+        now, other = costs
+        if now - other < LEAST_SAVED or now < TIMES * other:
+            continue
+        if any(_is_solution(flow, number) for number in inner.step.operands):
+            continue
+        form = _other_order(reading.quote(step.path), side)
+        return Noticed(
+            f"chain of products takes {_flop(now)}, in the other order {_flop(other)}",
+            step.path,
+            help=f"write `{form}`",
+            notes=("XLA keeps the order of products that the program has",),
+            related=((inner.step.path, "computed first"),) if _apart(reading, inner, step) else (),
+            data=Order(side == 0),
+        )
+    return None
+
+
+def _other_order(expression: str, side: int) -> str:
+    """Return a chain in the other order, as short as its factors allow."""
+    outer = factors(expression)
+    inner = factors(ast.unparse(outer[side])) if outer is not None else None
+    if outer is None or inner is None:
+        return "a @ (b @ c)" if side == 0 else "(a @ b) @ c"
+    if side == 0:
+        return f"{written(inner[0], 'a')} @ ({written(inner[1], 'b')} @ {written(outer[1], 'c')})"
+    return f"({written(outer[0], 'a')} @ {written(inner[0], 'b')}) @ {written(inner[1], 'c')}"
+
+
+def _apart(reading: Reading, inner: Product, step: Step) -> bool:
+    """Whether the inner product is written elsewhere."""
+    return reading.quote(inner.step.path) not in reading.quote(step.path)
+
+
+def _made(flow: Flow, number: int) -> Step | None:
+    return unmoved(flow, number, _CASTS | {"transpose"})
+
+
+def _is_solution(flow: Flow, number: int) -> bool:
+    """Whether a factor is an inverse, of which JX213 speaks."""
+    made = unmoved(flow, number, MOVES | _CASTS)
+    return made is not None and made.primitive in ("custom_linear_solve", "triangular_solve")
+
+
+def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, int] | None:
+    """Return the operations of two products, and of the same with the other factor first.
+
+    `(a @ b) @ c` sums over axes of `b`, or over axes of `a`, in which case it is no chain.
+    """
+    step = outer.step
+    batch = len(inner.batch[0])
+    kept = flow.value(inner.step.results[0]).shape
+    free = [
+        flow.value(inner.step.operands[index]).shape[axis]
+        for index in (0, 1)
+        for axis in inner.free(flow, index)
+    ]
+    if list(kept[batch:]) != free:
+        return None
+    places = _unturned(flow, step.operands[side], outer.contracted[side])
+    if places is None:
+        return None
+    left = batch + len(inner.free(flow, 0))
+    if all(axis >= left for axis in places):
+        shared = 1
+    elif all(axis < left for axis in places):
+        shared = 0
+    else:
+        return None
+    far, near = inner.columns(flow, 1 - shared), inner.step.operands[shared]
+    rest = outer.columns(flow, 1 - side)
+    summed = inner.flop(flow) // (2 * max(1, elements(flow.value(inner.step.results[0]))))
+    first = 2 * elements(flow.value(near)) * rest
+    second = 2 * far * summed * rest * math.prod(kept[:batch])
+    return inner.flop(flow) + outer.flop(flow), first + second
+
+
+def _leads(read: Product) -> bool:
+    """Whether the axes of a product's batch are the first ones of both factors."""
+    first = tuple(range(len(read.batch[0])))
+    return read.batch == (first, first)
+
+
+def _unturned(flow: Flow, number: int, axes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the axes of a product that are these of it after transposes."""
+    step = flow.made_by(number)
+    while step is not None and step.primitive in _CASTS | {"transpose"}:
+        if step.primitive == "transpose":
+            order = numbers(step, "permutation")
+            if any(axis >= len(order) for axis in axes):
+                return None
+            axes = tuple(order[axis] for axis in axes)
+        step = flow.made_by(step.operands[0])
+    return axes
+
+
+def _diagonal_of(reading: Reading, step: Step) -> Noticed | None:
+    """Return what to say of a product of which only the diagonal is read."""
+    flow = reading.flow
+    if step.primitive not in ("select_n", "cond", "gather"):
+        return None
+    name = called(reading.quote(step.path))
+    if name not in _DIAGONALS:
+        return None
+    for number in step.operands:
+        made = unmoved(flow, number, MOVES | _CASTS)
+        read = product(made)
+        if read is None or made is None or not multiplies(reading, made.path):
+            continue
+        if any(_is_solution(flow, factor) for factor in made.operands):
+            continue
+        shape = flow.value(number).shape
+        if len(shape) < 2 or min(shape[-2:]) < LEAST or len(read.contracted[0]) != 1:
+            continue
+        if step.primitive == "select_n" and not (
+            is_mask(flow, step.operands[0]) and scalar(flow, step.operands[1]) == 0
+        ):
+            continue
+        used = readers(flow, made.results[0], MOVES | _CASTS) or []
+        if not used or {each.span for each in used} != {step.span}:
+            continue
+        whole, needed = read.flop(flow), read.flop(flow) // max(shape[-2:])
+        traced = name == "trace"
+        form = "jnp.sum(a * b.T)" if traced else "jnp.sum(a * b.T, axis=1)"
+        what = "trace" if traced else "diagonal"
+        of = f"jnp.{'trace' if traced else 'diag'}(a @ b)"
+        return Noticed(
+            f"only the {what} of a product is used: {_flop(needed)} of {_flop(whole)}",
+            step.path,
+            help=f"compute the diagonal alone: `{form}` for `{of}`",
+            related=((made.path, "the product"),) if made.span != step.span else (),
+        )
+    return None
+
+
+def _flop(count: int) -> str:
+    """Return a number of operations as people read it: `1.6 GFLOP`, `262 kFLOP`."""
+    for unit, name in ((10**12, "TFLOP"), (10**9, "GFLOP"), (10**6, "MFLOP"), (10**3, "kFLOP")):
+        if count >= unit:
+            amount = count / unit
+            return f"{amount:.0f} {name}" if amount >= 100 else f"{amount:.2g} {name}"
+    return f"{count} FLOP"

@@ -1,0 +1,190 @@
+"""JX215: an array is sorted, and only its largest or smallest values are read."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.matrices import called, calls
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading, numbers
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.slices import Read, reads
+from jaxsight.tracer.program import Step
+
+RULE = Rule(
+    "JX215",
+    "sort-for-extreme",
+    "Array sorted to read only its largest or smallest values.",
+    severity="warning",
+)
+
+LEAST = 8
+"""Values along the sorted axis."""
+SHARE = 4
+"""Only one of so many values, at most, may be read."""
+
+_SELECTED = 16
+"""Values that XLA's TopKSpecializer selects on GPUs without sorting, from `_LONG` or more: for
+others it sorts there too (xla/service/gpu/transforms/topk_specializer.cc).
+"""
+_LONG = 1024
+
+_SORTS = frozenset({"sort", "argsort", "sort_key_val"})
+_COUNTED = re.compile(r"\[(?:[^\[\]]*,)? *(?:-\w+|\d+) *\]$")
+"""A subscript that ends in a number, or in a sign and a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """What is read of a sorted array."""
+
+    indices: bool
+    """Whether it is read of the order, as `argsort` gives it."""
+    count: int
+    largest: bool
+    smallest: bool
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield sorts of which a few values at the ends are read."""
+    flow = reading.flow
+    for step in flow.steps.values():
+        if step.primitive != "sort" or step.backward or step.path in flow.ruled:
+            continue
+        name = called(reading.quote(step.path))
+        if name not in _SORTS or numbers(step, "num_keys") not in ((), (1,)):
+            continue
+        axis = next(iter(numbers(step, "dimension")), -1)
+        size = flow.value(step.results[0]).shape[axis]
+        if size < LEAST:
+            continue
+        parts = _parts(reading, step, axis)
+        if not parts:
+            continue
+        ends = [end for _, part in parts if (end := _end(reading, part, size)) is not None]
+        read = sum(dict(sorted(ends)).values())
+        if len(ends) < len(parts) or read * SHARE > size:
+            continue
+        indices = name == "argsort" or all(index > 0 for index, _ in parts)
+        yield _noticed(reading, step, ends, indices, size)
+
+
+def _parts(reading: Reading, step: Step, axis: int) -> list[tuple[int, Read]] | None:
+    """Return what is read of each result; `None` where all of one may be.
+
+    What the derivative of a sort reads of its order is written where the sort is.
+    """
+    flow = reading.flow
+    found: list[tuple[int, Read]] = []
+    for index, number in enumerate(step.results):
+        of_result = reads(flow, number, axis)
+        if of_result is None:
+            own = all(each.span == step.span for each in flow.used_by(number))
+            if index == 0 or not own or called(reading.quote(step.path)) != "sort":
+                return None
+            continue
+        found += [(index, each) for each in of_result]
+    return found
+
+
+def _end(reading: Reading, part: Read, size: int) -> tuple[bool, int] | None:
+    """Return whether a part is of the last values, and how many an extreme of it needs.
+
+    One value from between is an order statistic; that of `x[-k]` is meant to be the k-th largest,
+    that of `x[int(0.95 * n)]` a quantile.
+    """
+    if part.first < 0 or part.last >= size:
+        return None
+    from_start, from_end = part.last + 1, size - part.first
+    count = min(from_start, from_end)
+    text = reading.quote(part.step.path)
+    if part.dropped and count > 1 and not _COUNTED.search(text):
+        return None
+    return from_end < from_start, count
+
+
+def _noticed(
+    reading: Reading, step: Step, ends: list[tuple[bool, int]], indices: bool, size: int
+) -> Noticed:
+    values, keyword = _operand(reading, step)
+    # Where the keys are negated, what is last is smallest.
+    turned = _negated(reading, step)
+    sides = {is_last != turned for is_last, _ in ends}
+    count = max(count for _, count in ends)
+    kind = "max" if True in sides else "min"
+    along = f", axis={keyword}" if keyword else ""
+    negated = "" if True in sides else "-"
+    arg = "arg" if indices else ""
+    if len(sides) == 2 and count == 1:
+        form = f"`jnp.{arg}max({values}{along})` and `jnp.{arg}min({values}{along})`"
+    elif len(sides) == 2:
+        form = f"`jax.lax.top_k` of `{values}` and of `-{values}`"
+    elif count == 1:
+        form = f"`jnp.{arg}{kind}({values}{along})`"
+    else:
+        rank = len(reading.flow.value(step.operands[0]).shape)
+        if keyword not in ("", "-1", str(rank - 1)):  # `top_k` selects along the last axis
+            values = f"jnp.moveaxis({values}, {keyword}, -1)"
+        signed = f"({values})" if negated and " " in values and "," not in values else values
+        top = f"jax.lax.top_k({negated}{signed}, {count})[{int(indices)}]"
+        sign = "" if indices else negated
+        form = f"`{sign}{top}`, {'largest' if True in sides else 'smallest'} first"
+    notes = []
+    if len(sides) == 2:
+        kept = "extremes"
+    else:
+        kept = f"{'largest' if True in sides else 'smallest'}{'' if count == 1 else f' {count:,}'}"
+    if indices and any(is_last for is_last, _ in ends):
+        notes.append("among equal values, another index may be the result")
+    elif not indices and count == 1 and False in sides:
+        notes.append("`jnp.min` is NaN where any value is; a sort puts NaN last")
+    if count > 1 and (count > _SELECTED or size < _LONG):
+        notes.append(
+            f"on GPUs XLA sorts for `top_k` too, unless it is of up to {_SELECTED} from {_LONG:,} "
+            "or more"
+        )
+    return Noticed(
+        f"{size:,} values are sorted to read only the {kept}",
+        step.path,
+        help=f"use {form}",
+        notes=tuple(notes),
+        severity="information" if count > _SELECTED else "",
+        data=Extreme(indices, count, True in sides, False in sides),
+    )
+
+
+def _operand(reading: Reading, step: Step) -> tuple[str, str]:
+    """Return what is sorted as it is written, without a sign, and along which axis, empty for
+    arrays of one.
+    """
+    rank = len(reading.flow.value(step.operands[0]).shape)
+    axis = "-1" if rank > 1 else ""
+    for call in calls(reading.quote(step.path)):
+        positional = list(call.args)
+        # Methods take no array: `x.argsort(0)` has the axis in its first place.
+        method = not positional or isinstance(positional[0], ast.Constant)
+        if method and isinstance(call.func, ast.Attribute):
+            positional.insert(0, call.func.value)
+        node = positional[0] if positional else None
+        if len(positional) == 2 and called(ast.unparse(call)) in ("sort", "argsort"):
+            axis = ast.unparse(positional[1])
+        for keyword in call.keywords:
+            if keyword.arg in ("axis", "dimension"):
+                axis = ast.unparse(keyword.value)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            node = node.operand
+        if node is None or isinstance(node, ast.List | ast.Tuple):
+            break
+        text = ast.unparse(node)
+        return (text if len(text) <= 24 else "x"), axis
+    return "x", axis
+
+
+def _negated(reading: Reading, step: Step) -> bool:
+    """Whether the keys of a sort are the negated values."""
+    made = reading.flow.made_by(step.operands[0])
+    return made is not None and made.primitive == "neg"

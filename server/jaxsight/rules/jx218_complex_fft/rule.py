@@ -1,0 +1,211 @@
+"""JX218: a complex FFT of real numbers computes each frequency twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.matrices import called, readers
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import (
+    ELEMENTWISE,
+    SHAPED,
+    Flow,
+    Reading,
+    captured,
+    elements,
+    numbers,
+    parameter,
+)
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.slices import reads
+from jaxsight.tracer.program import Step, Value
+
+RULE = Rule(
+    "JX218",
+    "complex-fft",
+    "Complex FFT of real numbers.",
+    severity="information",
+)
+
+LEAST = 64
+"""Numbers that are transformed."""
+
+_FORWARD = {"fft": "rfft", "fft2": "rfft2", "fftn": "rfftn"}
+_INVERSE = {"ifft": "irfft", "ifft2": "irfft2", "ifftn": "irfftn"}
+_KINDS = {"FFT": 0, "IFFT": 1}
+_MOVES = SHAPED | {"pad", "copy", "stop_gradient"}
+_TURNS = frozenset({"transpose", "copy"})
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexFft:
+    """A transform of real numbers."""
+
+    inverse: bool
+    """Whether it is the inverse transform of a pair whose result is real."""
+    length: int
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield transforms of real numbers of which half is read, and pairs whose result is real."""
+    flow = reading.flow
+    for step in flow.steps.values():
+        if step.primitive != "fft" or step.backward or step.path in flow.ruled:
+            continue
+        if elements(flow.value(step.results[0])) < LEAST:
+            continue
+        name = called(reading.quote(step.path))
+        length = numbers(step, "fft_lengths")[-1:]
+        if name in _FORWARD and _is_kind(step, "FFT") and length and _is_of_real(flow, step):
+            if _is_half_read(flow, step, length[0]):
+                yield Noticed(
+                    "complex FFT of real numbers: only the first half of "
+                    f"{length[0]:,} frequencies is read",
+                    step.path,
+                    help=f"use `jnp.fft.{_FORWARD[name]}`, which computes this half alone",
+                    data=ComplexFft(False, length[0]),
+                )
+        elif (
+            name in _INVERSE
+            and _is_kind(step, "IFFT")
+            and length
+            and _gives_real(flow, step)
+            and _comes_from_real(reading, step)
+        ):
+            forward = _FORWARD[name.removeprefix("i")]
+            yield Noticed(
+                "complex FFTs of real numbers with a real result compute each frequency twice",
+                step.path,
+                help=f"use `jnp.fft.{forward}` and `jnp.fft.{_INVERSE[name]}`",
+                notes=("`jnp.fft.rfftfreq` gives the frequencies that these compute",),
+                data=ComplexFft(True, length[0]),
+            )
+
+
+def _is_kind(step: Step, kind: str) -> bool:
+    """Whether a transform is of a kind, which JAX prints as a number or by name."""
+    text = dict(step.parameters).get("fft_type", "")
+    return text == str(_KINDS[kind]) or text.rpartition(".")[2].strip("'") == kind
+
+
+def _is_of_real(flow: Flow, step: Step) -> bool:
+    """Whether what is transformed was real, and made complex for that."""
+    made = flow.made_by(step.operands[0])
+    for _ in range(10):
+        if made is None or made.primitive not in _MOVES | {"convert_element_type"}:
+            break
+        before = flow.value(made.operands[0]).dtype
+        if made.primitive == "convert_element_type" and before.startswith(("float", "bfloat")):
+            return True
+        made = flow.made_by(made.operands[0])
+    return False
+
+
+def _is_half_read(flow: Flow, step: Step, length: int) -> bool:
+    """Whether only frequencies that a transform of real numbers gives are read."""
+    axis = len(flow.value(step.results[0]).shape) - 1
+    found = reads(flow, step.results[0], axis, ELEMENTWISE)
+    return bool(found) and all(0 <= each.first <= each.last <= length // 2 for each in found or ())
+
+
+def _gives_real(flow: Flow, step: Step) -> bool:
+    """Whether only the real part of a transform is read."""
+    used = readers(flow, step.results[0], _TURNS | SHAPED)
+    return bool(used) and all(each.primitive == "real" for each in used or ())
+
+
+def _comes_from_real(reading: Reading, step: Step) -> bool:
+    """Whether an inverse transform is of transforms of real numbers, times factors with which it
+    stays one.
+    """
+    symmetries = _Symmetries(reading)
+    return symmetries.of(step.operands[0]) == 1 and symmetries.transforms > 0
+
+
+class _Symmetries:
+    """Find out how values at a frequency and at its opposite are related."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._known: dict[int, int] = {}
+        self._outer = {
+            inner: outer
+            for step in reading.flow.steps.values()
+            if step.primitive == "scan" and step.bodies
+            for inner, outer in zip(step.bodies[0].inputs, captured(step), strict=False)
+        }
+        self.transforms = 0
+        """How many transforms of real numbers the values come from."""
+
+    def of(self, number: int) -> int:
+        """Return 1 where each value is the conjugate of its opposite, as in a transform of real
+        numbers, -1 where it is so but for its sign, and 0 where nothing is known.
+        """
+        number = self._reading.flow.of(number)
+        while number in self._outer:
+            number = self._reading.flow.of(self._outer[number])
+        if number not in self._known:
+            self._known[number] = 0 if len(self._known) > _MOST else self._found(number)
+        return self._known[number]
+
+    def _found(self, number: int) -> int:
+        flow = self._reading.flow
+        step = flow.made_by(number)
+        if step is None:
+            return _of_number(flow.values[number])
+        if called(self._reading.quote(step.path)) == "fftfreq":
+            return -1
+        if step.primitive == "fft":
+            is_real = _is_kind(step, "FFT") and _is_of_real(flow, step)
+            self.transforms += is_real
+            return int(is_real)
+        if step.primitive not in _SYMMETRIC or not step.operands:
+            return 0
+        signs = [self.of(operand) for operand in step.operands]
+        if 0 in signs:
+            return 0
+        match step.primitive:
+            case "mul" | "div":
+                return signs[0] * signs[1]
+            case "integer_pow":
+                power = parameter(step, "y")
+                return signs[0] ** abs(power) if isinstance(power, int) else 0
+            case "imag":
+                return -signs[0]
+            case "complex":
+                return signs[0] if signs[0] == -signs[1] else 0
+            case name if name in _EVEN:
+                return 1
+            case name if name in _ODD:
+                return signs[0] if len(set(signs)) == 1 else 0
+        return int(set(signs) == {1})
+
+
+_MOST = 200
+
+_EVEN = frozenset({"abs", "square", "cos", "cosh"})
+_ODD = frozenset(
+    {
+        "add", "add_any", "sub", "neg", "real", "conj", "sin", "tan", "sinh", "tanh", "asin",
+        "atan", "asinh", "erf", "cbrt", "convert_element_type", "copy", "stop_gradient",
+        "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose",
+    }
+)  # fmt: skip
+"""Primitives whose result has the symmetry that all of their operands have."""
+_SYMMETRIC = _EVEN | _ODD | (ELEMENTWISE - {"nextafter"})
+"""Of those that are in neither set, results have it where all operands are like transforms."""
+
+
+def _of_number(value: Value) -> int:
+    """Return the symmetry of one number, the same for all frequencies."""
+    if elements(value) != 1:
+        return 0
+    if not value.dtype.startswith("complex"):
+        return 1
+    try:
+        number = complex(value.said)
+    except ValueError:
+        return 0
+    return 1 if number.imag == 0 else -1 if number.real == 0 else 0

@@ -1,0 +1,92 @@
+"""JX219: each iteration of a loop calls back to Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.matrices import called
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading, numbers
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import Step
+
+RULE = Rule(
+    "JX219",
+    "callback-in-loop",
+    "Host callback in every iteration of a loop.",
+    severity="warning",
+)
+
+FEWEST = 8
+"""Iterations, where their number is known."""
+
+_CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
+_FUNCTIONS = frozenset({"pure_callback", "io_callback", "callback", "print", "log"})
+_DEBUGGING = frozenset({"callback", "print", "log"})
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """A callback in a loop."""
+
+    iterations: int
+    """0 where their number is not known."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield callbacks in the bodies of loops, unless a branch around them may skip them."""
+    flow = reading.flow
+    reported: set[object] = set()
+    for step in flow.steps.values():
+        if step.primitive not in _CALLBACKS or step.path in flow.ruled:
+            continue
+        name = called(reading.quote(step.path))
+        iterations = _iterations(reading, step)
+        if name not in _FUNCTIONS or iterations is None or 0 < iterations < FEWEST:
+            continue
+        place = step.span or step.path
+        if place in reported:
+            continue
+        reported.add(place)
+        debugs = name in _DEBUGGING
+        function = f"jax.debug.{name}" if debugs else name
+        times = f"each of {iterations:,} iterations" if iterations else "every iteration"
+        yield Noticed(
+            f"`{function}` calls back to Python in {times} of a loop",
+            step.path,
+            help="print every 100 iterations: `jax.lax.cond(i % 100 == 0, …)`, "
+            "or return the values and print them after the loop"
+            if debugs
+            else "call back once for all iterations, before or after the loop, "
+            "or compute it with `jax.numpy`",
+            notes=(
+                "each call copies its operands to the host, where Python runs"
+                if debugs
+                else "each call copies its operands to the host and waits for Python",
+            ),
+            severity="information" if debugs else "",
+            data=Callback(iterations),
+        )
+
+
+def _iterations(reading: Reading, step: Step) -> int | None:
+    """Return how often a step runs in the loops around it, 0 where that is not known.
+
+    `None` where no loop is around it, or a branch is.
+    """
+    flow, lengths, known = reading.flow, list[int](), True
+    parent = flow.parent.get(step.path)
+    while parent is not None:
+        if parent.primitive == "scan":
+            lengths.append(next(iter(numbers(parent, "length")), 0))
+        elif parent.primitive == "while":
+            known = False
+        elif parent.primitive in ("cond", "switch"):
+            return None
+        parent = flow.parent.get(parent.path)
+    if not known:
+        return 0
+    return math.prod(lengths) if lengths else None
