@@ -1,0 +1,87 @@
+"""JX417: an expression that overflows, underflows or cancels has a stable equivalent."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxsight.rules.jx417_unstable_form import forms
+from jaxsight.rules.jx417_unstable_form.forms import Form
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Reading
+from jaxsight.rules.rule import Rule
+from jaxsight.tracer.program import Step
+
+RULE = Rule(
+    "JX417",
+    "unstable-form",
+    "Numerically unstable form of a function that JAX has a stable one of.",
+    severity="warning",
+)
+
+_LOGS = frozenset({"log", "log2", "log10"})
+_CALLS: dict[str, frozenset[str]] = {
+    "log": _LOGS,
+    "log2": _LOGS,
+    "log1p": frozenset({"log1p"}),
+    "sub": frozenset({"subtract", "sub"}),
+    "add": frozenset({"add"}),
+    "div": frozenset({"divide", "true_divide", "div"}),
+}
+"""By primitive the functions that users write it with."""
+_OPERATORS: dict[str, tuple[type[ast.operator], ...]] = {
+    "sub": (ast.Sub,),
+    "add": (ast.Add, ast.Sub),
+    "div": (ast.Div,),
+}
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield the user's own logarithms, differences and quotients that have a stable equivalent.
+
+    Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
+    """
+    flow = reading.flow
+    seen: set[object] = set()
+    covered: set[str] = set()
+    found: list[tuple[Step, Form]] = []
+    for step in flow.steps.values():
+        if step.primitive not in _CALLS or step.backward or step.path in flow.ruled:
+            continue
+        if step.span in seen or not _is_written(reading.quote(step.path), step.primitive):
+            continue
+        if has_rule(reading.around(step.path)):
+            continue
+        form = forms.of(reading, step)
+        if form is not None:
+            seen.add(step.span)
+            covered.update(form.parts)
+            found.append((step, form))
+    for step, form in found:
+        if step.path not in covered:
+            yield Noticed(
+                form.message, step.path, help=form.help, notes=form.notes, severity=form.severity
+            )
+
+
+def has_rule(nodes: object) -> bool:
+    """Whether the function around an expression has a derivative rule of its own, or is one."""
+    assert isinstance(nodes, tuple | list)
+    return any(
+        name in (text := ast.unparse(decorator)) and bool(text)
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        for name in ("custom_jvp", "custom_vjp", "defjvp", "defvjp")
+    )
+
+
+def _is_written(text: str, primitive: str) -> bool:
+    """Whether an expression is itself a call or an operator that the primitive is written with."""
+    node = forms.parsed(text)
+    if isinstance(node, ast.Call):
+        return forms.name_of(node) in _CALLS[primitive]
+    if isinstance(node, ast.BinOp | ast.AugAssign):
+        return isinstance(node.op, _OPERATORS.get(primitive, ()))
+    return False
