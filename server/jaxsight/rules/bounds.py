@@ -82,6 +82,52 @@ class Known:
             self.is_whole(each, depth - 1) for each in step.operands
         )
 
+    def is_positive(self, number: int, depth: int = 20) -> bool:
+        """Whether the elements of a value are above 0 in exact arithmetic."""
+        flow, number = self.flow, stripped(self.flow, number)
+        step = flow.made_by(number)
+        if self.bounds(number)[0] > 0:
+            return True
+        if step is None or not depth:
+            return False
+
+        def are(operands: Sequence[int]) -> list[bool]:
+            return [self.is_positive(each, depth - 1) for each in operands]
+
+        match step.primitive:
+            case "exp" | "exp2" | "logistic" | "cosh" | "erfc":
+                return True
+            case "add" | "add_any":
+                positive = are(step.operands)
+                rest = (self.bounds(each)[0] >= 0 for each in step.operands)
+                return all(positive) or (any(positive) and all(rest))
+            case "max":
+                return any(are(step.operands))
+            case "clamp":
+                return all(are(step.operands[::2]))
+            case "select_n":
+                return all(are([*self._cases(step)]))
+            case "mul" | "div" | "min" | "concatenate":
+                return all(are(step.operands))
+            case "sqrt" | "rsqrt" | "log1p" | "expm1" | "integer_pow" | "square" | "abs" | "pow":
+                return self.is_positive(step.operands[0], depth - 1)
+            case "reduce_sum" | "cumsum" | "reduce_max" | "reduce_min" | "reduce_prod" | "sort":
+                return self.is_positive(step.operands[0], depth - 1)
+            case "gather" | "dynamic_slice":
+                return self.is_positive(step.operands[0], depth - 1)
+            case _:
+                return False
+
+    def _cases(self, step: Step) -> Iterator[int]:
+        """Yield the cases of a selection without that of NaN, as of `jnp.logaddexp`."""
+        predicate = self.flow.made_by(step.operands[0])
+        nan = (
+            predicate is not None
+            and predicate.primitive == "ne"
+            and self.flow.of(predicate.operands[0]) == self.flow.of(predicate.operands[1])
+        )
+        yield from step.operands[1:2] if nan else step.operands[1:]
+
     def _of(self, number: int, depth: int) -> Bounds:
         value, step = self.flow.values[number], self.flow.made_by(number)
         if value.origin == LITERAL:

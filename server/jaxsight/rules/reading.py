@@ -73,6 +73,8 @@ class Reading:
     """Whether all ran that may have changed the values of what is captured."""
     numbers: frozenset[str] = frozenset()
     """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
+    differentiated: frozenset[str] = frozenset()
+    """Its parameters that the module differentiates it by, outside of the program."""
 
     def quoted(self, path: str) -> str:
         """The user's expression at an equation, in backticks and shortened; the primitive where

@@ -17,6 +17,7 @@ from jaxsight.rules.bounds import (
     stripped,
 )
 from jaxsight.rules.reading import ELEMENTWISE, Flow, Reading, captured, elements, parameter
+from jaxsight.rules.written import arguments, bracketed, name_of, negated, parsed, short
 from jaxsight.tracer.program import Step
 
 
@@ -96,27 +97,6 @@ def of(reading: Reading, step: Step) -> Form | None:
             return look.quotient()
 
 
-def parsed(text: str) -> ast.expr | ast.AugAssign | None:
-    """Return the expression or augmented assignment that a text is."""
-    try:
-        body = ast.parse(text.strip()).body
-    except SyntaxError:
-        return None
-    if len(body) != 1:
-        return None
-    node = body[0]
-    if isinstance(node, ast.AugAssign):
-        return node
-    return node.value if isinstance(node, ast.Expr) else None
-
-
-def name_of(call: ast.Call) -> str:
-    """Return the last part of the name of what is called."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""
-
-
 @dataclass(frozen=True, slots=True)
 class _Look:
     """One equation of the user's that is looked at."""
@@ -160,13 +140,13 @@ class _Look:
         if step.primitive == "neg":
             inner = made(self.flow, step.operands[0])
             if inner is not None and inner.primitive == "logistic":
-                return self._log_sigmoid(inner, "log1p(-sigmoid(x))", negated=True)
+                return self._log_sigmoid(inner, "log1p(-sigmoid(x))", complement=True)
         return None
 
     def _of_probabilities(self, step: Step) -> Form | None:
         flow = self.flow
         if step.primitive == "logistic":
-            return self._log_sigmoid(step, "log(sigmoid(x))", negated=False)
+            return self._log_sigmoid(step, "log(sigmoid(x))", complement=False)
         if step.primitive == "div":
             softmax = self._softmax(step)
             if softmax:
@@ -232,17 +212,17 @@ class _Look:
         return self.known.bounds(exp.operands[0])[1] > self.floats.greatest
 
     def _log_sigmoid(
-        self, step: Step, form: str, negated: bool, difference: Step | None = None
+        self, step: Step, form: str, complement: bool, difference: Step | None = None
     ) -> Form | None:
         floats = self.floats
         argument = self._argument(step, ("sigmoid", "logistic", "expit")) or "x"
         low, high = self.known.bounds(step.operands[0])
-        far = floats.saturated if negated else -floats.greatest
-        if (high < far - 1) if negated else (low > far):
+        far = floats.saturated if complement else -floats.greatest
+        if (high < far - 1) if complement else (low > far):
             return None
-        where = f"above {far:.1f}" if negated else f"below {far:.1f}"
-        rounds = "1" if negated else "0"
-        minus = _negated(argument) if negated else argument
+        where = f"above {far:.1f}" if complement else f"below {far:.1f}"
+        rounds = "1" if complement else "0"
+        minus = negated(argument) if complement else argument
         return Form(
             f"`{form}` is -inf for `x` {where}",
             f"use `jax.nn.log_sigmoid({minus})`",
@@ -283,7 +263,7 @@ class _Look:
         return Form(
             f"logarithm of `{'1 - ' if complement else ''}{name}` is -inf where that "
             "underflows to 0",
-            f"use `{_short(f'{whole}({_arguments(call)})')}`",
+            f"use `{short(f'{whole}({arguments(call)})')}`",
             parts=(step.path,),
         )
 
@@ -400,7 +380,7 @@ class _Look:
         x = self._argument(step, ("cosh",)) or "x"
         return Form(
             f"`log(cosh(x))` overflows for `x` above {far:.1f}",
-            f"use `jnp.logaddexp({x}, {_negated(x)}) - jnp.log(2.0)`",
+            f"use `jnp.logaddexp({x}, {negated(x)}) - jnp.log(2.0)`",
             (f"in {self.floats.name}, `cosh(x)` is inf above {far:.1f} and below -{far:.1f}",),
         )
 
@@ -415,7 +395,7 @@ class _Look:
             x = self._argument(first, ("exp",)) or "x"
             return Form(
                 f"`log(exp(x) - 1)` overflows for `x` above {self.floats.greatest:.1f}",
-                f"use `{_bracketed(x)} + jnp.log(-jnp.expm1({_negated(x)}))`",
+                f"use `{bracketed(x)} + jnp.log(-jnp.expm1({negated(x)}))`",
                 (self._overflow(),),
                 (step.path,),
             )
@@ -451,7 +431,7 @@ class _Look:
         x = self._argument(step, ("prod", "cumprod")) or "x"
         return Form(
             f"product of {count:,} factors overflows or underflows before its logarithm",
-            f"use `{_short(f'jnp.{stable}(jnp.log({x}))')}`",
+            f"use `{short(f'jnp.{stable}(jnp.log({x}))')}`",
             (self._range(count),),
         )
 
@@ -467,7 +447,7 @@ class _Look:
             return None
         return Form(
             "determinant overflows or underflows before its logarithm",
-            f"use `{_short(f'jnp.linalg.slogdet({_arguments(call)})[1]')}`",
+            f"use `{short(f'jnp.linalg.slogdet({arguments(call)})[1]')}`",
             ("a determinant grows or shrinks exponentially with the size of the matrix",),
         )
 
@@ -494,7 +474,7 @@ class _Look:
             return None
         text = self._side(step, x) or "x"
         operator = "-" if sign else "+"
-        log1p = f"jnp.log1p({_negated(text) if sign else text})"
+        log1p = f"jnp.log1p({negated(text) if sign else text})"
         half = self.floats.half
         name = "log" if self.step.primitive == "log" else self.step.primitive
         call = parsed(self.reading.quote(self.step.path))
@@ -502,7 +482,7 @@ class _Look:
         divided = {"log2": " / jnp.log(2.0)", "log10": " / jnp.log(10.0)"}.get(written, "")
         return Form(
             f"`{written}(1 {operator} x)` loses digits for small `|x|`, and is 0 below {half:.0e}",
-            f"use `{_short(log1p)}{divided}`",
+            f"use `{short(log1p)}{divided}`",
             (self._cancels(f"`1 {operator} x` rounds to 1 for `x` below {half:.0e}"),),
         )
 
@@ -540,7 +520,7 @@ class _Look:
         form = "1 - exp(x)" if sign else "exp(x) - 1"
         return Form(
             f"`{form}` loses digits for small `|x|`, and is 0 below {half:.0e}",
-            f"use `{_short(f'{sign}jnp.expm1({x})')}`",
+            f"use `{short(f'{sign}jnp.expm1({x})')}`",
             (self._cancels(f"`exp(x)` rounds to 1 for `x` below {half:.0e}"),),
         )
 
@@ -553,7 +533,7 @@ class _Look:
         stable = written + "c" if written.endswith("erf") else "jax.scipy.special.erfc"
         return Form(
             "`1 - erf(x)` loses digits as `x` grows, and is 0 where `erf(x)` rounds to 1",
-            f"use `{_short(f'{stable}({x})')}`",
+            f"use `{short(f'{stable}({x})')}`",
             (f"in {self.floats.name}, numbers below {self.floats.half:.0e} are lost beside 1",),
         )
 
@@ -567,7 +547,7 @@ class _Look:
         least = math.sqrt(2 * self.floats.half)
         return Form(
             f"`1 - cos(x)` loses digits for small `|x|`, and is 0 below {least:.0e}",
-            f"use `{_short(f'2 * jnp.sin({_bracketed(x)} / 2) ** 2')}`",
+            f"use `{short(f'2 * jnp.sin({bracketed(x)} / 2) ** 2')}`",
             (self._cancels(f"`cos(x)` rounds to 1 for `x` below {least:.0e}"),),
             severity="information",
         )
@@ -579,10 +559,10 @@ class _Look:
         function = ast.unparse(call.func)
         if not function.endswith("norm.cdf"):
             return None
-        stable = f"{function.removesuffix('cdf')}sf({_arguments(call)})"
+        stable = f"{function.removesuffix('cdf')}sf({arguments(call)})"
         return Form(
             "`1 - cdf(x)` loses digits in the upper tail",
-            f"use `{_short(stable)}`",
+            f"use `{short(stable)}`",
             (f"in {self.floats.name}, numbers below {self.floats.half:.0e} are lost beside 1",),
         )
 
@@ -681,8 +661,8 @@ class _Look:
             if self._is_tame([first]) or self._is_tame([second]) or self._is_selected(exps):
                 return None
             a, b = (self._argument(each, ("exp",)) for each in exps)
-            pair = f"{a} - {_bracketed(b)}" if a and b else "a - b"
-            return self._nan("`exp(a) / exp(b)`", f"use `{_short(f'jnp.exp({pair})')}`", exps)
+            pair = f"{a} - {bracketed(b)}" if a and b else "a - b"
+            return self._nan("`exp(a) / exp(b)`", f"use `{short(f'jnp.exp({pair})')}`", exps)
         terms = self._terms(second)
         if first is not None and first.primitive == "sub" and len(terms) == 2:
             return self._tanh(first, terms)
@@ -707,8 +687,8 @@ class _Look:
             return self._nan("`exp(x) / (1 + exp(x))`", help, exps)
         other = made(flow, rest[0])
         y = self._argument(other, ("exp",)) if other is not None else ""
-        pair = f"{x} - {_bracketed(y)}" if x and y else "a - b"
-        help = f"use `{_short(f'jax.nn.sigmoid({pair})')}`"
+        pair = f"{x} - {bracketed(y)}" if x and y else "a - b"
+        help = f"use `{short(f'jax.nn.sigmoid({pair})')}`"
         return self._nan("`exp(a) / (exp(a) + exp(b))`", help, exps)
 
     def _tanh(self, above: Step, terms: Sequence[int]) -> Form | None:
@@ -887,7 +867,7 @@ class _Look:
         if not isinstance(node, ast.BinOp):
             return ""
         sides = [each for each in (node.left, node.right) if not isinstance(each, ast.Constant)]
-        return _short(ast.unparse(sides[0])) if len(sides) == 1 else ""
+        return short(ast.unparse(sides[0])) if len(sides) == 1 else ""
 
     def _argument(self, step: Step, names: tuple[str, ...]) -> str:
         """Return the text of the first argument of the user's call of one of some functions."""
@@ -895,8 +875,8 @@ class _Look:
         if not isinstance(node, ast.Call) or name_of(node) not in names or not node.args:
             return ""
         if "prod" in names or "softmax" in names:
-            return _short(_arguments(node))
-        return _short(ast.unparse(node.args[0]))
+            return short(arguments(node))
+        return short(ast.unparse(node.args[0]))
 
     def _overflow(self) -> str:
         return f"in {self.floats.name}, `exp(x)` is inf for `x` above {self.floats.greatest:.1f}"
@@ -933,27 +913,3 @@ def _is_captured(loop: Step | None, number: int) -> bool:
     if loop is None or loop.primitive != "scan" or not loop.bodies:
         return False
     return number in loop.bodies[0].inputs[: len(captured(loop))]
-
-
-def _arguments(call: ast.Call) -> str:
-    """Return the text between the brackets of a call."""
-    named = [f"{key.arg}={ast.unparse(key.value)}" for key in call.keywords if key.arg]
-    return ", ".join([*map(ast.unparse, call.args), *named])
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "…"
-
-
-def _bracketed(text: str) -> str:
-    """Return a text as an operand of a product."""
-    node = parsed(text)
-    return f"({text})" if isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp) else text
-
-
-def _negated(text: str) -> str:
-    """Return the text of the negative of an expression."""
-    node = parsed(text)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return ast.unparse(node.operand)
-    return f"-{_bracketed(text)}"

@@ -10,6 +10,7 @@ from jaxsight.rules.jx417_unstable_form.forms import Form
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.written import has_rule, name_of, parsed
 from jaxsight.tracer.program import Step
 
 RULE = Rule(
@@ -65,23 +66,11 @@ def find(reading: Reading) -> Iterator[Noticed]:
             )
 
 
-def has_rule(nodes: object) -> bool:
-    """Whether the function around an expression has a derivative rule of its own, or is one."""
-    assert isinstance(nodes, tuple | list)
-    return any(
-        name in (text := ast.unparse(decorator)) and bool(text)
-        for node in nodes
-        if isinstance(node, ast.FunctionDef)
-        for decorator in node.decorator_list
-        for name in ("custom_jvp", "custom_vjp", "defjvp", "defvjp")
-    )
-
-
 def _is_written(text: str, primitive: str) -> bool:
     """Whether an expression is itself a call or an operator that the primitive is written with."""
-    node = forms.parsed(text)
+    node = parsed(text)
     if isinstance(node, ast.Call):
-        return forms.name_of(node) in _CALLS[primitive]
+        return name_of(node) in _CALLS[primitive]
     if isinstance(node, ast.BinOp | ast.AugAssign):
         return isinstance(node.op, _OPERATORS.get(primitive, ()))
     return False
