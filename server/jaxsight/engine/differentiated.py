@@ -18,6 +18,7 @@ _BY_FIRST = frozenset(
 )  # fmt: skip
 """Transformations that differentiate by the first argument, unless `argnums` says otherwise."""
 _BY_ALL = frozenset({"jvp", "vjp", "linearize", "filter_jvp", "filter_vjp", "check_grads"})
+TRANSFORMATIONS = _BY_FIRST | _BY_ALL
 _WORDS = re.compile(r"grad|jac|hessian|jvp|vjp|linearize")
 
 _Numbers = tuple[int, ...] | None
@@ -41,6 +42,43 @@ def parameters(module: Module, function: str) -> frozenset[str]:
             chosen = range(len(names)) if numbers is None else numbers
             found.update(names[each] for each in chosen if -len(names) <= each < len(names))
     return frozenset(found)
+
+
+def gradients(module: Module) -> frozenset[str]:
+    """Return the names that a module gives to functions that compute derivatives."""
+    found: set[str] = set()
+    for chunk in module.chunks:
+        if chunk.piece.broken is None and _WORDS.search(chunk.piece.text):
+            names = _names.get(chunk.piece)
+            if names is None:
+                names = _names[chunk.piece] = frozenset(_bound(tree_of(chunk.piece.text)))
+            found |= names
+    return frozenset(found)
+
+
+_names: WeakKeyDictionary[Piece, frozenset[str]] = WeakKeyDictionary()
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that are assigned transformed functions, and of functions so decorated."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and _transforms(node.value):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute | ast.Name):
+                    yield target.attr if isinstance(target, ast.Attribute) else target.id
+        elif isinstance(node, ast.FunctionDef) and any(map(_transforms, node.decorator_list)):
+            yield node.name
+
+
+def _transforms(node: ast.AST) -> bool:
+    """Whether an expression is a transformed function: `jax.jit(jax.grad(f))`, not `grad(f)(x)`."""
+    names = [
+        each.attr if isinstance(each, ast.Attribute) else each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute | ast.Name)
+    ]
+    applied = isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
+    return not applied and not TRANSFORMATIONS.isdisjoint(names)
 
 
 def _of(piece: Piece) -> tuple[tuple[str, _Numbers], ...]:

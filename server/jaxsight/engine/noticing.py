@@ -131,6 +131,7 @@ def _found(
         exact=not view.caveats,
         numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),
         differentiated=differentiated.parameters(view.module, view.subject.name),
+        gradients=differentiated.gradients(view.module),
         warnings=reply.warnings,
         quote=places.text,
         around=places.around,

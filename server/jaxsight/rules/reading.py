@@ -75,6 +75,8 @@ class Reading:
     """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
     differentiated: frozenset[str] = frozenset()
     """Its parameters that the module differentiates it by, outside of the program."""
+    gradients: frozenset[str] = frozenset()
+    """The module's names of functions that compute derivatives: `g` of `g = jax.grad(f)`."""
 
     def quoted(self, path: str) -> str:
         """The user's expression at an equation, in backticks and shortened; the primitive where
@@ -212,6 +214,7 @@ def _at(step: Step, span: Span) -> Step:
         step.parameters,
         step.bodies,
         step.backward,
+        step.forward,
     )
 
 

@@ -59,6 +59,8 @@ class Step:
     bodies: tuple[Body, ...] = ()
     backward: bool = False
     """It is of the backward pass of a reverse-mode derivative."""
+    forward: bool = False
+    """It is of a function that is differentiated, or of the forward pass of its derivative."""
 
 
 @dataclass(frozen=True, slots=True)

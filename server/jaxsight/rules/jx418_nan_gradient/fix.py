@@ -33,6 +33,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
                 asked.before(statement, f"{name} = {squares}"),
                 asked.replace(call, f"{jnp}.where({name} > 0, {root}, 0.0)"),
             ),
+            same=False,  # NaN is no longer what it was
         )
         return
 
