@@ -103,6 +103,10 @@ class Known:
                 return all(positive) or (any(positive) and all(rest))
             case "max":
                 return any(are(step.operands))
+            case "sub":
+                taken = made(flow, step.operands[1])
+                least = self.bounds(step.operands[0])[0]
+                return taken is not None and taken.primitive in ("logistic", "tanh") and least >= 1
             case "clamp":
                 return all(are(step.operands[::2]))
             case "select_n":
@@ -339,6 +343,18 @@ def readers(
             yield each, user
             if through(user):
                 waiting += user.results
+
+
+def is_in_branch(flow: Flow, step: Step) -> bool:
+    """Whether an equation is in a branch that a comparison chooses: it may be guarded."""
+    around = flow.parent.get(step.path)
+    while around is not None and around.primitive != "cond":
+        around = flow.parent.get(around.path)
+    if around is None:
+        return False
+    through = MOVES | {"and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or"}
+    chosen = flow.above(around.operands[0], lambda each: each.primitive in through, 20)
+    return any(each.primitive in ("gt", "ge", "lt", "le", "eq", "ne") for each in chosen)
 
 
 def _hull(bounds: Sequence[Bounds]) -> Bounds:

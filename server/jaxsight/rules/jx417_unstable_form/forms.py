@@ -122,6 +122,7 @@ class _Look:
             self._of_probabilities(step)
             or self._of_density(step)
             or self._of_exponentials(operand)
+            or self._of_one_hot(step)
             or self._of_product(step)
             or self._of_determinant(step)
             or self._near_one(step)
@@ -296,6 +297,7 @@ class _Look:
     def _log_of_terms(self, step: Step) -> Form | None:
         flow = self.flow
         terms = self._terms(step)
+        terms = [term for term in terms if self.known.literal(term) != 0]
         numbers = [said for term in terms if (said := self.known.literal(term)) is not None]
         others = [term for term in terms if self.known.literal(term) is None]
         exps = [list(self._exps(term)) for term in others]
@@ -326,6 +328,8 @@ class _Look:
             return None
         argument = self._argument(exps[0], ("exp",)) if len(exps) == 1 else ""
         x = argument or "x"
+        scaled = made(self.flow, self.step.operands[0], PICKS)
+        factor = scaled is not None and scaled.primitive in ("div", "mul")
         both = [self._argument(each, ("exp",)) for each in exps]
         pair = ", ".join(both) if len(both) == 2 and all(both) else "a, b"
         uses = {
@@ -341,7 +345,7 @@ class _Look:
             f"{name} overflows where an exponent exceeds {self.floats.greatest:.1f}"
             if over
             else f"{name} is -inf where all exponents are below {self.floats.least:.1f}",
-            uses[twin],
+            uses[twin] + (", and add the logarithm of the factor" if factor else ""),
             (self._overflow() if over else self._underflow("the sum"),)
             + (("`logsumexp` takes weights as `b=`",) if self._has_weights(exps, twin) else ()),
             parts,
@@ -412,6 +416,27 @@ class _Look:
                 (step.path,),
             )
         return None
+
+    def _of_one_hot(self, step: Step) -> Form | None:
+        """Return the form of `log(sum(softmax(x) * one_hot))`."""
+        product = made(self.flow, step.operands[0]) if step.primitive == "reduce_sum" else None
+        if product is None or product.primitive != "mul":
+            return None
+        for first, second in (product.operands, product.operands[::-1]):
+            softmax = made(self.flow, first)
+            if softmax is None or not self._softmax(softmax) or not self._is_of_booleans(second):
+                continue
+            x = self._argument(softmax, ("softmax",)) or "logits"
+            return Form(
+                "logarithm of a softmax is -inf where a probability underflows to 0",
+                f"use `{short(f'jnp.sum(one_hot * jax.nn.log_softmax({x}), axis=-1)')}`",
+                (self._underflow("a probability", "a logit is far below the maximum"),),
+            )
+        return None
+
+    def _is_of_booleans(self, number: int) -> bool:
+        source = stripped(self.flow, number)
+        return self.flow.values[source].dtype == "bool"
 
     def _of_product(self, step: Step) -> Form | None:
         if step.primitive == "reduce_prod":
@@ -715,9 +740,11 @@ class _Look:
     def _softmax(self, step: Step) -> list[Step]:
         """Return the exponentials of a quotient that is a softmax: numbers by their own sum."""
         flow = self.flow
+        if step.primitive != "div":
+            return []
         above = stripped(flow, step.operands[0])
         total = made(flow, step.operands[1])
-        if step.primitive != "div" or total is None or total.primitive != "reduce_sum":
+        if total is None or total.primitive != "reduce_sum":
             return []
         summed = stripped(flow, total.operands[0])
         if not alike(flow, above, summed):
@@ -872,7 +899,13 @@ class _Look:
     def _argument(self, step: Step, names: tuple[str, ...]) -> str:
         """Return the text of the first argument of the user's call of one of some functions."""
         node = parsed(self.reading.quote(step.path))
-        if not isinstance(node, ast.Call) or name_of(node) not in names or not node.args:
+        if not isinstance(node, ast.Call) or not node.args:
+            return ""
+        name = name_of(node)
+        if names == ("exp",) and name in _DENSITIES:
+            logarithm = ast.unparse(node.func).removesuffix(name) + _DENSITIES[name]
+            return short(f"{logarithm}({arguments(node)})")
+        if name not in names:
             return ""
         if "prod" in names or "softmax" in names:
             return short(arguments(node))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from jaxsight.rules.bounds import is_in_branch
 from jaxsight.rules.jx417_unstable_form import forms
 from jaxsight.rules.jx417_unstable_form.forms import Form
 from jaxsight.rules.noticed import Noticed
@@ -52,7 +53,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if step.span in seen or not _is_written(reading.quote(step.path), step.primitive):
             continue
-        if has_rule(reading.around(step.path)):
+        if has_rule(reading.around(step.path)) or is_in_branch(flow, step):
             continue
         form = forms.of(reading, step)
         if form is not None:

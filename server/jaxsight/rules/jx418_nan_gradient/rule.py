@@ -6,7 +6,17 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.bounds import MOVES, PICKS, Known, alike, literal, made, readers, stripped
+from jaxsight.rules.bounds import (
+    MOVES,
+    PICKS,
+    Known,
+    alike,
+    is_in_branch,
+    literal,
+    made,
+    readers,
+    stripped,
+)
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import ELEMENTWISE, Flow, Reading, parameter
 from jaxsight.rules.rule import Rule
@@ -65,6 +75,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if not known.varies(step.operands[0]) or has_rule(reading.around(step.path)):
             continue
         if not _is_differentiated(reading, step) or _is_selected(reading, step):
+            continue
+        if is_in_branch(flow, step):
             continue
         noticed = look(_Look(reading, known, step))
         if noticed is not None:
