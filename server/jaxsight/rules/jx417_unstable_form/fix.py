@@ -137,15 +137,10 @@ def _of_log(words: _Words, operand: ast.expr) -> str:
         if stable and words.asked.called(operand.func).startswith("jax.scipy.stats."):
             name = f"{words.text(operand.func.value)}.{stable}"
             return f"{name}({_arguments(words, operand)})"
-    for name in ("sum", "prod"):
-        reduced = words.reduced(operand, name)
-        if reduced is None:
-            continue
-        inner, rest = reduced
-        if name == "prod":
-            return f"{words.jnp('sum')}({words.jnp('log')}({words.text(inner)}){rest})"
-        x = words.argument(inner, "exp")
-        return f"{words.nn('logsumexp')}({words.text(x)}{rest})" if x is not None else ""
+    reduced = words.reduced(operand, "sum")
+    if reduced is not None:
+        x = words.argument(reduced[0], "exp")
+        return f"{words.nn('logsumexp')}({words.text(x)}{reduced[1]})" if x is not None else ""
     match operand:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _log_of_sum(words, left, right)

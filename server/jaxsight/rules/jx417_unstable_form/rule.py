@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.bounds import is_in_branch
+from jaxsight.rules.bounds import Known, is_in_branch
 from jaxsight.rules.jx417_unstable_form import forms
-from jaxsight.rules.jx417_unstable_form.forms import Form
+from jaxsight.rules.jx417_unstable_form.looking import Form
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Reading
 from jaxsight.rules.rule import Rule
@@ -44,7 +44,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
 
     Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow = reading.flow
+    flow, known = reading.flow, Known(reading.flow)
     seen: set[object] = set()
     covered: set[str] = set()
     found: list[tuple[Step, Form]] = []
@@ -55,7 +55,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if has_rule(reading.around(step.path)) or is_in_branch(flow, step):
             continue
-        form = forms.of(reading, step)
+        form = forms.of(reading, step, known)
         if form is not None:
             seen.add(step.span)
             covered.update(form.parts)

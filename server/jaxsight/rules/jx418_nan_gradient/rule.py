@@ -31,8 +31,11 @@ RULE = Rule(
 )
 
 _WRITTEN: dict[str, frozenset[str]] = {
-    "sqrt": frozenset({"sqrt", "norm", "std", "nanstd", "pow", "power", "float_power"}),
-    "pow": frozenset({"norm", "pow", "power", "float_power"}),
+    "sqrt": frozenset(
+        {"sqrt", "norm", "vector_norm", "std", "nanstd", "pow", "power", "float_power"}
+    ),
+    "rsqrt": frozenset({"rsqrt"}),
+    "pow": frozenset({"norm", "vector_norm", "pow", "power", "float_power"}),
     "cbrt": frozenset({"cbrt"}),
     "acos": frozenset({"acos", "arccos"}),
     "asin": frozenset({"asin", "arcsin"}),
@@ -154,6 +157,14 @@ def _has_root_factor(flow: Flow, step: Step) -> bool:
     )
 
 
+def _has_inverse_root_factor(flow: Flow, step: Step) -> bool:
+    """Whether the program divides an inverse root by its operand."""
+    operand = flow.of(step.operands[0])
+    return any(
+        flow.of(user.operands[1]) == operand for user in _made_of(flow, step.results[0], "div")
+    )
+
+
 def _has_power_factor(flow: Flow, step: Step) -> bool:
     """Whether the program has the same power with an exponent that is less by 1."""
     for user in _made_of(flow, step.operands[0], "pow"):
@@ -189,6 +200,7 @@ def _has_angle_factor(flow: Flow, step: Step) -> bool:
 
 _FACTORS: dict[str, Callable[[Flow, Step], bool]] = {
     "sqrt": _has_root_factor,
+    "rsqrt": _has_inverse_root_factor,
     "pow": _has_power_factor,
     "cbrt": _has_cube_root_factor,
     "acos": _has_inverse_factor,
@@ -276,11 +288,22 @@ class _Look:
         if self.known.bounds(self.step.operands[0])[1] <= 0:
             return None
         return Noticed(
-            f"gradient of `{name if name != 'norm' else 'sqrt'}` is infinite at 0",
+            f"gradient of `{'sqrt' if 'norm' in name else name}` is infinite at 0",
             self.step.path,
             help="keep the operand above 0: `jnp.sqrt(x + 1e-12)` or "
             "`jnp.sqrt(jnp.maximum(x, 1e-12))`",
             notes=("the derivative of `sqrt(x)` is `0.5 / sqrt(x)`",),
+        )
+
+    def inverse_root(self) -> Noticed | None:
+        """Return what is wrong with an inverse square root."""
+        if self._is_guarded(self.step.operands[0]):
+            return None
+        return Noticed(
+            "`rsqrt` is infinite at 0, and its gradient NaN or infinite",
+            self.step.path,
+            help="keep the operand above 0: `jax.lax.rsqrt(x + 1e-6)`",
+            notes=("the derivative of `rsqrt(x)` is `-0.5 * rsqrt(x) / x`",),
         )
 
     def power(self) -> Noticed | None:
@@ -473,6 +496,7 @@ _OF_SQUARES = (
 )
 _LOOKS: dict[str, Callable[[_Look], Noticed | None]] = {
     "sqrt": _Look.root,
+    "rsqrt": _Look.inverse_root,
     "pow": _Look.power,
     "cbrt": _Look.cube_root,
     "acos": _Look.inverse,

@@ -46,6 +46,8 @@ class _Dead:
     ends: tuple[Step, ...]
     name: str
     """Empty where it is not known, or where other values are of the same type."""
+    times: int = 1
+    """How often zeros stand for its gradient: the program may have several derivatives."""
 
 
 @RULE.finds_in_program
@@ -55,16 +57,11 @@ def find(reading: Reading) -> Iterator[Noticed]:
     Functions with derivative rules of their own are trusted. So is `jax.lax.stop_gradient`, except
     where it is around all that is differentiated.
     """
-    by_step: dict[str, tuple[Step, list[str]]] = {}
+    by_place: dict[object, tuple[Step, list[str]]] = {}
     for dead in _dead(reading):
-        end = _end(reading, dead.ends)
-        if end is not None:
-            by_step.setdefault(end.path, (end, []))[1].append(dead.name)
-    seen: set[object] = set()
-    for step, names in by_step.values():
-        if step.span in seen:
-            continue
-        seen.add(step.span)
+        for end in _chosen(reading, dead):
+            by_place.setdefault(end.span or end.path, (end, []))[1].append(dead.name)
+    for step, names in by_place.values():
         yield _noticed(reading, step, names)
 
 
@@ -74,7 +71,7 @@ def _noticed(reading: Reading, step: Step, names: Sequence[str]) -> Noticed:
     if len(known) > 1:
         of += f" and {len(known) - 1} more"
     written = reading.quoted(step.path)
-    if len(written) > 32:
+    if len(written) > 32 or step.primitive == "stop_gradient":
         written = f"`{_operation(reading, step)}`"
     return Noticed(
         f"gradient{of} is always 0 because of {written}",
@@ -88,6 +85,8 @@ def _operation(reading: Reading, step: Step) -> str:
     """Return the name of the function or the sign of the operator that the user wrote."""
     text = reading.quote(step.path)
     node = parsed(text)
+    if step.primitive == "stop_gradient":
+        return step.primitive
     if isinstance(node, ast.Compare):
         return {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}.get(
             step.primitive, "comparison"
@@ -176,8 +175,9 @@ def _of_derivative(reading: Reading, parent: str, steps: Sequence[Step]) -> Iter
     chosen = [(number, ends) for number, ends, rank in found if rank == best]
     for number, ends in chosen:
         like = [each for each, _ in chosen if flow.values[each].text == flow.values[number].text]
-        known = len(like) <= sum(_rank(flow, each, number) == best for each in zeros)
-        yield _Dead(number, tuple(ends), flow.values[number].said if known else "")
+        times = sum(_rank(flow, each, number) == best for each in zeros)
+        name = flow.values[number].said if len(like) <= times else ""
+        yield _Dead(number, tuple(ends), name, max(1, times // len(like)))
 
 
 def _of_function(reading: Reading) -> Iterator[_Dead]:
@@ -236,10 +236,12 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
         if not users and not outputs and not _is_factor(flow, each):
             return None
         for user in users:
-            if _is_flat(flow, user):
+            inexact = [result for result in user.results if _inexact(flow, result)]
+            read = [result for result in inexact if flow.used_by(result) or result in outputs]
+            if _is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
                 ends[user.path] = user
             else:
-                waiting += user.results
+                waiting += read or inexact
     return list(ends.values())
 
 
@@ -265,12 +267,15 @@ def _is_flat(flow: Flow, step: Step) -> bool:
     return bool(step.results) and not any(_inexact(flow, number) for number in step.results)
 
 
-def _end(reading: Reading, ends: Sequence[Step]) -> Step | None:
-    """Return the first equation that the user wrote; nothing where one has a rule of its own."""
-    if any(has_rule(reading.around(step.path)) for step in ends):
-        return None
-    rest = [step for step in ends if step.primitive != "stop_gradient"] or ends
-    return next((step for step in rest if reading.quote(step.path)), None)
+def _chosen(reading: Reading, dead: _Dead) -> list[Step]:
+    """Return the first equations that the user wrote, one for each derivative; none where one has
+    a rule of its own.
+    """
+    if any(has_rule(reading.around(step.path)) for step in dead.ends):
+        return []
+    rest = [step for step in dead.ends if step.primitive != "stop_gradient"] or dead.ends
+    by_span = {step.span: step for step in reversed(rest) if reading.quote(step.path)}
+    return list(by_span.values())[::-1][: dead.times]
 
 
 def _zeros(reading: Reading, parent: str) -> Iterator[Value]:
