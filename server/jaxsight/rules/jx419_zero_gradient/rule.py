@@ -30,7 +30,7 @@ _DERIVATIVES = frozenset(
 )  # fmt: skip
 _ROUNDS = frozenset({"round", "floor", "ceil", "sign"})
 _STEPS = frozenset({"gt", "ge", "lt", "le", "eq", "ne", "is_finite"})
-_INDICES = frozenset({"argmax", "argmin"})
+_INDICES = frozenset({"argmax", "argmin", "argsort", "argpartition", "searchsorted", "digitize"})
 _ROUNDINGS = frozenset({"round", "rint", "floor", "ceil", "trunc", "fix", "sign", "floor_divide"})
 _DRAWS = frozenset({"categorical", "bernoulli", "randint", "poisson", "binomial", "choice"})
 _SMOOTH = "use a smooth function in place of the step, such as `jax.nn.sigmoid(10 * x)`"
@@ -77,7 +77,7 @@ def _noticed(reading: Reading, step: Step, names: Sequence[str]) -> Noticed:
         f"gradient{of} is always 0 because of {written}",
         step.path,
         help=_help(reading, step),
-        notes=(_note(step),),
+        notes=(_note(reading, step),),
     )
 
 
@@ -106,7 +106,7 @@ def _help(reading: Reading, step: Step) -> str:
             "use a straight-through estimator: "
             f"`{argument} + jax.lax.stop_gradient({rounded} - {bracketed(argument)})`"
         )
-    if step.primitive in _INDICES:
+    if step.primitive in _INDICES or name in _INDICES:
         return "use the values themselves, such as `jax.nn.softmax(x)`"
     if step.primitive in _STEPS:
         return _SMOOTH
@@ -125,10 +125,10 @@ def _is_rounding(node: ast.AST | None) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
 
 
-def _note(step: Step) -> str:
+def _note(reading: Reading, step: Step) -> str:
     if step.primitive in _ROUNDS:
         return f"the derivative of `{step.primitive}` is 0 wherever it exists"
-    if step.primitive in _STEPS:
+    if step.primitive in _STEPS and called(reading.quote(step.path)) not in _INDICES:
         return "the derivative of a comparison is 0 wherever it exists"
     if step.primitive == "stop_gradient":
         return "JAX treats the result of `stop_gradient` as a constant"
