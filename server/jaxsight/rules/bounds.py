@@ -40,6 +40,9 @@ class Known:
 
     flow: Flow
     _bounds: dict[int, Bounds] = field(default_factory=dict)
+    _varies: dict[int, bool] = field(default_factory=dict)
+    _whole: dict[int, bool] = field(default_factory=dict)
+    _positive: dict[int, bool] = field(default_factory=dict)
 
     def bounds(self, number: int, depth: int = _MOST) -> Bounds:
         """Return the least and the greatest number that the elements of a value may be."""
@@ -56,13 +59,28 @@ class Known:
 
     def varies(self, number: int) -> bool:
         """Whether a value depends on an input, which is not known while tracing."""
-        sources = self.flow.sources(number, lambda _: True, most=500)
-        return sources is None or not all(is_known(self.flow.values[each]) for each in sources)
+        flow, waiting, seen = self.flow, [number], set[int]()
+        while waiting:
+            each = flow.of(waiting.pop())
+            step = flow.maker.get(each)
+            if self._varies.get(each) or (step is None and not is_known(flow.values[each])):
+                self._varies[flow.of(number)] = True
+                return True
+            if step is not None and each not in seen and each not in self._varies:
+                waiting += step.operands
+            seen.add(each)
+        self._varies.update(dict.fromkeys(seen, False))
+        return False
 
     def is_whole(self, number: int, depth: int = 12) -> bool:
         """Whether the elements of a value are whole numbers."""
+        number = self.flow.of(number)
+        if number not in self._whole:
+            self._whole[number] = self._is_whole(number, depth)
+        return self._whole[number]
+
+    def _is_whole(self, number: int, depth: int) -> bool:
         flow = self.flow
-        number = flow.of(number)
         if flow.values[number].dtype.startswith(("int", "uint", "bool")):
             return True
         said = self.literal(number)
@@ -84,8 +102,13 @@ class Known:
 
     def is_positive(self, number: int, depth: int = 20) -> bool:
         """Whether the elements of a value are above 0 in exact arithmetic."""
-        flow, number = self.flow, stripped(self.flow, number)
-        step = flow.made_by(number)
+        number = stripped(self.flow, number)
+        if number not in self._positive:
+            self._positive[number] = self._is_positive(number, depth)
+        return self._positive[number]
+
+    def _is_positive(self, number: int, depth: int) -> bool:
+        flow, step = self.flow, self.flow.made_by(number)
         if self.bounds(number)[0] > 0:
             return True
         if step is None or not depth:

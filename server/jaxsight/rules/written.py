@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Sequence
 
 
+@functools.lru_cache(maxsize=1024)
 def parsed(text: str) -> ast.expr | ast.AugAssign | None:
     """Return the expression or augmented assignment that a text is."""
     try:

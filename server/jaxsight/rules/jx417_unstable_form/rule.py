@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.bounds import Known, is_in_branch
+from jaxsight.rules.bounds import Known, is_in_branch, literal, made
 from jaxsight.rules.jx417_unstable_form import forms
 from jaxsight.rules.jx417_unstable_form.looking import Form
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.reading import Flow, Reading
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.written import has_rule, name_of, parsed
 from jaxsight.tracer.program import Step
@@ -22,6 +22,7 @@ RULE = Rule(
 )
 
 _LOGS = frozenset({"log", "log2", "log10"})
+_SUMS = frozenset({"add", "exp", "reduce_sum"})
 _CALLS: dict[str, frozenset[str]] = {
     "log": _LOGS,
     "log2": _LOGS,
@@ -51,7 +52,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
     for step in flow.steps.values():
         if step.primitive not in _CALLS or step.backward or step.path in flow.ruled:
             continue
-        if step.span in seen or not _is_written(reading.quote(step.path), step.primitive):
+        if step.span in seen or not _is_candidate(flow, step):
+            continue
+        if not _is_written(reading.quote(step.path), step.primitive):
             continue
         if has_rule(reading.around(step.path)) or is_in_branch(flow, step):
             continue
@@ -65,6 +68,19 @@ def find(reading: Reading) -> Iterator[Noticed]:
             yield Noticed(
                 form.message, step.path, help=form.help, notes=form.notes, severity=form.severity
             )
+
+
+def _is_candidate(flow: Flow, step: Step) -> bool:
+    """Whether an equation has operands like those of a form: most have not."""
+    if step.primitive not in ("add", "sub", "div"):
+        return True
+    if step.primitive == "add":
+        return any(literal(flow, number) == -1 for number in step.operands)
+    first, second = (made(flow, number) for number in step.operands)
+    if step.primitive == "sub":
+        of_means = first is not None and first.primitive in ("div", "mul")
+        return of_means or any(literal(flow, number) == 1 for number in step.operands)
+    return first is not None and second is not None and second.primitive in _SUMS
 
 
 def _is_written(text: str, primitive: str) -> bool:

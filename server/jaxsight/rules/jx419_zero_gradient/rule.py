@@ -153,6 +153,9 @@ def _dead(reading: Reading) -> Iterator[_Dead]:
 def _of_derivative(reading: Reading, parent: str, steps: Sequence[Step]) -> Iterator[_Dead]:
     """Yield values whose gradient a program has as zeros."""
     flow = reading.flow
+    zeros = list(_zeros(reading, parent))
+    if not zeros:
+        return
     inside = {step.path for step in steps}
     made = {flow.of(number) for step in steps for number in step.results}
     entries = [
@@ -163,13 +166,10 @@ def _of_derivative(reading: Reading, parent: str, steps: Sequence[Step]) -> Iter
     ]
     alive = any(step.backward for step in flow.steps.values())
     found: list[tuple[int, list[Step], int]] = []
-    zeros = list(_zeros(reading, parent))
     for number in dict.fromkeys(entries):
-        ends = _ends(flow, number, inside, frozenset())
-        if not ends or (alive and all(step.primitive == "stop_gradient" for step in ends)):
-            continue
-        rank = max((_rank(flow, each, number) for each in zeros), default=0)
-        if rank:
+        rank = max(_rank(flow, each, number) for each in zeros)
+        ends = _ends(flow, number, inside, frozenset()) if rank else None
+        if ends and not (alive and all(step.primitive == "stop_gradient" for step in ends)):
             found.append((number, ends, rank))
     best = max((rank for _, _, rank in found), default=0)
     chosen = [(number, ends) for number, ends, rank in found if rank == best]
