@@ -252,11 +252,20 @@ def _is_factor(flow: Flow, number: int) -> bool:
     step = flow.made_by(number)
     if step is None or flow.used_by(number) or number in flow.outputs:
         return False
-    return any(
-        user.span == step.span and user.path != step.path
-        for operand in step.operands
-        for user in flow.used_by(operand)
-    )
+    return _is_beside(flow, step, 3)
+
+
+def _is_beside(flow: Flow, step: Step, depth: int) -> bool:
+    """Whether another equation of the same expression reads what this one comes from."""
+    for operand in step.operands:
+        users = flow.used_by(operand)
+        if any(user.span == step.span and user.path != step.path for user in users):
+            return True
+        before = flow.made_by(operand)
+        alone = before is not None and before.span == step.span and len(users) == 1
+        if before is not None and alone and depth and _is_beside(flow, before, depth - 1):
+            return True
+    return False
 
 
 def _is_flat(flow: Flow, step: Step) -> bool:
