@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from jaxsight.rules.bounds import literal
+from jaxsight.rules.exceptions import MOST
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.reading import Flow, Reading, is_known
 from jaxsight.rules.rule import Rule
@@ -34,7 +35,7 @@ _INDICES = frozenset({"argmax", "argmin", "argsort", "argpartition", "searchsort
 _ROUNDINGS = frozenset({"round", "rint", "floor", "ceil", "trunc", "fix", "sign", "floor_divide"})
 _DRAWS = frozenset({"categorical", "bernoulli", "randint", "poisson", "binomial", "choice"})
 _SMOOTH = "use a smooth function in place of the step, such as `jax.nn.sigmoid(10 * x)`"
-_MOST = 2_000
+_FAR = 2_000
 """How many equations are followed from one value."""
 
 
@@ -69,12 +70,15 @@ def _noticed(reading: Reading, step: Step, names: Sequence[str]) -> Noticed:
     known = [f"`{name}`" for name in names if name]
     of = f" with respect to {known[0]}" if known else ""
     if len(known) > 1:
-        of += f" and {len(known) - 1} more"
+        of += f" and {len(known) - 1} other{'s' if len(known) > 2 else ''}"
     written = reading.quoted(step.path)
     if len(written) > 32 or step.primitive == "stop_gradient":
         written = f"`{_operation(reading, step)}`"
+    message = f"gradient{of} is always 0 because of {written}"
+    if len(message) > MOST:
+        message = f"gradient is always 0 because of {written}"
     return Noticed(
-        f"gradient{of} is always 0 because of {written}",
+        message,
         step.path,
         help=_help(reading, step),
         notes=(_note(reading, step),),
@@ -167,17 +171,23 @@ def _of_derivative(reading: Reading, parent: str, steps: Sequence[Step]) -> Iter
     alive = any(step.backward for step in flow.steps.values())
     found: list[tuple[int, list[Step], int]] = []
     for number in dict.fromkeys(entries):
-        rank = max(_rank(flow, each, number) for each in zeros)
+        rank = max(_rank(flow, each, number) for each, _ in zeros)
         ends = _ends(flow, number, inside, frozenset()) if rank else None
-        if ends and not (alive and all(step.primitive == "stop_gradient" for step in ends)):
+        if ends and not (alive and _is_stopped(ends)):
             found.append((number, ends, rank))
     best = max((rank for _, _, rank in found), default=0)
     chosen = [(number, ends) for number, ends, rank in found if rank == best]
+    if any(not _is_stopped(ends) for _, ends in chosen):
+        chosen = [(number, ends) for number, ends in chosen if not _is_stopped(ends)]
     for number, ends in chosen:
         like = [each for each, _ in chosen if flow.values[each].text == flow.values[number].text]
-        times = sum(_rank(flow, each, number) == best for each in zeros)
-        name = flow.values[number].said if len(like) <= times else ""
-        yield _Dead(number, tuple(ends), name, max(1, times // len(like)))
+        places = [place for each, place in zeros if _rank(flow, each, number) == best]
+        name = flow.values[number].said if len(like) <= len(places) else ""
+        yield _Dead(number, tuple(ends), name, len(set(places)))
+
+
+def _is_stopped(ends: Sequence[Step]) -> bool:
+    return all(step.primitive == "stop_gradient" for step in ends)
 
 
 def _of_function(reading: Reading) -> Iterator[_Dead]:
@@ -200,7 +210,7 @@ def _of_function(reading: Reading) -> Iterator[_Dead]:
         if ends and name in reading.differentiated:
             found.append(_Dead(number, tuple(ends), flow.values[number].said))
     for dead in found:
-        if not alive or any(step.primitive != "stop_gradient" for step in dead.ends):
+        if not alive or not _is_stopped(dead.ends):
             yield dead
 
 
@@ -231,7 +241,7 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
             continue
         seen.add(each)
         users = [user for user in flow.used_by(each) if user.path in inside]
-        if each in outputs or len(seen) > _MOST:
+        if each in outputs or len(seen) > _FAR:
             return None
         if not users and not outputs and not _is_factor(flow, each):
             return None
@@ -282,13 +292,28 @@ def _chosen(reading: Reading, dead: _Dead) -> list[Step]:
     """
     if any(has_rule(reading.around(step.path)) for step in dead.ends):
         return []
-    rest = [step for step in dead.ends if step.primitive != "stop_gradient"] or dead.ends
+    flow = reading.flow
+    own = [step for step in dead.ends if not _is_of_rule(flow, step)] or dead.ends
+    rest = [step for step in own if step.primitive != "stop_gradient"] or own
     by_span = {step.span: step for step in reversed(rest) if reading.quote(step.path)}
     return list(by_span.values())[::-1][: dead.times]
 
 
-def _zeros(reading: Reading, parent: str) -> Iterator[Value]:
-    """Yield the zeros that a program has in place of gradients, next to a derivative."""
+def _is_of_rule(flow: Flow, step: Step) -> bool:
+    """Whether an equation is of a derivative rule, as the comparison that `relu` needs: another
+    one of the same expression has a derivative.
+    """
+    return any(
+        user.path != step.path and user.span == step.span and not _is_flat(flow, user)
+        for operand in step.operands
+        for user in flow.used_by(operand)
+    )
+
+
+def _zeros(reading: Reading, parent: str) -> Iterator[tuple[Value, object]]:
+    """Yield the zeros that a program has in place of gradients, next to a derivative, each with
+    its place.
+    """
     flow = reading.flow
     for step in flow.steps.values():
         around = flow.parent.get(step.path)
@@ -297,12 +322,12 @@ def _zeros(reading: Reading, parent: str) -> Iterator[Value]:
         zeros = [number for number in step.operands if literal(flow, number) == 0]
         if step.primitive == "broadcast_in_dim" and zeros:
             if _is_of_derivative(reading, step):
-                yield flow.value(step.results[0])
+                yield flow.value(step.results[0]), step.span
         elif zeros and all(is_known(flow.value(number)) for number in step.operands):
-            yield flow.value(zeros[0])
+            yield flow.value(zeros[0]), step.span
     for number in flow.outputs:
         if literal(flow, number) == 0 and flow.values[number].origin == LITERAL:
-            yield flow.values[number]
+            yield flow.values[number], number
 
 
 def _rank(flow: Flow, zeros: Value, number: int) -> int:
