@@ -9,6 +9,7 @@ from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from jaxsight.compiler.protocol import Compiled, Folding
+from jaxsight.engine import differentiated
 from jaxsight.engine.answers import Finding, Place, Severity, finding_of
 from jaxsight.engine.compiling import Result
 from jaxsight.engine.definitions import Source
@@ -171,6 +172,8 @@ def _found(
         runtime=outlined.runtime,
         exact=not view.caveats,
         numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),
+        differentiated=differentiated.parameters(view.module, view.subject.name),
+        gradients=differentiated.gradients(view.module),
         warnings=reply.warnings,
         quote=places.text,
         around=places.around,

@@ -74,6 +74,10 @@ class Reading:
     """Whether all ran that may have changed the values of what is captured."""
     numbers: frozenset[str] = frozenset()
     """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
+    differentiated: frozenset[str] = frozenset()
+    """Its parameters that the module differentiates it by, outside of the program."""
+    gradients: frozenset[str] = frozenset()
+    """The module's names of functions that compute derivatives: `g` of `g = jax.grad(f)`."""
 
     def quoted(self, path: str) -> str:
         """Return the user's expression at an equation in backticks, shortened.

@@ -63,6 +63,9 @@ class _Teller:
         self._places: dict[int, tuple[Any, protocol.Span | None]] = {}
         self._told = 0
         self._cut = False
+        self._forward = self._backward = False
+        """Of which pass of a derivative the equation around is: scopes inside are relative to it.
+        """
 
     def program(self, traced: Any) -> Program:
         opened = jaxprs.open_jaxpr(traced.jaxpr)
@@ -92,12 +95,17 @@ class _Teller:
 
     def _step(self, equation: Any, path: str) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
+        scope = locations.scope(equation)
+        outer = self._forward, self._backward
+        self._backward = backward = self._backward or "transpose(" in scope
+        self._forward = forward = (self._forward or "jvp(" in scope) and not backward
         # A jaxpr that several equations share is repeated for each, because facts about its values
         # differ.
         bodies = [
             self._inner(part, f"{path}/{part.name}/")
             for part in (jaxprs.inner(equation) if equation.params else ())
         ]
+        self._forward, self._backward = outer
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
         return Step(
             path,
@@ -107,7 +115,8 @@ class _Teller:
             self._span(equation),
             _parameters(equation),
             tuple(bodies),
-            "transpose(" in locations.scope(equation),
+            backward,
+            forward,
         )
 
     def _inner(self, part: jaxprs.Inner, prefix: str) -> Body:

@@ -60,6 +60,8 @@ class Step:
     bodies: tuple[Body, ...] = ()
     backward: bool = False
     """Whether it belongs to the backward pass of a reverse-mode derivative."""
+    forward: bool = False
+    """Whether it belongs to a function that is differentiated, or to its forward pass."""
 
 
 @dataclass(frozen=True, slots=True)

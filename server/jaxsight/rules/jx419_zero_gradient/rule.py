@@ -1,0 +1,357 @@
+"""JX419: a gradient that is zero everywhere, because of an operation without a derivative."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from jaxsight.rules.bounds import literal
+from jaxsight.rules.exceptions import MOST
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.reading import Flow, Reading, is_known
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.written import bracketed, called, has_rule, name_of, parsed, short
+from jaxsight.tracer.program import LITERAL, Step, Value
+
+RULE = Rule(
+    "JX419",
+    "zero-gradient",
+    "Gradient that is zero everywhere.",
+    severity="warning",
+)
+
+_DERIVATIVES = frozenset(
+    {
+        "grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "filter_grad",
+        "filter_value_and_grad", "filter_jacfwd", "filter_jacrev", "filter_hessian", "jvp", "vjp",
+        "linearize",
+    }
+)  # fmt: skip
+_ROUNDS = frozenset({"round", "floor", "ceil", "sign"})
+_STEPS = frozenset({"gt", "ge", "lt", "le", "eq", "ne", "is_finite"})
+_INDICES = frozenset({"argmax", "argmin", "argsort", "argpartition", "searchsorted", "digitize"})
+_ROUNDINGS = frozenset({"round", "rint", "floor", "ceil", "trunc", "fix", "sign", "floor_divide"})
+_DRAWS = frozenset({"categorical", "bernoulli", "randint", "poisson", "binomial", "choice"})
+_SMOOTH = "use a smooth function in place of the step, such as `jax.nn.sigmoid(10 * x)`"
+_FAR = 2_000
+"""How many equations are followed from one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Dead:
+    """A value whose gradient is zero, and the equations that make it so."""
+
+    value: int
+    ends: tuple[Step, ...]
+    name: str
+    """Empty where it is not known, or where other values are of the same type."""
+    times: int = 1
+    """How often zeros stand for its gradient: the program may have several derivatives."""
+
+
+@RULE.finds_in_program
+def find(reading: Reading) -> Iterator[Noticed]:
+    """Yield operations without a derivative that all of a gradient would have to pass.
+
+    Functions with derivative rules of their own are trusted. So is `jax.lax.stop_gradient`, except
+    where it is around all that is differentiated.
+    """
+    by_place: dict[object, tuple[Step, list[str]]] = {}
+    for dead in _dead(reading):
+        for end in _chosen(reading, dead):
+            by_place.setdefault(end.span or end.path, (end, []))[1].append(dead.name)
+    for step, names in by_place.values():
+        yield _noticed(reading, step, names)
+
+
+def _noticed(reading: Reading, step: Step, names: Sequence[str]) -> Noticed:
+    known = [f"`{name}`" for name in names if name]
+    of = f" with respect to {known[0]}" if known else ""
+    if len(known) > 1:
+        of += f" and {len(known) - 1} other{'s' if len(known) > 2 else ''}"
+    written = reading.quoted(step.path)
+    if len(written) > 32 or step.primitive == "stop_gradient":
+        written = f"`{_operation(reading, step)}`"
+    message = f"gradient{of} is always 0 because of {written}"
+    if len(message) > MOST:
+        message = f"gradient is always 0 because of {written}"
+    return Noticed(
+        message,
+        step.path,
+        help=_help(reading, step),
+        notes=(_note(reading, step),),
+    )
+
+
+def _operation(reading: Reading, step: Step) -> str:
+    """Return the name of the function or the sign of the operator that the user wrote."""
+    text = reading.quote(step.path)
+    node = parsed(text)
+    if step.primitive == "stop_gradient":
+        return step.primitive
+    if isinstance(node, ast.Compare):
+        return {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}.get(
+            step.primitive, "comparison"
+        )
+    return called(text) or step.primitive
+
+
+def _help(reading: Reading, step: Step) -> str:
+    text = reading.quote(step.path)
+    node, name = parsed(text), called(text)
+    if name in _DRAWS:
+        return "differentiate a relaxation (Gumbel-softmax) or use a score-function estimator"
+    if step.primitive in _ROUNDS or _is_rounding(node):
+        argument = short(ast.unparse(node.args[0])) if _has_one(node) else "x"
+        rounded = short(text) if argument != "x" else "rounded"
+        return (
+            "use a straight-through estimator: "
+            f"`{argument} + jax.lax.stop_gradient({rounded} - {bracketed(argument)})`"
+        )
+    if step.primitive in _INDICES or name in _INDICES:
+        return "use the values themselves, such as `jax.nn.softmax(x)`"
+    if step.primitive in _STEPS:
+        return _SMOOTH
+    if step.primitive == "stop_gradient":
+        return "apply `stop_gradient` to the parts that are constant only"
+    return "keep floating-point numbers up to the result"
+
+
+def _has_one(node: ast.AST | None) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and bool(node.args) and name_of(node) in _ROUNDINGS
+
+
+def _is_rounding(node: ast.AST | None) -> bool:
+    if isinstance(node, ast.Call):
+        return name_of(node) in _ROUNDINGS
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
+
+
+def _note(reading: Reading, step: Step) -> str:
+    if step.primitive in _ROUNDS:
+        return f"the derivative of `{step.primitive}` is 0 wherever it exists"
+    if step.primitive in _STEPS and called(reading.quote(step.path)) not in _INDICES:
+        return "the derivative of a comparison is 0 wherever it exists"
+    if step.primitive == "stop_gradient":
+        return "JAX treats the result of `stop_gradient` as a constant"
+    return "JAX does not differentiate through integers and booleans"
+
+
+def _dead(reading: Reading) -> Iterator[_Dead]:
+    """Yield values whose gradient is asked for, used, and zero."""
+    flow = reading.flow
+    by_parent: dict[str, list[Step]] = {}
+    for step in flow.steps.values():
+        if step.forward and not step.backward:
+            around = flow.parent.get(step.path)
+            if around is None or not around.forward:
+                by_parent.setdefault(around.path if around else "", []).append(step)
+    for parent, steps in by_parent.items():
+        yield from _of_derivative(reading, parent, steps)
+    if not by_parent and reading.differentiated:
+        yield from _of_function(reading)
+
+
+def _of_derivative(reading: Reading, parent: str, steps: Sequence[Step]) -> Iterator[_Dead]:
+    """Yield values whose gradient a program has as zeros."""
+    flow = reading.flow
+    zeros = list(_zeros(reading, parent))
+    if not zeros:
+        return
+    inside = {step.path for step in steps}
+    made = {flow.of(number) for step in steps for number in step.results}
+    entries = [
+        number
+        for step in steps
+        for number in map(flow.of, step.operands)
+        if number not in made and not is_known(flow.values[number]) and _inexact(flow, number)
+    ]
+    alive = any(step.backward for step in flow.steps.values())
+    found: list[tuple[int, list[Step], int]] = []
+    for number in dict.fromkeys(entries):
+        rank = max(_rank(flow, each, number) for each, _ in zeros)
+        ends = _ends(flow, number, inside, frozenset()) if rank else None
+        if ends and not (alive and _is_stopped(ends)):
+            found.append((number, ends, rank))
+    best = max((rank for _, _, rank in found), default=0)
+    chosen = [(number, ends) for number, ends, rank in found if rank == best]
+    if any(not _is_stopped(ends) for _, ends in chosen):
+        chosen = [(number, ends) for number, ends in chosen if not _is_stopped(ends)]
+    for number, ends in chosen:
+        like = [each for each, _ in chosen if flow.values[each].text == flow.values[number].text]
+        places = [place for each, place in zeros if _rank(flow, each, number) == best]
+        name = flow.values[number].said if len(like) <= len(places) else ""
+        yield _Dead(number, tuple(ends), name, len(set(places)))
+
+
+def _is_stopped(ends: Sequence[Step]) -> bool:
+    return all(step.primitive == "stop_gradient" for step in ends)
+
+
+def _of_function(reading: Reading) -> Iterator[_Dead]:
+    """Yield inputs that the module differentiates the function by, where that gives zeros."""
+    flow = reading.flow
+    if not flow.outputs or not all(_inexact(flow, number) for number in flow.outputs[:1]):
+        return
+    scalar = not flow.values[flow.outputs[0]].shape
+    outputs = frozenset(flow.outputs[:1] if scalar else flow.outputs)
+    inside = {path for path in flow.steps if path not in flow.parent}
+    needed = _needed(flow, outputs)
+    found: list[_Dead] = []
+    alive = False
+    for number in flow.inputs:
+        if not _inexact(flow, number) or flow.of(number) not in needed:
+            continue
+        ends = _ends(flow, flow.of(number), inside, outputs)
+        alive |= ends is None
+        name = flow.values[number].said.split("[")[0].split(".")[0]
+        if ends and name in reading.differentiated:
+            found.append(_Dead(number, tuple(ends), flow.values[number].said))
+    for dead in found:
+        if not alive or not _is_stopped(dead.ends):
+            yield dead
+
+
+def _needed(flow: Flow, outputs: frozenset[int]) -> set[int]:
+    """Return the values that outputs depend on."""
+    waiting, seen = list(outputs), set[int]()
+    while waiting:
+        number = flow.of(waiting.pop())
+        if number in seen:
+            continue
+        seen.add(number)
+        step = flow.made_by(number)
+        if step is not None:
+            waiting += step.operands
+    return seen
+
+
+def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) -> list[Step] | None:
+    """Return the equations without a derivative that all paths from a value end at.
+
+    Return `None` where a path goes on to an output, or to a value that nothing reads.
+    """
+    waiting, seen = [number], set[int]()
+    ends: dict[str, Step] = {}
+    while waiting:
+        each = flow.of(waiting.pop())
+        if each in seen:
+            continue
+        seen.add(each)
+        users = [user for user in flow.used_by(each) if user.path in inside]
+        if each in outputs or len(seen) > _FAR:
+            return None
+        if not users and not outputs and not _is_factor(flow, each):
+            return None
+        for user in users:
+            inexact = [result for result in user.results if _inexact(flow, result)]
+            read = [result for result in inexact if flow.used_by(result) or result in outputs]
+            if _is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
+                ends[user.path] = user
+            else:
+                waiting += read or inexact
+    return list(ends.values())
+
+
+def _is_factor(flow: Flow, number: int) -> bool:
+    """Whether a value is the factor of a derivative that nothing needs: it is made where another
+    equation reads the same value.
+    """
+    step = flow.made_by(number)
+    if step is None or flow.used_by(number) or number in flow.outputs:
+        return False
+    return _is_beside(flow, step, 3)
+
+
+def _is_beside(flow: Flow, step: Step, depth: int) -> bool:
+    """Whether another equation of the same expression reads what this one comes from."""
+    for operand in step.operands:
+        users = flow.used_by(operand)
+        if any(user.span == step.span and user.path != step.path for user in users):
+            return True
+        before = flow.made_by(operand)
+        alone = before is not None and before.span == step.span and len(users) == 1
+        if before is not None and alone and depth and _is_beside(flow, before, depth - 1):
+            return True
+    return False
+
+
+def _is_flat(flow: Flow, step: Step) -> bool:
+    if step.path in flow.ruled:
+        return False
+    if step.primitive in _ROUNDS or step.primitive == "stop_gradient":
+        return True
+    return bool(step.results) and not any(_inexact(flow, number) for number in step.results)
+
+
+def _chosen(reading: Reading, dead: _Dead) -> list[Step]:
+    """Return the first equations that the user wrote, one for each derivative; none where one has
+    a rule of its own.
+    """
+    if any(has_rule(reading.around(step.path)) for step in dead.ends):
+        return []
+    flow = reading.flow
+    own = [step for step in dead.ends if not _is_of_rule(flow, step)] or dead.ends
+    rest = [step for step in own if step.primitive != "stop_gradient"] or own
+    by_span = {step.span: step for step in reversed(rest) if reading.quote(step.path)}
+    return list(by_span.values())[::-1][: dead.times]
+
+
+def _is_of_rule(flow: Flow, step: Step) -> bool:
+    """Whether an equation is of a derivative rule, as the comparison that `relu` needs: another
+    one of the same expression has a derivative.
+    """
+    return any(
+        user.path != step.path and user.span == step.span and not _is_flat(flow, user)
+        for operand in step.operands
+        for user in flow.used_by(operand)
+    )
+
+
+def _zeros(reading: Reading, parent: str) -> Iterator[tuple[Value, object]]:
+    """Yield the zeros that a program has in place of gradients, next to a derivative, each with
+    its place.
+    """
+    flow = reading.flow
+    for step in flow.steps.values():
+        around = flow.parent.get(step.path)
+        if step.forward or step.backward or (around.path if around else "") != parent:
+            continue
+        zeros = [number for number in step.operands if literal(flow, number) == 0]
+        if step.primitive == "broadcast_in_dim" and zeros:
+            if _is_of_derivative(reading, step):
+                yield flow.value(step.results[0]), step.span
+        elif zeros and all(is_known(flow.value(number)) for number in step.operands):
+            yield flow.value(zeros[0]), step.span
+    for number in flow.outputs:
+        if literal(flow, number) == 0 and flow.values[number].origin == LITERAL:
+            yield flow.values[number], number
+
+
+def _rank(flow: Flow, zeros: Value, number: int) -> int:
+    """Return 2 for zeros that are like a value, 1 for those that are without its batch axis."""
+    value = flow.values[number]
+    if zeros.dtype != value.dtype:
+        return 0
+    if zeros.shape == value.shape:
+        return 2
+    return 1 if zeros.shape and zeros.shape == value.shape[1:] else 0
+
+
+def _is_of_derivative(reading: Reading, step: Step) -> bool:
+    """Whether an equation was made by the user's call of a function that computes derivatives."""
+    node = parsed(reading.quote(step.path))
+    if not isinstance(node, ast.Call):
+        return False
+    names = {
+        each.attr if isinstance(each, ast.Attribute) else each.id
+        for each in ast.walk(node.func if not called(reading.quote(step.path)) else node)
+        if isinstance(each, ast.Attribute | ast.Name)
+    }
+    return not names.isdisjoint(_DERIVATIVES | reading.gradients)
+
+
+def _inexact(flow: Flow, number: int) -> bool:
+    return flow.value(number).dtype.startswith(("float", "bfloat", "complex"))
