@@ -172,6 +172,13 @@ class Flow:
                 waiting += map(self.of, step.operands)
         return found
 
+    def inputs_of(self, body: Body) -> tuple[int, ...]:
+        """The inputs of a body that its equation gives it; what it captures comes before them."""
+        first = 0
+        while first < len(body.inputs) and self.values[body.inputs[first]].origin == CONSTANT:
+            first += 1
+        return body.inputs[first:]
+
     def _read(self, body: Body, parent: Step | None, span: Span | None, ruled: bool) -> None:
         for step in body.steps:
             if step.span is None and span is not None:
@@ -180,12 +187,13 @@ class Flow:
                 self.parent[step.path] = parent
             if ruled:
                 self.ruled.add(step.path)
-            own = ruled or step.primitive.startswith(("custom_jvp", "custom_vjp"))
+            within = ruled or step.primitive.startswith(("custom_jvp", "custom_vjp"))
             if step.primitive in _THROUGH and step.bodies:
                 inner = step.bodies[0]
-                if len(inner.inputs) == len(step.operands):
-                    self._same.update(zip(inner.inputs, map(self.of, step.operands), strict=True))
-                self._read(inner, parent, step.span, own)
+                own = self.inputs_of(inner)
+                if len(own) == len(step.operands):
+                    self._same.update(zip(own, map(self.of, step.operands), strict=True))
+                self._read(inner, parent, step.span, within)
                 for given, result in zip(inner.outputs, step.results, strict=False):
                     if self.of(given) != result:
                         self._same[result] = self.of(given)
@@ -196,7 +204,7 @@ class Flow:
             for number in dict.fromkeys(map(self.of, step.operands)):
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
-                self._read(inner, step, step.span, own)
+                self._read(inner, step, step.span, within)
 
 
 def _at(step: Step, span: Span) -> Step:

@@ -31,6 +31,10 @@ class Value:
     """What a scalar is as Python source; for an argument its name; for a captured array with a
     rule, what would make it (`jnp.arange(1, 10)`).
     """
+    integers: tuple[int, ...] = ()
+    """Of a captured array of integers or booleans its elements, row by row; of one with more than
+    64 the least and the greatest.
+    """
 
 
 @dataclass(frozen=True, slots=True)
