@@ -216,8 +216,8 @@ class Ranges:
     def _of_scan(self, step: Step, body: Body) -> Iterator[tuple[int, Callable[[], Range | None]]]:
         length = parameter(step, "length")
         constants = len(captured(step))
-        carried = _carried(step)
-        if not isinstance(length, int) or length < 1 or carried is None:
+        count = carried(step)
+        if not isinstance(length, int) or length < 1 or count is None:
             return
         if len(self._flow.inputs_of(body)) != len(step.operands):
             return
@@ -226,7 +226,7 @@ class Ranges:
         ):
             if index < constants:
                 yield inner, self._outer(outer)
-            elif index < constants + carried:
+            elif index < constants + count:
                 result = body.outputs[index - constants]
                 yield inner, self._carry(step.path, inner, outer, result, length)
             else:
@@ -376,7 +376,7 @@ class Ranges:
         return None
 
 
-def _carried(step: Step) -> int | None:
+def carried(step: Step) -> int | None:
     """Return how many values a scan carries."""
     trees = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
     if isinstance(trees, tuple) and len(trees) == 3 and isinstance(trees[1], tuple):
@@ -1120,15 +1120,13 @@ def _dot(ranges: Ranges, step: Step) -> Range | None:
     pair = _pair(ranges, step)
     if pair is None or not elements(ranges.value(step.results[0])):
         return None
-    a, b = (ranges.value(each) for each in step.operands)
-    squared = elements(a) * elements(b) / elements(ranges.value(step.results[0]))
-    found = re.match(
-        r"\(\(\((?:\[|\()([\d, ]*)", dict(step.parameters).get("dimension_numbers", "")
-    )
-    axes = [int(axis) for axis in re.findall(r"\d+", found[1])] if found else []
-    count = math.prod(a.shape[axis] for axis in axes)
-    if not axes or squared <= 0:
-        return None
+    contracted = parameter(step, "dimension_numbers")
+    match contracted:
+        case (((*axes,), _), _):
+            shape = ranges.value(step.operands[0]).shape
+            count = math.prod(shape[axis] for axis in axes if isinstance(axis, int))
+        case _:
+            return None
     corners = [x * y for x in (pair[0].least, pair[0].most) for y in (pair[1].least, pair[1].most)]
     return Range.between(count * min(corners), count * max(corners))
 
