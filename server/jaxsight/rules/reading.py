@@ -108,9 +108,11 @@ class Flow:
         self.users: dict[int, list[Step]] = {}
         self.ruled: set[str] = set()
         """Paths of the steps inside of functions with derivative rules of their own."""
+        self.mapped: set[str] = set()
+        """Paths of the steps that were traced under `vmap`, those in calls and bodies included."""
         self.parent: dict[str, Step] = {}
         """By path: the step around it that is looked into but not through (a loop, a branch)."""
-        self._read(program.body, None, None, False)
+        self._read(program.body, None, None, False, False)
         self.outputs = tuple(map(self.of, program.body.outputs))
 
     def of(self, number: int) -> int:
@@ -179,7 +181,9 @@ class Flow:
             first += 1
         return body.inputs[first:]
 
-    def _read(self, body: Body, parent: Step | None, span: Span | None, ruled: bool) -> None:
+    def _read(
+        self, body: Body, parent: Step | None, span: Span | None, ruled: bool, mapped: bool
+    ) -> None:
         for step in body.steps:
             if step.span is None and span is not None:
                 step = _at(step, span)
@@ -187,13 +191,16 @@ class Flow:
                 self.parent[step.path] = parent
             if ruled:
                 self.ruled.add(step.path)
+            if mapped or step.mapped:
+                self.mapped.add(step.path)
+            under = mapped or step.mapped
             within = ruled or step.primitive.startswith(("custom_jvp", "custom_vjp"))
             if step.primitive in _THROUGH and step.bodies:
                 inner = step.bodies[0]
                 own = self.inputs_of(inner)
                 if len(own) == len(step.operands):
                     self._same.update(zip(own, map(self.of, step.operands), strict=True))
-                self._read(inner, parent, step.span, within)
+                self._read(inner, parent, step.span, within, under)
                 for given, result in zip(inner.outputs, step.results, strict=False):
                     if self.of(given) != result:
                         self._same[result] = self.of(given)
@@ -204,7 +211,7 @@ class Flow:
             for number in dict.fromkeys(map(self.of, step.operands)):
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
-                self._read(inner, step, step.span, within)
+                self._read(inner, step, step.span, within, under)
 
 
 def _at(step: Step, span: Span) -> Step:
@@ -218,6 +225,7 @@ def _at(step: Step, span: Span) -> Step:
         step.parameters,
         step.bodies,
         step.backward,
+        step.mapped,
     )
 
 

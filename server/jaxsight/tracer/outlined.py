@@ -101,6 +101,7 @@ class _Teller:
             for part in (jaxprs.inner(equation) if equation.params else ())
         ]
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
+        scope = locations.scope(equation)
         return Step(
             path,
             equation.primitive.name,
@@ -109,7 +110,8 @@ class _Teller:
             self._span(equation),
             _parameters(equation),
             tuple(bodies),
-            "transpose(" in locations.scope(equation),
+            "transpose(" in scope,
+            "vmap(" in scope,
         )
 
     def _inner(self, part: jaxprs.Inner, prefix: str) -> Body:

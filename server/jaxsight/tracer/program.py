@@ -63,6 +63,8 @@ class Step:
     bodies: tuple[Body, ...] = ()
     backward: bool = False
     """It is of the backward pass of a reverse-mode derivative."""
+    mapped: bool = False
+    """It was traced under `vmap`."""
 
 
 @dataclass(frozen=True, slots=True)
