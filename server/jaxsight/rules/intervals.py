@@ -47,6 +47,10 @@ class Range:
     """The first element, and what adds to it."""
     items: tuple[int, ...] | None = None
     """All elements of a small array, row by row; the same in all iterations."""
+    ends: tuple[int, int] | None = None
+    """The first element in the first iteration, and the last element in the last iteration, of
+    what is computed elementwise from affine values.
+    """
 
     @staticmethod
     def between(least: int, most: int) -> Range:
@@ -75,6 +79,16 @@ class Range:
         """The integer that all elements are, where it is one."""
         return self.least if self.least == self.most else None
 
+    @property
+    def corners(self) -> tuple[int, int] | None:
+        """The first and the last element, where both are known."""
+        if self.affine is not None:
+            base, terms = self.affine
+            return base, base + sum(step * (count - 1) for step, count in terms.values())
+        if self.items is not None:
+            return self.items[0], self.items[-1]
+        return self.ends
+
     def some(self) -> Range:
         """Return what is known of any selection of the elements."""
         if self.one is not None:
@@ -83,7 +97,7 @@ class Range:
 
     def bounds_alone(self) -> Range:
         """Return the same bounds, without where elements are."""
-        return replace(self, affine=None, items=None)
+        return replace(self, affine=None, items=None, ends=None)
 
 
 def limits(dtype: str) -> tuple[int, int] | None:
@@ -180,8 +194,15 @@ class Ranges:
                 same_axis = numbers(stacked, "axis") == numbers(step, "axis")
                 if same_axis and len(stacked.operands) == len(step.results):
                     return self.of(stacked.operands[step.results.index(number)])
-            known = self.of(step.operands[0])
-            return known.some() if known is not None else None
+            known, shape = self.of(step.operands[0]), self.value(step.operands[0]).shape
+            if known is None:
+                return None
+            axis = numbers(step, "axis") or (0,)
+            if known.items is not None and len(known.items) == math.prod(shape):
+                places: list[Sequence[int]] = [range(size) for size in shape]
+                places[axis[0]] = [step.results.index(number)]
+                return Range.listed(_picked(known.items, shape, places))
+            return known.some()
         if len(step.results) != 1:
             return None
         return self.result(step)
@@ -442,12 +463,22 @@ def _sum(a: Range, b: Range, each: Callable[[int, int], int]) -> Range:
         return replace(exact, items=_paired(a, b, each))
     if (items := _paired(a, b, each)) is not None:
         return Range.listed(items)
-    return Range(
+    known = Range(
         a.least + b.least,
         a.most + b.most,
         min(a.low + b.most, b.low + a.most),
         max(a.high + b.least, b.high + a.least),
     )
+    return _with_ends(known, a, b, each)
+
+
+def _with_ends(known: Range, a: Range, b: Range, each: Callable[[int, int], int]) -> Range:
+    """Return a range with what the first and last elements of two values give."""
+    if a.corners is None or b.corners is None:
+        return known
+    first, last = (each(x, y) for x, y in zip(a.corners, b.corners, strict=True))
+    low, high = min(known.low, first, last), max(known.high, first, last)
+    return Range(known.least, known.most, low, high, ends=(first, last))
 
 
 def _paired(a: Range, b: Range, each: Callable[[int, int], int]) -> tuple[int, ...] | None:
@@ -479,7 +510,7 @@ def _mul(ranges: Ranges, step: Step) -> Range | None:
     corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
     least, most = min(corners), max(corners)
     low, high = _reached(a, b) or (most, least)
-    return Range(least, most, low, high)
+    return _with_ends(Range(least, most, low, high), a, b, operator.mul)
 
 
 def _reached(a: Range, b: Range) -> tuple[int, int] | None:
@@ -658,7 +689,14 @@ def _monotone(known: Range, change: Callable[[int], int]) -> Range:
 
 
 def _ends(known: Range, change: Callable[[int], int]) -> Range:
-    return Range(change(known.least), change(known.most), change(known.low), change(known.high))
+    corners = known.corners
+    return Range(
+        change(known.least),
+        change(known.most),
+        change(known.low),
+        change(known.high),
+        ends=None if corners is None else (change(corners[0]), change(corners[1])),
+    )
 
 
 def _sign(ranges: Ranges, step: Step) -> Range | None:
@@ -783,7 +821,7 @@ def _axes(change: Callable[[Step, Value, Axis], Axis | None]) -> _Rule:
         known = ranges.of(step.operands[0])
         if known is None:
             return None
-        moved = known.bounds_alone()
+        moved = replace(known.bounds_alone(), ends=known.corners)
         if known.one is not None:
             return Range.listed([known.one])
         if known.affine is None:
@@ -878,10 +916,25 @@ def _slice(ranges: Ranges, step: Step) -> Range | None:
             else:
                 cut[axis] = by, count
         return Range.of_affine(base, cut)
-    if known.items is not None and len(after) == 1:
-        end = starts[0] + strides[0] * (after[0] - 1) + 1
-        return Range.listed(known.items[starts[0] : end : strides[0]])
+    before = ranges.value(step.operands[0]).shape
+    if known.items is not None and len(known.items) == math.prod(before):
+        places = [
+            [start + stride * index for index in range(size)]
+            for start, stride, size in zip(starts, strides, after, strict=True)
+        ]
+        return Range.listed(_picked(known.items, before, places))
     return known.some()
+
+
+def _picked(
+    items: Sequence[int], shape: Sequence[int], places: Sequence[Sequence[int]]
+) -> Iterator[int]:
+    """Yield the elements of a small array at some places of each axis, row by row."""
+    for at in product(*places):
+        index = 0
+        for place, size in zip(at, shape, strict=True):
+            index = index * size + place
+        yield items[index]
 
 
 def _part(ranges: Ranges, number: int, starts: Sequence[int], sizes: Sequence[int]) -> Range | None:
@@ -1127,8 +1180,23 @@ def _dot(ranges: Ranges, step: Step) -> Range | None:
             count = math.prod(shape[axis] for axis in axes if isinstance(axis, int))
         case _:
             return None
+    row, column = (_affine_row(ranges, number) for number in step.operands)
+    if row is not None and column is not None:
+        (a, b), (c, d) = row, column
+        total = count * (count - 1) // 2
+        squares = total * (2 * count - 1) // 3
+        return Range.listed([a * c * count + (a * d + b * c) * total + b * d * squares])
     corners = [x * y for x in (pair[0].least, pair[0].most) for y in (pair[1].least, pair[1].most)]
     return Range.between(count * min(corners), count * max(corners))
+
+
+def _affine_row(ranges: Ranges, number: int) -> tuple[int, int] | None:
+    """Return the first element of an affine vector, and the difference of its elements."""
+    known = ranges.of(number)
+    if known is None or known.affine is None or len(ranges.value(number).shape) != 1:
+        return None
+    base, terms = known.affine
+    return (base, terms[0][0] if 0 in terms else 0) if set(terms) <= {0} else None
 
 
 def _pair(ranges: Ranges, step: Step) -> tuple[Range, Range] | None:

@@ -15,7 +15,7 @@ from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.intervals import Range, Ranges, limits
 from jaxsight.rules.jx307_integer_overflow.recurrences import overflows
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, parameter
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, numbers, parameter
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import LITERAL, Step
 from jaxsight.tracer.protocol import Failure
@@ -40,6 +40,8 @@ _OPERATORS: dict[type[ast.operator], frozenset[str]] = {
 _CALLS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("add",), frozenset({"add"})),
     **dict.fromkeys(("sub", "subtract"), frozenset({"sub"})),
+    **dict.fromkeys(("diff", "ediff1d"), frozenset({"sub"})),
+    **dict.fromkeys(("arange", "iota"), frozenset({"iota", "add", "mul"})),
     **dict.fromkeys(("mul", "multiply", "outer", "kron"), frozenset({"mul"})),
     **dict.fromkeys(("square", "power", "pow"), frozenset({"integer_pow", "square"})),
     **dict.fromkeys(("neg", "negative"), frozenset({"neg"})),
@@ -64,7 +66,7 @@ _CALLS: dict[str, frozenset[str]] = {
 """Primitives of the user's operators and calls."""
 
 _PRIMITIVES = frozenset().union(*_OPERATORS.values(), *_CALLS.values()) | {
-    "broadcast_in_dim", "scatter", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "and",
+    "iota", "broadcast_in_dim", "scatter", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "and",
 }  # fmt: skip
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _ACCUMULATES = frozenset({"reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general"})
@@ -79,7 +81,8 @@ _MIXES = re.compile(
 )
 """Names of code that wraps on purpose."""
 _TOO_LARGE = re.compile(
-    r"Python integer (?P<number>-?\d+) out of bounds for (?P<dtype>\w+)|"
+    r"Python int(?:eger)? (?P<number>-?\d{1,300}) (?:out of bounds for|too large to convert to) "
+    r"(?P<dtype>\w+)|"
     r"Got <class 'int'> with value (?P<value>-?\d{1,300})\b"
 )
 _NEAR = 6
@@ -188,11 +191,7 @@ class _Checks:
 
     def _certain(self, step: Step, node: Expression | None = None) -> Noticed | None:
         """Arithmetic of known integers whose result does not fit."""
-        known = (
-            self._ranges.of(step.operands[0])
-            if step.primitive == "convert_element_type"
-            else self._ranges.result(step)
-        )
+        known = self._exact(step)
         dtype = self._dtype(step)
         within = limits(dtype)
         if known is None or within is None:
@@ -208,6 +207,17 @@ class _Checks:
         ):
             return None  # all bits of a mask
         return self._overflow(step, dtype, known)
+
+    def _exact(self, step: Step) -> Range | None:
+        """Return what an equation computes before it wraps around."""
+        match step.primitive:
+            case "convert_element_type":
+                return self._ranges.of(step.operands[0])
+            case "iota":
+                axis, shape = numbers(step, "dimension"), self._flow.value(step.results[0]).shape
+                return Range.listed([0, max(shape[axis[0]] - 1, 0)]) if axis else None
+            case _:
+                return self._ranges.result(step)
 
     def _overflow(self, step: Step, dtype: str, known: Range) -> Noticed | None:
         within = limits(dtype)
@@ -225,10 +235,13 @@ class _Checks:
         else:
             return None
         below = known.high <= within[1] and within[0] == 0
+        advice = _signed(dtype) if below else _wider(dtype)
+        if step.primitive == "iota":
+            advice = "use a wider dtype: `dtype=jnp.int32`"
         return Noticed(
             message,
             step.path,
-            help=_signed(dtype) if below else _wider(dtype),
+            help=advice,
             notes=(_holds(dtype),),
         )
 
@@ -344,6 +357,8 @@ class _Checks:
                 return self._is_any(number)
             if step.primitive not in _MOVES | {"gather", "dynamic_slice"}:
                 return False
+            if limits(self._flow.value(step.operands[0]).dtype) is None:
+                return True
             number = step.operands[0]
         return False
 
@@ -360,18 +375,19 @@ class _Checks:
         literal = known[1].one is not None and self._is_given(a)
         if self._is_absolute(step, node) and (either or literal):
             return Noticed(
-                f"`abs` of an unsigned difference does nothing: {self._quoted(step)} wraps around",
+                f"`abs` has no effect on the unsigned difference {self._quoted(step)}",
                 step.path,
                 help="use `jnp.maximum(a, b) - jnp.minimum(a, b)`, or convert both to a signed "
                 "type first",
                 notes=(f"{dtype} differences below zero wrap around",),
             )
         for user in self._flow.used_by(step.results[0]):
-            if (either or literal) and self._compares_with_zero(user):
+            orders = literal and user.primitive in ("gt", "le") and self._has_zero(user, 1)
+            if orders or ((either or literal) and self._compares_with_zero(user)):
                 return Noticed(
                     f"{self._quoted(step)} is never below zero: {dtype} differences wrap around",
                     step.path,
-                    help="compare the operands instead: `a < b`",
+                    help=_INSTEAD[user.primitive],
                 )
             if not either or _bits(dtype) > 16:
                 continue
@@ -400,17 +416,22 @@ class _Checks:
         if not all(self._is_given(each) and self._is_any(each) for each in step.operands):
             return None
         match self._parent(step, node):
-            case ast.BinOp(op=ast.FloorDiv() | ast.Div() | ast.RShift(), left=left) if ast.dump(
-                left
-            ) == ast.dump(node):
-                return Noticed(
-                    f"{self._quoted(step)} may overflow {dtype} before it is divided",
-                    step.path,
-                    help=_wider(dtype),
-                    notes=(_holds(dtype),),
-                )
+            case ast.BinOp(op=ast.FloorDiv() | ast.Div() | ast.RShift(), left=left):
+                divides = ast.dump(left) == ast.dump(node)
+            case ast.BinOp(op=ast.Mult(), left=ast.Constant(value=float(factor))):
+                divides = factor < 1
+            case ast.BinOp(op=ast.Mult(), right=ast.Constant(value=float(factor))):
+                divides = factor < 1
             case _:
-                return None
+                divides = False
+        if not divides:
+            return None
+        return Noticed(
+            f"{self._quoted(step)} may overflow {dtype} before it is divided",
+            step.path,
+            help=_wider(dtype),
+            notes=(_holds(dtype),),
+        )
 
     def _widens(self, user: Step) -> bool:
         """Whether an equation converts to a dtype with a sign and more bits, or to floats."""
@@ -421,10 +442,13 @@ class _Checks:
         return after.startswith(("float", "bfloat", "complex")) or _bits(after) > _bits(before)
 
     def _compares_with_zero(self, user: Step) -> bool:
-        if user.primitive not in ("lt", "ge", "max") or len(user.operands) != 2:
-            return False
-        bound = self._ranges.of(user.operands[1])
-        return bound is not None and bound.one == 0
+        if user.primitive == "max":
+            return self._has_zero(user, 0) or self._has_zero(user, 1)
+        return user.primitive in ("lt", "ge") and self._has_zero(user, 1)
+
+    def _has_zero(self, step: Step, place: int) -> bool:
+        known = self._ranges.of(step.operands[place]) if len(step.operands) == 2 else None
+        return known is not None and known.one == 0
 
     def _is_absolute(self, step: Step, node: Expression) -> bool:
         """Whether the user takes the absolute value of an expression, which is no equation."""
@@ -502,6 +526,15 @@ class _Checks:
                 if user.primitive in through and far < _NEAR:
                     waiting += [(result, far + 1) for result in user.results]
         return found
+
+
+_INSTEAD = {
+    "lt": "compare the operands instead: `a < b`",
+    "ge": "compare the operands instead: `a >= b`",
+    "gt": "compare the operands instead: `a > b`",
+    "le": "compare the operands instead: `a <= b`",
+    "max": "subtract where the result is positive: `jnp.where(a > b, a - b, 0)`",
+}
 
 
 def _bits(dtype: str) -> int:

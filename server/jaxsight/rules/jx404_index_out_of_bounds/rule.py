@@ -277,8 +277,11 @@ def _is_masked(flow: Flow, step: Step) -> bool:
         if far > _NEAR or number in seen:
             continue
         seen.add(number)
-        for user in flow.used_by(number):
-            if _chooses(flow, user, (number,)):
+        users = flow.used_by(number)
+        for user in users:
+            if user.primitive == "slice" and len(users) == 1 and step.primitive == "gather":
+                return True
+            if _chooses(flow, user, number):
                 return True
             goes_on = user.primitive in ELEMENTWISE | SHAPED | {"reduce_sum"}
             if goes_on and flow.value(user.results[0]).dtype != "bool":
@@ -286,15 +289,11 @@ def _is_masked(flow: Flow, step: Step) -> bool:
     return False
 
 
-def _chooses(flow: Flow, step: Step, numbers_: Sequence[int]) -> bool:
-    values = {flow.of(number) for number in numbers_}
-    match step.primitive:
-        case "select_n":
-            return any(flow.of(case) in values for case in step.operands[1:])
-        case "slice" | "dynamic_slice":
-            return flow.of(step.operands[0]) in values
-        case _:
-            return _multiplies(flow, step)
+def _chooses(flow: Flow, step: Step, number: int) -> bool:
+    """Whether an equation selects some elements of a value, or masks it."""
+    if step.primitive == "select_n":
+        return flow.of(number) in map(flow.of, step.operands[1:])
+    return _multiplies(flow, step)
 
 
 def _multiplies(flow: Flow, step: Step) -> bool:
