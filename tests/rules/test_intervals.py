@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.rules.intervals import Range, Ranges
+from jaxsight.rules.intervals import Range
+from jaxsight.rules.ranges import Ranges
 from jaxsight.rules.reading import Flow
 from jaxsight.tracer.outlined import _Teller
 

@@ -6,7 +6,8 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxsight.rules.intervals import Ranges, carried, limits
+from jaxsight.rules.intervals import limits
+from jaxsight.rules.ranges import Ranges, carried
 from jaxsight.rules.reading import Flow, captured, parameter
 from jaxsight.tracer.program import Step
 

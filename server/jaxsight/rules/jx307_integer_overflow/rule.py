@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
-from jaxsight.rules.intervals import Range, Ranges, limits
+from jaxsight.rules.intervals import Range, limits
 from jaxsight.rules.jx307_integer_overflow.recurrences import overflows
 from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.ranges import Ranges
 from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, numbers, parameter
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import LITERAL, Step
@@ -76,7 +77,7 @@ _BITS = frozenset(
 )  # fmt: skip
 _MIXES = re.compile(
     r"hash|crc|checksum|digest|prng|rng|random|lcg|xorshift|seed|fnv|murmur|adler|fletcher|parity|"
-    r"scramble|modul|wrap|overflow",
+    r"scramble|modular|modulo|wrap|overflow",
     re.IGNORECASE,
 )
 """Names of code that wraps on purpose."""

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
-from jaxsight.rules.intervals import carried
 from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.ranges import carried
 from jaxsight.rules.reading import (
     ELEMENTWISE,
     SHAPED,

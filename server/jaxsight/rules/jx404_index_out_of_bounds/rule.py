@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page
-from jaxsight.rules.intervals import Ranges, written
 from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.primitives import written
+from jaxsight.rules.ranges import Ranges
 from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, numbers
 from jaxsight.rules.rule import Rule
 from jaxsight.tracer.program import CONSTANT, Step
