@@ -86,6 +86,10 @@ _TOO_LARGE = re.compile(
     r"(?P<dtype>\w+)|"
     r"Got <class 'int'> with value (?P<value>-?\d{1,300})\b"
 )
+_LATER = re.compile(
+    r"end|stop|\bhi\b|high|upper|max|last|next|after|now|total|indptr|offset|cum", re.IGNORECASE
+)
+"""Names of what is not less than what is subtracted from it."""
 _NEAR = 6
 _MOVES = SHAPED | {"convert_element_type", "copy", "stop_gradient", "rev", "concatenate", "pad"}
 _HASH = 1 << 16
@@ -390,7 +394,7 @@ class _Checks:
                     step.path,
                     help=_INSTEAD[user.primitive],
                 )
-            if not either or _bits(dtype) > 16:
+            if not either or _bits(dtype) > 16 or _is_later(node):
                 continue
             if _squares(user):
                 return Noticed(
@@ -527,6 +531,15 @@ class _Checks:
                 if user.primitive in through and far < _NEAR:
                     waiting += [(result, far + 1) for result in user.results]
         return found
+
+
+def _is_later(node: Expression) -> bool:
+    """Whether a difference is of an end and a start, as its name says."""
+    match node:
+        case ast.BinOp(left=left) | ast.Call(args=[left, _]):
+            return _LATER.search(ast.unparse(left)) is not None
+        case _:
+            return False
 
 
 _INSTEAD = {
