@@ -115,9 +115,11 @@ class Flow:
         self.users: dict[int, list[Step]] = {}
         self.ruled: set[str] = set()
         """Paths of the steps inside of functions with derivative rules of their own."""
+        self.mapped: set[str] = set()
+        """Paths of the steps that were traced under `vmap`, those in calls and bodies included."""
         self.parent: dict[str, Step] = {}
         """By path: the step around it that is looked into but not through (a loop, a branch)."""
-        self._read(program.body, None, None, False, False)
+        self._read(program.body, None, None, ruled=False, backward=False, mapped=False)
         self.outputs = tuple(map(self.of, program.body.outputs))
 
     @cached_property
@@ -196,8 +198,22 @@ class Flow:
                 waiting += map(self.of, step.operands)
         return found
 
+    def inputs_of(self, body: Body) -> tuple[int, ...]:
+        """Return the inputs of a body that its equation passes; captured ones come before them."""
+        first = 0
+        while first < len(body.inputs) and self.values[body.inputs[first]].origin == CONSTANT:
+            first += 1
+        return body.inputs[first:]
+
     def _read(
-        self, body: Body, parent: Step | None, span: Span | None, ruled: bool, backward: bool
+        self,
+        body: Body,
+        parent: Step | None,
+        span: Span | None,
+        *,
+        ruled: bool,
+        backward: bool,
+        mapped: bool,
     ) -> None:
         for step in body.steps:
             if step.span is None and span is not None:
@@ -208,12 +224,19 @@ class Flow:
                 self.parent[step.path] = parent
             if ruled:
                 self.ruled.add(step.path)
-            own = ruled or step.primitive.startswith(("custom_jvp", "custom_vjp"))
+            if mapped or step.mapped:
+                self.mapped.add(step.path)
+            around = {
+                "ruled": ruled or step.primitive.startswith(("custom_jvp", "custom_vjp")),
+                "backward": step.backward,
+                "mapped": mapped or step.mapped,
+            }
             if step.primitive in _THROUGH and step.bodies:
                 inner = step.bodies[0]
-                if len(inner.inputs) == len(step.operands):
-                    self._same.update(zip(inner.inputs, map(self.of, step.operands), strict=True))
-                self._read(inner, parent, step.span, own, step.backward)
+                own = self.inputs_of(inner)
+                if len(own) == len(step.operands):
+                    self._same.update(zip(own, map(self.of, step.operands), strict=True))
+                self._read(inner, parent, step.span, **around)
                 for given, result in zip(inner.outputs, step.results, strict=False):
                     if self.of(given) != result:
                         self._same[result] = self.of(given)
@@ -224,7 +247,7 @@ class Flow:
             for number in dict.fromkeys(map(self.of, step.operands)):
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
-                self._read(inner, step, step.span, own, step.backward)
+                self._read(inner, step, step.span, **around)
 
 
 def parameter(step: Step, name: str) -> object:

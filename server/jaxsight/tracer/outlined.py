@@ -20,8 +20,12 @@ from jaxsight.tracer.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Prog
 
 _MOST = 50_000
 """Maximum number of equations in the answer."""
-_LONGEST = 200
+_LONGEST = 400
 """Maximum length of a parameter in the answer."""
+_LISTED = 64
+"""Maximum number of elements of a captured array that are listed one by one."""
+_MEASURED = 4 << 20
+"""Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
 _LOOKED_AT = range(1 << 10, 64 << 20)
 """Sizes in bytes of captured arrays for which a generating expression is searched."""
 
@@ -75,7 +79,7 @@ class _Teller:
         for var, constant in zip(
             opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
         ):
-            self._number(var, CONSTANT, _rule(constant))
+            self._number(var, CONSTANT, _rule(constant), _integers(constant))
         body = self._body(opened, "", "")
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
@@ -117,32 +121,35 @@ class _Teller:
             tuple(bodies),
             backward,
             forward,
+            "vmap(" in scope,
         )
 
     def _inner(self, part: jaxprs.Inner, prefix: str) -> Body:
         outer, self._numbers = self._numbers, {}
         try:
+            for var, constant in zip(part.jaxpr.constvars, part.constants, strict=False):
+                self._number(var, CONSTANT, integers=_integers(constant))
             return self._body(part.jaxpr, part.name, prefix)
         finally:
             self._numbers = outer
 
-    def _number(self, var: Any, origin: str, said: str = "") -> int:
+    def _number(self, var: Any, origin: str, said: str = "", integers: tuple[int, ...] = ()) -> int:
         if hasattr(var, "val"):
             self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
             return len(self._values) - 1
         number = self._numbers.get(var)
         if number is None:
             number = self._numbers[var] = len(self._values)
-            self._values.append(self._value(var.aval, origin, said))
+            self._values.append(self._value(var.aval, origin, said, integers))
         return number
 
-    def _value(self, aval: Any, origin: str, said: str) -> Value:
+    def _value(self, aval: Any, origin: str, said: str, integers: tuple[int, ...] = ()) -> Value:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
             kind = self._kinds[aval] = _kind(aval)
         text, dtype, shape, size, weak = kind
-        return Value(text, dtype, shape, size, origin, weak, said)
+        return Value(text, dtype, shape, size, origin, weak, said, integers)
 
     def _span(self, equation: Any) -> protocol.Span | None:
         """Return the place of an equation; equations created by one call share its traceback."""
@@ -184,6 +191,21 @@ def _rule(constant: Any) -> str:
         return ""
     found = constants.spelled(constant)
     return layout.flat(found) if found is not None else ""
+
+
+def _integers(constant: Any) -> tuple[int, ...]:
+    """All integers of a small captured array, the least and greatest of a larger one."""
+    if not 0 < getattr(constant, "nbytes", 0) <= _MEASURED:
+        return ()
+    try:
+        array = np.asarray(constant)
+    except (TypeError, ValueError):
+        return ()
+    if array.dtype.kind not in "biu":
+        return ()
+    if array.size > _LISTED:
+        return int(array.min()), int(array.max())
+    return tuple(map(int, array.reshape(-1)))
 
 
 def _may_be_regular(constant: Any) -> bool:

@@ -32,6 +32,11 @@ class Value:
     """The Python source of a scalar, the name of an argument, or an expression that generates a
     captured array (`jnp.arange(1, 10)`), if any.
     """
+    integers: tuple[int, ...] = ()
+    """The elements of a captured array of integers or booleans, row by row.
+
+    The least and the greatest element where it has more than 64.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,8 @@ class Step:
     """Whether it belongs to the backward pass of a reverse-mode derivative."""
     forward: bool = False
     """Whether it belongs to a function that is differentiated, or to its forward pass."""
+    mapped: bool = False
+    """Whether it was traced under `vmap`."""
 
 
 @dataclass(frozen=True, slots=True)

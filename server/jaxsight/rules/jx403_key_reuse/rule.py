@@ -12,9 +12,19 @@ from collections.abc import Iterator
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, captured, parameter
+from jaxsight.rules.ranges import carried
+from jaxsight.rules.reading import (
+    ELEMENTWISE,
+    SHAPED,
+    Flow,
+    Reading,
+    captured,
+    elements,
+    numbers,
+    parameter,
+)
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import LITERAL, Step
+from jaxsight.tracer.program import LITERAL, Body, Step
 from jaxsight.tracer.protocol import Failure
 
 RULE = Rule(
@@ -28,7 +38,9 @@ _MOVES = frozenset(
     {"slice", "squeeze", "reshape", "unstack", "random_wrap", "random_unwrap", "dynamic_slice",
      "expand_dims"}
 )  # fmt: skip
-_LOOPS = frozenset({"scan", "while"})
+_EACH = ELEMENTWISE | SHAPED | {"bitcast_convert_type"}
+_FAR = 100
+"""How many values after a draw are looked at."""
 
 _DRAWS = re.compile(
     r"random\.\w+\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|"
@@ -88,7 +100,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 notes=(first_use,) if elsewhere else (),
                 related=((before.path, "first use of the key"),) if elsewhere else (),
             )
-        elif before is step and keys.from_outside(step) and _drawn(reading, step):
+        elif before is not step or not _drawn(reading, step):
+            continue
+        elif keys.from_outside(step):
             reported.add(step.span)
             yield Noticed(
                 "PRNG key split in every iteration of a loop: all give the same keys"
@@ -98,6 +112,50 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 help="carry the key and split it in the body, or fold in the counter: "
                 "`jax.random.fold_in(key, i)`",
             )
+        elif _shared(flow, step):
+            reported.add(step.span)
+            yield Noticed(
+                "one PRNG key for all elements of a `vmap`: all draw the same numbers",
+                step.path,
+                help="split the key and map over the keys: "
+                "`jax.vmap(f)(jax.random.split(key, n), x)`",
+                severity="warning",
+            )
+        elif any(keys.is_same(key, number) for number in flow.outputs):
+            reported.add(step.span)
+            yield Noticed(
+                "PRNG key is split and returned: the next split gives the same keys"
+                if _splits(step)
+                else "PRNG key is drawn from and returned: the next draw gives the same numbers",
+                step.path,
+                help="return a new key: `key, subkey = jax.random.split(key)`",
+                severity="warning",
+            )
+
+
+def _shared(flow: Flow, step: Step) -> bool:
+    """Whether a draw under `vmap` is of one key, and combined with each of the mapped elements.
+
+    Matrices that all elements are multiplied with are shared on purpose: random projections.
+    """
+    if step.path not in flow.mapped or flow.value(step.operands[0]).shape or _splits(step):
+        return False
+    waiting, seen = [(number, False) for number in step.results], set[int]()
+    while waiting and len(seen) < _FAR:
+        number, repeated = waiting.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        for user in flow.used_by(number):
+            if user.primitive not in _EACH or user.path not in flow.mapped:
+                continue
+            size = elements(flow.value(user.results[0]))
+            grows = repeated or elements(flow.value(number)) < size
+            others = [flow.of(each) for each in user.operands if flow.of(each) not in seen]
+            if grows and any(elements(flow.value(each)) == size for each in others):
+                return True
+            waiting += [(result, grows) for result in user.results]
+    return False
 
 
 def _reused(before: Step, step: Step) -> str:
@@ -142,14 +200,12 @@ class _Keys:
         self._looped: set[int] = set()
         for step in flow.steps.values():
             for body in step.bodies:
-                if step.primitive in _LOOPS:
-                    given = captured(step)
-                    # The captured values of a `while` begin with those of its condition.
-                    inputs = body.inputs[: len(given)] if step.primitive == "scan" else ()
-                    pairs = list(zip(inputs, given, strict=False))
-                    self._looped |= {inner for inner, _ in pairs}
+                if step.primitive in ("scan", "while"):
+                    pairs = _kept(flow, step, body)
+                    if parameter(step, "length") != 1:
+                        self._looped |= dict(pairs).keys()
                 elif step.primitive == "cond":
-                    pairs = list(zip(body.inputs, step.operands[1:], strict=False))
+                    pairs = list(zip(flow.inputs_of(body), step.operands[1:], strict=False))
                 else:
                     continue
                 self._outer |= dict(pairs)
@@ -161,6 +217,17 @@ class _Keys:
             self._known[number] = number  # ends recursion
             self._known[number] = self._made(number)
         return self._known[number]
+
+    def is_same(self, token: Token, number: int) -> bool:
+        """Whether a key, or the raw key that it was made from, is a value."""
+        other = self.of(number)
+        if token == other:
+            return True
+        match token:
+            case ("random_wrap", _, _, (raw,)):
+                return raw == other
+            case _:
+                return False
 
     def from_outside(self, step: Step) -> bool:
         """Whether a step in a loop consumes the same key in every iteration."""
@@ -191,3 +258,29 @@ class _Keys:
                 return self.of(before.operands[0])
         operands = tuple(self.of(each) for each in step.operands)
         return step.primitive, step.parameters, step.results.index(number), operands
+
+
+def _kept(flow: Flow, step: Step, body: Body) -> list[tuple[int, int]]:
+    """Return the inputs of a loop's body that are the same in all iterations, and what they are
+    outside: what the body captures, and what it carries unchanged.
+    """
+    inputs = flow.inputs_of(body)
+    if step.primitive == "scan":
+        first, own = 0, len(captured(step))
+        rest = own
+    else:
+        of_condition = sum(numbers(step, "cond_nconsts"))
+        rest = len(captured(step))
+        is_condition = body.name.startswith("cond")
+        first = 0 if is_condition else of_condition
+        own = of_condition if is_condition else rest - of_condition
+    pairs = list(zip(inputs[:own], step.operands[first : first + own], strict=False))
+    carries = inputs[own:]
+    looped = next((each for each in step.bodies if not each.name.startswith("cond")), body)
+    count = carried(step) if step.primitive == "scan" else len(step.results)
+    before = flow.inputs_of(looped)
+    before = before[len(before) - len(step.operands) + rest :][: count or 0]
+    for slot, (inner, result) in enumerate(zip(before, looped.outputs, strict=False)):
+        if flow.of(result) == inner:
+            pairs.append((carries[slot], step.operands[rest + slot]))
+    return pairs

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, numbers
+from jaxsight.rules.primitives import written
+from jaxsight.rules.ranges import Ranges
+from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import LITERAL, Step
+from jaxsight.tracer.program import CONSTANT, Step
 from jaxsight.tracer.protocol import Failure
 
 RULE = Rule(
@@ -19,12 +22,26 @@ RULE = Rule(
     "Static index out of bounds.",
 )
 
-_SUBSCRIPT = re.compile(r"\]$|\.at\[")
-_MAP = re.compile(r"(?:start_index_map|scatter_dims_to_operand_dims)=\(([\d, ]*)\)")
-_INTEGER = re.compile(r"-?\d+")
+_MAP = re.compile(
+    r"(?:start_index_map|scatter_dims_to_operand_dims)=\(((?:np\.int64\(\d+\)|[\d, ])*)\)"
+)
+_NUMBER = re.compile(r"(?<![\w.])\d+")
 _OUTSIDE = re.compile(
     r"index (?P<index>-?\d+) is out of bounds for axis (?P<axis>\d+) with size (?P<size>\d+)"
 )
+_SLICES = frozenset({"dynamic_slice", "dynamic_slice_in_dim", "dynamic_index_in_dim"})
+_UPDATES = frozenset(
+    {"dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_index_in_dim"}
+)
+_SEGMENTS = frozenset({"segment_sum", "segment_prod", "segment_max", "segment_min"})
+_TAKES = frozenset({"take", "take_along_axis"})
+_OF_AT = frozenset(
+    {"get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"}
+)
+_DROPS_ON_PURPOSE = -1
+"""The id that captured ids have for no segment."""
+_NEAR = 12
+"""Equations between a read and the `where` that chooses from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +71,128 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     return Noticed(_message(where), help=_help(where), data=where, url=jax_page(failure))
 
 
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """Indices of which at least one is certainly out of bounds."""
+
+    where: OutOfBounds
+    taken: int
+    """How many elements are read or written from the index on."""
+    least: int
+    most: int
+    exact: bool
+    """Whether `where.index` is one of the indices, not only a bound of one."""
+
+    @property
+    def one(self) -> bool:
+        return self.least == self.most
+
+
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
-    """Yield literal indices outside their axis that JAX clamps, or whose update it drops."""
+    """Yield indices outside their axis that JAX clamps, whose update it drops, or fills.
+
+    Indices that a `where` may choose, or whose result it chooses from, are not reported, nor are
+    calls with `mode=`.
+    """
     flow = reading.flow
+    ranges: Ranges | None = None
+    reported: set[object] = set()
     for step in flow.steps.values():
-        text = reading.quote(step.path)
-        if _SUBSCRIPT.search(text) is None or "mode=" in text:
+        if step.primitive not in _PRIMITIVES or step.backward or step.span in reported:
             continue
-        for axis, start, taken in _starts(flow, step):
-            size = flow.value(step.operands[0]).shape[axis]
-            if start >= 0 and start + taken <= size:
+        kind = _kind(reading.quote(step.path))
+        if not kind:
+            continue
+        ranges = ranges or Ranges(flow, reading.exact)
+        for outside in _outside(ranges, flow, step, kind):
+            if not outside.one and _is_masked(flow, step):
                 continue
-            where = OutOfBounds(start if start >= 0 else start - size, axis, size)
-            updates = step.primitive.startswith("scatter")
-            yield Noticed(
-                _message(where),
-                step.path,
-                help=_help(where),
-                notes=(
-                    "JAX drops out-of-bounds updates silently"
-                    if updates
-                    else "JAX clamps out-of-bounds reads silently: it reads the nearest element",
-                ),
-                data=where,
-            )
+            if step.span is not None:
+                reported.add(step.span)
+            yield _noticed(step, kind, outside)
             break
+
+
+def _kind(text: str) -> str:
+    """Return the function that indexes in the user's expression: `[]`, `at`, `take`…; empty for
+    others, and for those that are told what to do out of bounds.
+    """
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    match node:
+        case ast.Subscript():
+            return "[]"
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at"))) as f):
+            name = "at" if f.attr in _OF_AT else ""
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            name = name if name in _SLICES | _UPDATES | _SEGMENTS | _TAKES else ""
+        case _:
+            return ""
+    told = any(keyword.arg in ("mode", None) for keyword in node.keywords)
+    return "" if told or (name == "take" and len(node.args) > 3) else name
+
+
+def _noticed(step: Step, kind: str, outside: _Outside) -> Noticed:
+    where = outside.where
+    if kind in _SEGMENTS:
+        index, count = where.index, where.size
+        message = f"segment id {index} is out of bounds for {count} segments"
+        if not outside.exact:
+            message = f"segment ids are out of bounds for {count} segments"
+        advice = f"use ids from 0 to {count - 1}"
+        if index >= count and outside.exact:
+            advice = f"pass `num_segments={index + 1}`, or {advice}"
+    elif outside.taken > 1:
+        start = where.index
+        message = (
+            f"slice {start}:{start + outside.taken} is out of bounds for axis {where.axis} "
+            f"of size {where.size}"
+        )
+        last = where.size - outside.taken
+        advice = f"use starts from 0 to {last}" if last else "start at 0"
+    else:
+        message = _message(where)
+        advice = _help(where) if outside.one else _help(where).replace("an index", "indices")
+    return Noticed(
+        message,
+        step.path,
+        help=advice,
+        notes=tuple(filter(None, (_of_many(outside, kind), _done(step, kind, outside)))),
+        data=where,
+    )
+
+
+def _of_many(outside: _Outside, kind: str) -> str:
+    if outside.one or not outside.exact:
+        return ""
+    what = "ids" if kind in _SEGMENTS else "starts" if outside.taken > 1 else "indices"
+    return f"the {what} run from {outside.least} to {outside.most}"
+
+
+def _done(step: Step, kind: str, outside: _Outside) -> str:
+    """Return what JAX does: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html
+    for subscripts, the pages of the functions for the others.
+    """
+    where = outside.where
+    if kind in _SEGMENTS:
+        return f"`{kind}` drops values with out-of-bounds ids silently"
+    if outside.taken > 1:
+        start = 0 if where.index < 0 else where.size - outside.taken
+        does = "writes" if step.primitive == "dynamic_update_slice" else "reads"
+        return f"JAX clamps the start silently: it {does} {start}:{start + outside.taken}"
+    if step.primitive == "dynamic_update_slice":
+        return "JAX clamps the index silently: it overwrites the nearest element"
+    if step.primitive.startswith("scatter"):
+        return "JAX drops out-of-bounds updates silently"
+    if "FILL" in dict(step.parameters).get("mode", ""):
+        fill = dict(step.parameters).get("fill_value", "")
+        name = f"`{kind}`" if kind in _TAKES else "JAX"
+        value = {"nan": "NaN", "": "a fill value"}.get(fill, fill)
+        return f"{name} fills out-of-bounds reads with {value} silently"
+    return "JAX clamps out-of-bounds reads silently: it reads the nearest element"
 
 
 def _message(where: OutOfBounds) -> str:
@@ -90,49 +203,110 @@ def _help(where: OutOfBounds) -> str:
     return f"use an index from {-where.size} to {where.size - 1}" if where.size else ""
 
 
+_SCATTERS = frozenset({"scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max"})
+_PRIMITIVES = _SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
+
+
+def _outside(ranges: Ranges, flow: Flow, step: Step, kind: str) -> Iterator[_Outside]:
+    """Yield indices of an equation that are certainly out of bounds."""
+    shape = flow.value(step.operands[0]).shape
+    for axis, number, taken in _starts(flow, step):
+        size = shape[axis]
+        index, from_end = written(ranges, number, size)
+        known = ranges.of(index)
+        if known is None or taken > size:
+            continue
+        if kind not in _SEGMENTS and not from_end and known.one is not None and known.one < 0:
+            # JAX adds the size to a negative literal while tracing.
+            known, from_end = ranges.shifted(known, -size), True
+        first = -size if from_end else 0
+        if known.high > size - taken:
+            at, exact = known.high, known.high == known.most
+        elif known.low < first:
+            at, exact = known.low, known.low == known.least
+            captured = flow.value(index).origin == CONSTANT
+            if kind in _SEGMENTS and captured and known.least == _DROPS_ON_PURPOSE:
+                continue
+        else:
+            continue
+        yield _Outside(OutOfBounds(at, axis, size), taken, known.least, known.most, exact)
+
+
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
-    """Yield axis, first index and length of what an equation reads or writes at known indices."""
+    """Yield axis, first index and length of what an equation reads or writes."""
     match step.primitive:
         case "dynamic_slice":
             for axis, taken in enumerate(numbers(step, "slice_sizes")):
-                if (start := _known(flow, step.operands[1 + axis])) is not None:
-                    yield axis, start, taken
-        case "gather" | "scatter" | "scatter-add" | "scatter-mul" | "scatter-min" | "scatter-max":
+                yield axis, step.operands[1 + axis], taken
+        case "dynamic_update_slice":
+            for axis, taken in enumerate(flow.value(step.operands[1]).shape):
+                yield axis, step.operands[2 + axis], taken
+        case _:
             found = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
-            axes = [int(axis) for axis in re.findall(r"\d+", found[1])] if found else []
+            axes = [int(axis) for axis in _NUMBER.findall(found[1])] if found else []
             sizes = numbers(step, "slice_sizes")
-            made = _parts(flow, step.operands[1], len(axes))
-            for axis, number in zip(axes, made, strict=False):
-                if (start := _known(flow, number)) is not None:
-                    yield axis, start, sizes[axis] if sizes else 1
+            parts = _parts(flow, step.operands[1], len(axes))
+            for axis, number in zip(axes, parts, strict=False):
+                yield axis, number, sizes[axis] if sizes else 1
 
 
 def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
-    """Return the values that one index of several axes is concatenated from."""
+    """Return the values that indices of several axes are concatenated from."""
     value, step = flow.value(number), flow.made_by(number)
-    if value.shape != (count,):
+    if not value.shape or value.shape[-1] != count:
         return ()
+    if count == 1:
+        return (number,)
     if step is not None and step.primitive == "concatenate" and len(step.operands) == count:
         return step.operands
-    return (number,) if count == 1 else ()
+    return ()
 
 
-def _known(flow: Flow, number: int) -> int | None:
-    """Return an integer that is computed from literals alone, as literal indices are."""
-    value, step = flow.value(number), flow.made_by(number)
-    if step is None:
-        return (
-            int(value.said) if value.origin == LITERAL and _INTEGER.fullmatch(value.said) else None
-        )
-    given = [_known(flow, each) for each in step.operands]
-    match step.primitive, given:
-        case (("broadcast_in_dim" | "reshape" | "squeeze" | "convert_element_type"), [one]):
-            return one
-        case "lt", [int(a), int(b)]:
-            return int(a < b)
-        case "add", [int(a), int(b)]:
-            return a + b
-        case "select_n", [int(chosen), *cases]:
-            return cases[chosen]
-        case _:
-            return None
+def _is_masked(flow: Flow, step: Step) -> bool:
+    """Whether a `where`, a product with a mask or a slice chooses from what an equation reads, or
+    whether what it writes is chosen so.
+    """
+    if step.primitive in _SCATTERS | {"dynamic_update_slice"}:
+        place = 1 if step.primitive == "dynamic_update_slice" else 2
+        moved = ELEMENTWISE | SHAPED
+        above = flow.above(step.operands[place], lambda each: each.primitive in moved, _NEAR)
+        if any(each.primitive == "select_n" or _multiplies(flow, each) for each in above):
+            return True
+    waiting, seen = [(number, 0) for number in step.results], set[int]()
+    while waiting:
+        number, far = waiting.pop()
+        if far > _NEAR or number in seen:
+            continue
+        seen.add(number)
+        users = flow.used_by(number)
+        for user in users:
+            if user.primitive == "slice" and len(users) == 1 and step.primitive == "gather":
+                return True
+            if _chooses(flow, user, number):
+                return True
+            goes_on = user.primitive in ELEMENTWISE | SHAPED | {"reduce_sum"}
+            if goes_on and flow.value(user.results[0]).dtype != "bool":
+                waiting += [(result, far + 1) for result in user.results]
+    return False
+
+
+def _chooses(flow: Flow, step: Step, number: int) -> bool:
+    """Whether an equation selects some elements of a value, or masks it."""
+    if step.primitive == "select_n":
+        return flow.of(number) in map(flow.of, step.operands[1:])
+    return _multiplies(flow, step)
+
+
+def _multiplies(flow: Flow, step: Step) -> bool:
+    """Whether an equation multiplies by a mask."""
+    return step.primitive in ("mul", "and") and any(_is_mask(flow, each) for each in step.operands)
+
+
+def _is_mask(flow: Flow, number: int) -> bool:
+    """Whether a factor is made from booleans."""
+    moved = SHAPED | {"convert_element_type"}
+    above = flow.above(number, lambda each: each.primitive in moved, _NEAR)
+    return any(
+        each.primitive == "convert_element_type" and flow.value(each.operands[0]).dtype == "bool"
+        for each in above
+    )

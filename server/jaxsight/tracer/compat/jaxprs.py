@@ -13,7 +13,7 @@ around it and the name of the inner jaxpr: `3`, `3/body/1`, `4/branches1/0`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,8 @@ class Inner:
     name: str
     """The part of a path: `body`, `cond`, `branches1`."""
     jaxpr: Any
+    constants: Sequence[Any] = ()
+    """What the jaxpr captures, in the order of its `constvars`, where that is known."""
 
 
 def open_jaxpr(jaxpr: Any) -> Any:
@@ -55,11 +57,16 @@ def inner(equation: Any) -> Iterator[Inner]:
     """Yield the jaxprs in an equation's parameters, in order."""
     for parameter, value in equation.params.items():
         if is_jaxpr(value):
-            yield Inner(parameter, part_name(parameter), open_jaxpr(value))
+            yield Inner(parameter, part_name(parameter), open_jaxpr(value), _constants(value))
         elif type(value) in (tuple, list) or isinstance(value, tuple):
             for index, part in enumerate(value):
                 if is_jaxpr(part):
-                    yield Inner(parameter, f"{part_name(parameter)}{index}", open_jaxpr(part))
+                    name = f"{part_name(parameter)}{index}"
+                    yield Inner(parameter, name, open_jaxpr(part), _constants(part))
+
+
+def _constants(jaxpr: Any) -> Sequence[Any]:
+    return getattr(jaxpr, "consts", None) or ()
 
 
 def part_name(parameter: str) -> str:
