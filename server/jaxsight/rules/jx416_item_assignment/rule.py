@@ -18,14 +18,14 @@ from jaxsight.rules.jx416_item_assignment.updates import (
 )
 from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.statements import written
+from jaxsight.rules.statements import dotted, written
 from jaxsight.tracer.protocol import Failure
 
 RULE = Rule(
     "JX416",
     "item-assignment",
     "JAX array is changed in place, or its updated copy is discarded.",
-    word=".at",
+    word="[",
 )
 
 _IN_NUMPY = re.compile(
@@ -184,10 +184,11 @@ _REFERENCES = frozenset(
 
 @RULE.finds_in_text
 def find(tree: ast.Module) -> Iterator[InText]:
-    """Yield each statement that is only `x.at[i].set(y)`.
+    """Yield each statement that is only `x.at[i].set(y)`, and assignments to items of new arrays.
 
     Data frames have an `at` too, and references are changed in place.
     """
+    yield from _to_new_arrays(tree)
     references = _references(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Expr) or (call := discarded(node)) is None:
@@ -209,6 +210,55 @@ def find(tree: ast.Module) -> Iterator[InText]:
             notes=(f"{quoted(array)} does not change: JAX arrays are immutable",),
             severity="warning",
         )
+
+
+_NEW = re.compile(
+    r"(jnp|jax\.numpy)\.(zeros|ones|empty|full|arange|linspace|eye|identity|zeros_like|ones_like|"
+    r"empty_like|full_like|array|asarray)"
+)
+"""Functions that return a new array."""
+
+
+def _to_new_arrays(tree: ast.Module) -> Iterator[InText]:
+    """Yield assignments to items of names that a function only binds to new arrays."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        new = set(_new_arrays(function))
+        for node in ast.walk(function) if new else ():
+            if not isinstance(node, ast.Assign | ast.AugAssign):
+                continue
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                match target:
+                    case ast.Subscript(value=ast.Name(id=name)) if name in new:
+                        yield InText(
+                            target,
+                            f"cannot assign to {quoted(written(target))}: JAX arrays are immutable",
+                            help=_set(node, written(target)),
+                            notes=(_IN_PLACE,),
+                        )
+                    case _:
+                        pass
+
+
+def _new_arrays(function: ast.FunctionDef) -> Iterator[str]:
+    """Yield the names that a function binds to new arrays and to nothing else."""
+    kinds: dict[str, set[bool]] = {}
+    known = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=ast.Call(func=made)):
+                if _NEW.fullmatch(dotted(made)):
+                    kinds.setdefault(name, set()).add(True)
+                    known.add(target)
+            case ast.arg(arg=name):
+                kinds.setdefault(name, set()).add(False)
+            case _:
+                pass
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in known:
+            kinds.setdefault(node.id, set()).add(False)
+    return (name for name, found in kinds.items() if found == {True})
 
 
 def _references(tree: ast.Module) -> set[str]:
