@@ -8,6 +8,7 @@ float32 arrays and float64 operands where 64-bit types are enabled.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -51,6 +52,8 @@ _REDUCTIONS = frozenset(
 )  # fmt: skip
 _OF_TWO = _FUNCTIONS - {"where", "select", "concatenate", "stack", "hstack", "vstack", "einsum"}
 _FOLLOWED = ELEMENTWISE | _MOVES | _REDUCTIONS
+_TRIED = 4
+"""Equations of one expression that are looked at: an unrolled loop has many."""
 _LONGEST = 40
 """Characters of an expression that the help repeats."""
 _UNPACKED = ("broadcast_in_dim", "reshape", "expand_dims", "convert_element_type", "transpose")
@@ -101,7 +104,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
     if not any(_WIDER[dtype] & dtypes for dtype in _WIDER.keys() & dtypes):
         return
     promoted: set[int] = set()
-    seen: set[object] = set()
+    tried: Counter[object] = Counter()
     for step in flow.steps.values():
         if step.primitive not in _JOINS or step.backward or step.path in flow.ruled:
             continue
@@ -111,9 +114,10 @@ def find(reading: Reading) -> Iterator[Noticed]:
         origin = _origin(flow, join.wide, flow.value(join.narrow).dtype, promoted)
         promoted.add(flow.of(step.results[0]))
         text = reading.quote(step.path)
-        if step.span in seen or not _joins(text) or not _is_accident(flow, join, origin):
+        tried[step.span] += 1
+        if tried[step.span] > _TRIED or not _joins(text) or not _is_accident(flow, join, origin):
             continue
-        seen.add(step.span)
+        tried[step.span] = _TRIED
         yield _noticed(flow, join, origin, text)
 
 

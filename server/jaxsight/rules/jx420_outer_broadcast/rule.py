@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -70,6 +71,8 @@ _X = re.compile(r"^[xt]s?(_\w+)?$")
 _WEIGHTS = re.compile(
     r"^(\w+_)?(loss\w*|err\w*|mask\w*|weights?|importance|ratio|log_?probs?|nll|valid)(_\w+)?$"
 )
+_TRIED = 4
+"""Equations of one expression that are looked at: an unrolled loop has many."""
 _LONGEST = 40
 """Characters of an expression that the help repeats."""
 
@@ -123,9 +126,9 @@ class _Use:
 def find(reading: Reading) -> Iterator[Noticed]:
     """Yield the user's expressions whose operands broadcast to all pairs by accident."""
     flow = reading.flow
-    seen: set[object] = set()
+    tried: Counter[object] = Counter()
     for step in flow.steps.values():
-        if step.primitive not in _JOINS or step.backward or step.span in seen:
+        if step.primitive not in _JOINS or step.backward or tried[step.span] >= _TRIED:
             continue
         shape = flow.value(step.results[0]).shape
         if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
@@ -133,12 +136,13 @@ def find(reading: Reading) -> Iterator[Noticed]:
         join = _join(flow, step, shape)
         if join is None:
             continue
+        tried[step.span] += 1
         text = reading.quote(step.path)
         if not text or _is_explicit(text, join) or not _is_accident(flow, join, text):
             continue
         if any(map(_computes_pairs, reading.around(step.path))):
             continue
-        seen.add(step.span)
+        tried[step.span] = _TRIED
         yield _noticed(reading, join, text)
 
 
@@ -326,7 +330,11 @@ def _use(flow: Flow, join: Step) -> _Use:
             elif user.primitive in _KEEPS:
                 primitives.add(user.primitive)
                 waiting += map(flow.of, user.results)
-                matrix = matrix or any(_is_matrix(flow, each, shape) for each in user.operands)
+                matrix = matrix or any(
+                    _is_matrix(flow, each, shape)
+                    for each in user.operands
+                    if flow.of(each) not in seen
+                )
             elif user.primitive in ("reshape", "squeeze") and _is_flat(flow, user, shape):
                 reduced = True
             elif user.primitive in ("dot_general", "transpose"):

@@ -33,6 +33,8 @@ _GROWS = frozenset({"append", "add", "insert"})
 _CATCHES = frozenset(
     {"RuntimeError", "ValueError", "Exception", "BaseException", "JaxRuntimeError"}
 )
+_DEEPEST = 5
+"""Loops in one another that run twice each."""
 _NUMPY = ("np.", "numpy.", "onp.")
 
 
@@ -206,7 +208,7 @@ class Flow:
         endless: bool = False,
     ) -> None:
         self._breaks.append([])
-        for _ in range(2):
+        for _ in range(2 if len(self._breaks) <= _DEEPEST else 1):
             self._continues.append([])
             if target is not None:
                 self._bind(target, None)
