@@ -6,6 +6,7 @@ line with a fault ends with `# ` and the rule's code.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -38,8 +39,8 @@ async def session() -> AsyncIterator[Session]:
 
 async def findings_of(session: Session, file: Path, functions: int) -> list[Finding]:
     """Return the findings of a file that has so many functions with example inputs at least."""
-    path = str(file)
-    session.open(path, file.read_text(encoding="utf-8"))
+    path, text = str(file), await asyncio.to_thread(file.read_text, encoding="utf-8")
+    session.open(path, text)
     findings = await session.findings(path, kernels=False)
     assert len(session.functions(path)) >= functions
     session.close(path)

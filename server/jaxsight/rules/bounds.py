@@ -288,8 +288,9 @@ class Known:
         )
 
     def _is_uniform(self, step: Step) -> bool:
-        """Whether a difference is that with which `jax.random.uniform` begins: random bits as the
-        digits of a number from 1 to 2, less 1.
+        """Return whether a difference is the first of `jax.random.uniform`.
+
+        It subtracts 1 from a number from 1 to 2 whose digits are random bits.
         """
         bits = self.flow.made_by(step.operands[0])
         return (

@@ -33,7 +33,7 @@ class Product:
     batch: tuple[tuple[int, ...], tuple[int, ...]]
 
     def free(self, flow: Flow, side: int) -> tuple[int, ...]:
-        """The axes of an operand that the result keeps and the other operand has not."""
+        """Return the axes of an operand that the result keeps and the other operand lacks."""
         shape = flow.value(self.step.operands[side]).shape
         taken = {*self.contracted[side], *self.batch[side]}
         return tuple(axis for axis in range(len(shape)) if axis not in taken)
@@ -70,8 +70,9 @@ def _axes(found: object) -> tuple[int, ...]:
 
 
 def called(expression: str) -> str:
-    """Return the name of the function that an expression calls itself, not in its arguments; `@`
-    for a product written with operators.
+    """Return the name of the function that an expression calls, `@` for that operator.
+
+    Calls in its arguments do not count.
     """
     try:
         node = ast.parse(expression, mode="eval").body
@@ -286,9 +287,7 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
 
 
 def one_hot_axis(flow: Flow, number: int) -> int | None:
-    """Return the axis along which a value is 1 at an index and 0 elsewhere; `None` where it is no
-    such array.
-    """
+    """Return the axis along which a value is 1 at an index and 0 elsewhere; `None` for others."""
     for _ in range(_DEEPEST):
         step = flow.made_by(number)
         if step is None:

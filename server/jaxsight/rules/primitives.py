@@ -289,8 +289,9 @@ def _chosen(which: Sequence[int], a: Range, b: Range) -> tuple[int, ...] | None:
 
 
 def _is_floor(ranges: Known, step: Step) -> bool:
-    """Whether a selection is that of `//` between a quotient and one less, of what is never
-    negative: `jnp.floor_divide` subtracts 1 where the signs differ.
+    """Return whether a selection is that of `//`, of operands that are never negative.
+
+    `jnp.floor_divide` subtracts 1 from the quotient where the signs differ.
     """
     quotient, less = ranges.maker(step.operands[1]), ranges.maker(step.operands[2])
     if quotient is None or less is None or (quotient.primitive, less.primitive) != ("div", "sub"):
@@ -689,15 +690,12 @@ def _pair(ranges: Known, step: Step) -> tuple[Range, Range] | None:
 
 
 def index_of(ranges: Known, number: int, size: int) -> Range | None:
-    """Return the range of an index as it was written, before negative ones were counted from the
-    end.
-    """
+    """Return the range of an index as written, before negative ones count from the end."""
     return ranges.of(written(ranges, number, size)[0])
 
 
 def written(ranges: Known, number: int, size: int) -> tuple[int, bool]:
-    """Return the value that an index was before JAX counted negative ones from the end, and
-    whether it does.
+    """Return the index before JAX counted negative ones from the end, and whether it does.
 
     JAX selects `i + size` where `i < 0`. An `i` that is at least `size`, or below `-size`, is out
     of bounds whichever of the two is selected.

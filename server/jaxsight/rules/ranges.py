@@ -131,7 +131,7 @@ class Ranges:
                 return
 
     def _sometimes(self, outer: int) -> Callable[[], Range | None]:
-        """A branch may not run in the iteration that reaches a bound."""
+        """Bound the input of a branch, which may not run in the iteration that reaches a bound."""
 
         def computed() -> Range | None:
             known = self.of(outer)
@@ -190,7 +190,7 @@ class Ranges:
         return computed
 
     def _row(self, step: Step, outer: int, length: int) -> Callable[[], Range | None]:
-        """The rows that a scan reads: the first axis becomes the loop."""
+        """Bound the rows that a scan reads: the first axis becomes the loop."""
 
         def computed() -> Range | None:
             known = self.of(outer)
@@ -214,7 +214,7 @@ class Ranges:
     def _carry(
         self, path: str, inner: int, outer: int, result: int, length: int
     ) -> Callable[[], Range | None]:
-        """What a loop carries: unchanged, a counter, or what its body bounds."""
+        """Bound a value that a loop carries: unchanged, a counter, or bounded by its body."""
 
         def computed() -> Range | None:
             start = self.of(outer)
@@ -238,7 +238,7 @@ class Ranges:
     def _counted(
         self, step: Step, inside: Body, test: Body, slot: int, outer: int, of_body: int
     ) -> Callable[[], Range | None]:
-        """What a `while` carries: exact for `while i < n` with known bounds."""
+        """Bound a value that a `while` carries, exactly for `while i < n` with known bounds."""
 
         def computed() -> Range | None:
             start = self.of(outer)

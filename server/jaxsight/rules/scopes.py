@@ -107,8 +107,9 @@ class Scope:
         return first[0] if self.owner and first and first[0] in ("self", "cls") else ""
 
     def holder(self, name: str) -> Scope | None:
-        """Return the scope that binds a name, the module for those of no function; `None` for
-        imports and builtins.
+        """Return the scope that binds a name, the module's for globals; `None` for builtins.
+
+        Imported names have no scope either.
         """
         scope: Scope | None = self
         if self.declared.get(name) == "global":

@@ -209,7 +209,7 @@ def _compared_with_values(
 
 
 def _own(value: Any) -> Any:
-    """A copy of a result, which no later change in place reaches."""
+    """Return a copy of a result, which later changes in place do not reach."""
     return jnp.array(value, copy=True) if isinstance(value, jax.Array) else np.array(value)
 
 
@@ -344,7 +344,7 @@ def _drawn(run: _Run, draw: Draw, generator: np.random.Generator) -> dict[str, A
 
 
 def _of(primitives: frozenset[str], run: _Run) -> list[tuple[str, list[Any]]]:
-    """The equations of some primitives in a program, with the shapes of their operands."""
+    """Return the equations of some primitives in a program, with the shapes of their operands."""
     return [
         (equation.primitive.name, [var.aval.shape for var in equation.invars])
         for equation in _equations(run.jaxpr)
@@ -353,8 +353,10 @@ def _of(primitives: frozenset[str], run: _Run) -> list[tuple[str, list[Any]]]:
 
 
 def _well_conditioned(value: Any) -> Any:
-    """A square matrix whose diagonal outweighs the rest, for which two ways to solve a system agree
-    within rounding. They are rational functions: where they agree here, they do everywhere.
+    """Return a square matrix whose diagonal outweighs the rest.
+
+    For such matrices two ways to solve a system agree within rounding. Both are rational functions
+    of the matrix: where they agree here, they do everywhere.
     """
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         return value

@@ -238,7 +238,7 @@ def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _python(value: Any) -> Any:
-    """A parameter with Python's integers in place of NumPy's, which `vmap` puts into them."""
+    """Return a parameter with Python integers in place of NumPy's, which `vmap` leaves in it."""
     if isinstance(value, np.integer):
         return int(value)
     if type(value) in (tuple, list):

@@ -158,9 +158,7 @@ def _noticed(
 
 
 def _operand(reading: Reading, step: Step) -> tuple[str, str]:
-    """Return what is sorted as it is written, without a sign, and along which axis, empty for
-    arrays of one.
-    """
+    """Return the sorted expression without a sign, and its axis, empty for arrays of one axis."""
     rank = len(reading.flow.value(step.operands[0]).shape)
     axis = "-1" if rank > 1 else ""
     for call in calls(reading.quote(step.path)):

@@ -134,8 +134,10 @@ def _is_made(reading: Reading, number: int) -> bool:
 def _noticed(
     reading: Reading, step: Step, number: int, axis: int, table: str, values: str
 ) -> Noticed | None:
-    """Return the finding; `table` is how rows or columns are selected by an index `i`, empty where
-    one value of each row is.
+    """Return the finding.
+
+    `table` is the expression that selects rows or columns by an index `i`. It is empty where one
+    value of each row is selected.
     """
     value = reading.flow.value(number)
     classes = value.shape[axis]

@@ -117,8 +117,9 @@ def _gives_real(flow: Flow, step: Step) -> bool:
 
 
 def _comes_from_real(reading: Reading, step: Step) -> bool:
-    """Whether an inverse transform is of transforms of real numbers, times factors with which it
-    stays one.
+    """Return whether the result of an inverse transform is real.
+
+    It is where the operand is a transform of real numbers, times factors that keep its symmetry.
     """
     symmetries = _Symmetries(reading)
     return symmetries.of(step.operands[0]) == 1 and symmetries.transforms > 0
@@ -140,8 +141,10 @@ class _Symmetries:
         """How many transforms of real numbers the values come from."""
 
     def of(self, number: int) -> int:
-        """Return 1 where each value is the conjugate of its opposite, as in a transform of real
-        numbers, -1 where it is so but for its sign, and 0 where nothing is known.
+        """Return 1 for Hermitian symmetry, -1 for the same with another sign, 0 where unknown.
+
+        A transform of real numbers has Hermitian symmetry: each value is the conjugate of its
+        opposite.
         """
         number = self._reading.flow.of(number)
         while number in self._outer:

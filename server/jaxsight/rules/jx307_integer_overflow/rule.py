@@ -270,7 +270,7 @@ class _Checks:
         return self._overflow(step, self._dtype(step), Range(least, reached, least, reached))
 
     def _literal(self, step: Step, node: Expression) -> Noticed | None:
-        """A Python integer that does not fit in the dtype that JAX converts it to."""
+        """Find a Python integer that does not fit in the dtype that JAX converts it to."""
         dtype = self._dtype(step)
         within = limits(dtype)
         if within is None:
@@ -307,7 +307,7 @@ class _Checks:
         return False
 
     def _accumulated(self, step: Step, node: Expression) -> Noticed | None:
-        """Sums and products of many small integers in their own dtype."""
+        """Find sums and products of many small integers in their own dtype."""
         dtype, known = self._dtype(step), self._ranges.result(step)
         within = limits(dtype)
         if step.primitive not in _ACCUMULATES or _bits(dtype) > 16 or within is None:
@@ -353,8 +353,9 @@ class _Checks:
         return known is not None and (known.least, known.most) == within
 
     def _is_given(self, number: int) -> bool:
-        """Whether a value is an argument, an element of one, or converted: not computed so that it
-        is known to be less or greater than others.
+        """Return whether a value is an argument, an element of one, or a converted one.
+
+        Other values may be computed such that they are less or greater than others.
         """
         for _ in range(20):
             step = self._flow.made_by(number)
@@ -414,7 +415,7 @@ class _Checks:
         return None
 
     def _average(self, step: Step, node: Expression) -> Noticed | None:
-        """`(a + b) // 2` of small integers."""
+        """Find `(a + b) // 2` of small integers."""
         dtype = self._dtype(step)
         if step.primitive != "add" or _bits(dtype) > 16:
             return None
@@ -640,8 +641,9 @@ def _arguments(node: Expression) -> list[int]:
 
 
 def _may_be(number: int, node: Expression, within: tuple[int, int]) -> bool:
-    """Whether a literal that does not fit gives the right result all the same: `x + -1`, and `-1`
-    that stands for no value.
+    """Return whether a literal that does not fit gives the right result all the same.
+
+    Such are `x + -1`, and `-1` as a marker of missing values.
     """
     match node:
         case ast.BinOp(op=op) | ast.AugAssign(op=op):

@@ -213,9 +213,7 @@ def _join(flow: Flow, step: Step) -> _Join | None:
 
 
 def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
-    """Return an operand as it was before the expression itself broadcast and converted it, and
-    whether it became wider.
-    """
+    """Return an operand before its broadcast and conversion, and whether that widened it."""
     wider = False
     maker = flow.made_by(number)
     while (

@@ -261,8 +261,9 @@ class _Keys:
 
 
 def _kept(flow: Flow, step: Step, body: Body) -> list[tuple[int, int]]:
-    """Return the inputs of a loop's body that are the same in all iterations, and what they are
-    outside: what the body captures, and what it carries unchanged.
+    """Return the inputs of a loop's body that are the same in all iterations, with their operands.
+
+    These are captured values, and carried ones that the body does not change.
     """
     inputs = flow.inputs_of(body)
     if step.primitive == "scan":

@@ -115,8 +115,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
 
 
 def _kind(text: str) -> str:
-    """Return the function that indexes in the user's expression: `[]`, `at`, `take`…; empty for
-    others, and for those that are told what to do out of bounds.
+    """Return the function that indexes in the user's expression: `[]`, `at`, `take` and others.
+
+    It is empty for other expressions, and where the code says what to do out of bounds.
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -173,8 +174,10 @@ def _of_many(outside: _Outside, kind: str) -> str:
 
 
 def _done(step: Step, kind: str, outside: _Outside) -> str:
-    """Return what JAX does: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html
-    for subscripts, the pages of the functions for the others.
+    """Return what JAX does with an index out of bounds.
+
+    Sources: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html for subscripts,
+    the pages of the functions for the others.
     """
     where = outside.where
     if kind in _SEGMENTS:
@@ -263,9 +266,7 @@ def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
 
 
 def _is_masked(flow: Flow, step: Step) -> bool:
-    """Whether a `where`, a product with a mask or a slice chooses from what an equation reads, or
-    whether what it writes is chosen so.
-    """
+    """Return whether a `where`, a mask or a slice selects from what an equation reads or writes."""
     if step.primitive in _SCATTERS | {"dynamic_update_slice"}:
         place = 1 if step.primitive == "dynamic_update_slice" else 2
         moved = ELEMENTWISE | SHAPED

@@ -256,8 +256,9 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
 
 
 def _is_factor(flow: Flow, number: int) -> bool:
-    """Whether a value is the factor of a derivative that nothing needs: it is made where another
-    equation reads the same value.
+    """Return whether a value is the unused factor of a derivative.
+
+    Such a factor is computed where another equation reads the same value.
     """
     step = flow.made_by(number)
     if step is None or flow.used_by(number) or number in flow.outputs:
@@ -287,8 +288,9 @@ def _is_flat(flow: Flow, step: Step) -> bool:
 
 
 def _chosen(reading: Reading, dead: _Dead) -> list[Step]:
-    """Return the first equations that the user wrote, one for each derivative; none where one has
-    a rule of its own.
+    """Return the first equations that the user wrote, one for each derivative.
+
+    There are none where one has a derivative rule of its own.
     """
     if any(has_rule(reading.around(step.path)) for step in dead.ends):
         return []
@@ -300,8 +302,9 @@ def _chosen(reading: Reading, dead: _Dead) -> list[Step]:
 
 
 def _is_of_rule(flow: Flow, step: Step) -> bool:
-    """Whether an equation is of a derivative rule, as the comparison that `relu` needs: another
-    one of the same expression has a derivative.
+    """Return whether an equation belongs to a derivative rule, as the comparison in that of `relu`.
+
+    Then another equation of the same expression has a derivative.
     """
     return any(
         user.path != step.path and user.span == step.span and not _is_flat(flow, user)
@@ -311,9 +314,7 @@ def _is_of_rule(flow: Flow, step: Step) -> bool:
 
 
 def _zeros(reading: Reading, parent: str) -> Iterator[tuple[Value, object]]:
-    """Yield the zeros that a program has in place of gradients, next to a derivative, each with
-    its place.
-    """
+    """Yield the zeros that a program has in place of gradients, each with its place."""
     flow = reading.flow
     for step in flow.steps.values():
         around = flow.parent.get(step.path)

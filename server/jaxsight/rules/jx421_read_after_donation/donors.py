@@ -115,8 +115,9 @@ class Donors:
         return {name: donor for name, donor in found.items() if count[name] == 1}
 
     def _decorated(self, function: FunctionNode) -> Donor | None:
-        """Return what `@partial(jax.jit, donate_argnums=…)` or `@jax.jit(donate_argnums=…)` makes
-        of a function; other decorators around it may change its arguments.
+        """Return the donations of a function by its decorator `jax.jit(donate_argnums=…)`.
+
+        Other decorators around it may change its arguments.
         """
         match [each for each in function.decorator_list if dotted(each) != "staticmethod"]:
             case [ast.Call(func=called, args=given, keywords=keywords)]:

@@ -1,5 +1,4 @@
-"""Follow the values of variables through a scope, statement by statement, in the order in which
-Python evaluates.
+"""Follow the values of variables through a scope, in the order in which Python evaluates.
 
 A variable has the values that it may be bound to, and those that it may hold, as a list does. What
 happens in one branch alone is not certain afterwards, so it is forgotten. Loops run twice.
