@@ -1,8 +1,7 @@
 """Represent a call as a function of arrays: its results, then the state that it updates.
 
 A function's changes of its arguments, of globals that its code refers to and of its closure are
-part
-of its result, as if the function took the state and returned it.
+part of its result, as if the function took the state and returned it.
 Afterwards all objects are restored: no tracer stays behind.
 State that the call replaces is also an input, so that it is not a constant.
 """
@@ -21,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.tracer import display
-from jaxsight.tracer.compat import jaxprs, refs
+from jaxsight.tracer.compat import jaxprs, leaks, refs
 from jaxsight.tracer.find import Found, parameter
 from jaxsight.tracer.inputs import Inputs, abstract, is_array, is_number, named
 from jaxsight.tracer.states import nnx, objects
@@ -246,7 +245,8 @@ class _Updates:
     def add(self, change: Change) -> None:
         new = _arrays(change.new)
         old = {id(leaf) for leaf in _arrays(change.old)}
-        fresh = [leaf for leaf in new if id(leaf) not in old]
+        # JAX raises no error for a leaked tracer until something uses it.
+        fresh = [leaf for leaf in new if id(leaf) not in old and not leaks.is_leaked(leaf)]
         fresh_ones = set(map(id, fresh))
         if not fresh and not change.counts:
             return

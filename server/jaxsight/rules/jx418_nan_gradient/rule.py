@@ -18,7 +18,7 @@ from jaxsight.rules.bounds import (
     stripped,
 )
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, Flow, Reading, parameter
+from jaxsight.rules.reading import ELEMENTWISE, Flow, Reading, is_known, parameter
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.written import called, has_rule, name_of, parsed
 from jaxsight.tracer.program import Step
@@ -275,6 +275,8 @@ class _Look:
                 severity="error",
             )
         difference = self._is_difference(base)
+        if difference and self._is_of_chosen_pairs(base):
+            return None
         return Noticed(
             f"gradient of `{name}` is NaN where "
             + ("the difference is 0" if difference else "all elements are 0"),
@@ -458,6 +460,24 @@ class _Look:
     def _is_difference(self, number: int) -> bool:
         step = made(self.flow, number)
         return step is not None and step.primitive == "sub"
+
+    def _is_of_chosen_pairs(self, number: int) -> bool:
+        """Return whether a difference is between rows that two constant index arrays select.
+
+        Its author chose the pairs, and a point is not paired with itself.
+        """
+        flow = self.flow
+        step = made(flow, number)
+        chosen: list[set[int]] = []
+        for operand in step.operands if step is not None else ():
+            side = made(flow, operand)
+            if side is None or side.primitive != "gather":
+                return False
+            sources = flow.sources(side.operands[1], lambda _: True)
+            if not sources or not all(is_known(flow.value(source)) for source in sources):
+                return False
+            chosen.append({source for source in sources if flow.value(source).shape})
+        return len(chosen) == 2 and all(chosen) and chosen[0] != chosen[1]
 
     def _is_between_all(self, number: int) -> bool:
         """Whether a value has the differences of all pairs of some values."""

@@ -5,7 +5,7 @@ This applies to JAX 0.8 to 0.12.
 `jit` adds an input, before the others, for each closed-over value that is a tracer; at the top
 level that can only be one that escaped from a finished trace.
 Private API used: `Traced._consts` (0.10 and newer), `Traced._args_flat` and `_num_consts` (0.8),
-`core.escaped_tracer_error`.
+`core.escaped_tracer_error`, `core.trace_ctx`, `Trace.parent_trace` and `Tracer._trace`.
 """
 
 from __future__ import annotations
@@ -29,3 +29,13 @@ def leaked(traced: Any) -> tuple[Exception, Any] | None:
             make: Any = core.escaped_tracer_error
             return make(value), next(using, None)
     return None
+
+
+def is_leaked(value: Any) -> bool:
+    """Return whether a value is a tracer of a trace that is finished."""
+    if not isinstance(value, core.Tracer):
+        return False
+    trace: Any = core.trace_ctx.trace
+    while trace is not None and trace is not value._trace:
+        trace = getattr(trace, "parent_trace", None)
+    return trace is None
