@@ -37,7 +37,7 @@ def test_what_is_worse_is_named(before: Figures, after: Figures, worse: set[str]
 
 def test_a_longer_time_is_in_the_title() -> None:
     words = list(effects.words(figures("f32"), figures("f32_highest"), timed=False))
-    assert words == ["≈ time 280.8 µs → 2.06 ms"]
+    assert words == ["≈ time 281 µs → 2.06 ms"]
     assert list(effects.words(figures("f32_highest"), figures("f32"), timed=False)) == []
 
 

@@ -53,16 +53,16 @@ def test_two_ways_to_solve_a_system_are_compared_where_both_are_accurate() -> No
     found = compared(inverted, "jnp.linalg.solve(x, y)", **types)
     assert (found.same, found.exact) == (True, False), found.words
     turned = compared(inverted, "jnp.linalg.solve(x.T, y)", **types)
-    assert "is not the same" in turned.words
+    assert "differs" in turned.words
     scaled = compared(inverted, "jnp.linalg.solve(x, 1.01 * y)", **types)
-    assert "is not the same" in scaled.words
+    assert "differs" in scaled.words
 
 
 def test_products_in_another_order_agree_for_finite_numbers() -> None:
     types = {"x": "f32[64, 512]", "y": "f32[512, 64]", "z": "f32[64]"}
     found = compared("x @ y @ z", "x @ (y @ z)", **types)
     assert (found.same, found.exact) == (True, False), found.words
-    assert "is not the same" in compared("x @ y @ z", "x @ (y @ z) + 0.1 * z", **types).words
+    assert "differs" in compared("x @ y @ z", "x @ (y @ z) + 0.1 * z", **types).words
     scaled = compared("x @ jnp.diag(y)", "x * y", x="f32[8, 8]", y="f32[8]")
     assert scaled.same, scaled.words
 

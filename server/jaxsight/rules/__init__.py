@@ -5,7 +5,10 @@ The folder `jx207_short_loop` is the rule JX207, called `short-loop`:
 * `rule.py` declares `RULE` and finds: pure functions over plain data, without the engine;
 * `fix.py`, where there is one, declares `REMEDY`: edits of the text that the engine proves;
 * `page.md` is the page that `jaxsight explain` and the documentation show, and whose examples
-  the tests execute.
+  the tests execute;
+* `cases.md` holds programs that it reports, near misses, and the differences that its fix makes.
+
+Other modules here are what several rules share: how programs and syntax are read.
 """
 
 from __future__ import annotations
