@@ -33,7 +33,7 @@ def main() -> None:
     shutil.copytree(
         ROOT / "server" / "jaxsight",
         LIBRARIES / "jaxsight",
-        ignore=shutil.ignore_patterns("__pycache__"),
+        ignore=shutil.ignore_patterns("__pycache__", "cases.md"),
     )
     shutil.copy(EXTENSION / "scripts" / "start.py", BUNDLED)
     shutil.copy(ROOT / "LICENSE", EXTENSION)
