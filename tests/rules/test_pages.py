@@ -82,7 +82,7 @@ def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Pat
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 1, done.stderr
     found: dict[str, set[str]] = defaultdict(set)
