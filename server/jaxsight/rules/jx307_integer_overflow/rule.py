@@ -110,14 +110,41 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     within = limits(dtype)
     if within is None:
         return None
+    if dtype != "int32":
+        help = f"use an integer from {within[0]} to {within[1]}, or a wider dtype"
+    elif _indexes(expression, number):
+        help = 'enable 64-bit types with `jax.config.update("jax_enable_x64", True)`'
+    else:
+        help = f"use a float: `{float(number)!r}`"
     return Noticed(
         f"Python integer {_figure(number)} does not fit in {dtype}",
-        help=f"use a float: `{float(number)!r}`"
-        if dtype == "int32"
-        else f"use an integer from {within[0]} to {within[1]}, or a wider dtype",
+        help=help,
         notes=(first_sentence(failure.message),),
         url=jax_page(failure),
     )
+
+
+def _indexes(expression: str, number: int) -> bool:
+    """Return whether an expression indexes an array with more elements than int32 counts.
+
+    JAX adds the size of the axis to negative indices, which have 32 bits unless 64-bit types are
+    enabled (`_normalize_index` in `jax/_src/numpy/indexing.py`). A number that is written in the
+    expression is no such size.
+    """
+    try:
+        node = ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    if any(isinstance(part, ast.Constant) and part.value == number for part in ast.walk(node)):
+        return False
+    match node:
+        case ast.Subscript():
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at")))):
+            return True
+        case _:
+            return False
+
 
 
 @RULE.finds_in_program
