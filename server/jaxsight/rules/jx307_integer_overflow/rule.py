@@ -146,7 +146,6 @@ def _indexes(expression: str, number: int) -> bool:
             return False
 
 
-
 @RULE.finds_in_program
 def find(reading: Reading) -> Iterator[Noticed]:
     """Yield arithmetic that certainly wraps, and forms that wrap for ordinary values."""
