@@ -40,6 +40,12 @@ def test_parameters_that_a_function_is_differentiated_by(text: str, expected: se
     assert differentiated.parameters(module(text), "loss") == expected
 
 
+def test_parameters_that_are_chosen_are_not_those_of_transformations_by_all_arguments() -> None:
+    text = module("def step(p, x):\n    return jax.vjp(loss, p, x)\ng = jax.grad(loss, 1)")
+    assert differentiated.parameters(text, "loss") == {"params", "x", "y"}
+    assert differentiated.parameters(text, "loss", chosen=True) == {"x"}
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

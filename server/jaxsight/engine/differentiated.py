@@ -24,11 +24,13 @@ _WORDS = re.compile(r"grad|jac|hessian|jvp|vjp|linearize")
 _Numbers = tuple[int, ...] | None
 
 
-def parameters(module: Module, function: str) -> frozenset[str]:
+def parameters(module: Module, function: str, *, chosen: bool = False) -> frozenset[str]:
     """Return the parameters of a function that the module's text differentiates it by.
 
     Args:
         function: its qualified name; only those at the top of the module are found.
+        chosen: leave out what only transformations by all arguments differentiate by: who calls
+            `jax.vjp(f, x, mask)` need not want a gradient with respect to `mask`.
     """
     found: set[str] = set()
     names: tuple[str, ...] | None = None
@@ -36,11 +38,11 @@ def parameters(module: Module, function: str) -> frozenset[str]:
         if chunk.piece.broken is not None or not _WORDS.search(chunk.piece.text):
             continue
         for name, numbers in _of(chunk.piece):
-            if name != function:
+            if name != function or (chosen and numbers is None):
                 continue
             names = _parameters(module, function) if names is None else names
-            chosen = range(len(names)) if numbers is None else numbers
-            found.update(names[each] for each in chosen if -len(names) <= each < len(names))
+            indices = range(len(names)) if numbers is None else numbers
+            found.update(names[index] for index in indices if -len(names) <= index < len(names))
     return frozenset(found)
 
 

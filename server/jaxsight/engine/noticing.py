@@ -173,6 +173,7 @@ def _found(
         exact=not view.caveats,
         numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),
         differentiated=differentiated.parameters(view.module, view.subject.name),
+        chosen=differentiated.parameters(view.module, view.subject.name, chosen=True),
         gradients=differentiated.gradients(view.module),
         warnings=reply.warnings,
         quote=places.text,

@@ -207,10 +207,12 @@ def _function(scope: Scope) -> Function:
             handings += _handings(scope, node)
             calls += _calls(scope, node)
         if looks and not _is_computed(around):
+            decided = _decided(scope, around)
             events += (
-                Event(_place(event.at), event.sources, event.data)
+                Event(_place(event.at), event.sources - decided, event.data)
                 for look in _LOOKS
                 for event in look(scope, node)
+                if not event.sources or event.sources - decided
             )
     decorators = getattr(scope.node, "decorator_list", ())
     decorated = [how for each in decorators if (how := of_decorator(each, scope.imports))]
@@ -240,6 +242,23 @@ def _is_computed(around: Sequence[ast.AST]) -> bool:
         for node in around
         if isinstance(node, ast.With)
         for item in node.items
+    )
+
+
+def _decided(scope: Scope, around: Sequence[ast.AST]) -> Sources:
+    """Return the sources that the `if` statements around a node compare.
+
+    They are known while tracing: `if x > 0` of a traced value is an error at the `if`, so that
+    what is inside does not run (https://docs.jax.dev/en/latest/control-flow.html).
+    """
+    return frozenset(
+        source
+        for node in around
+        if isinstance(node, ast.If | ast.IfExp)
+        for part in (node.test.values if isinstance(node.test, ast.BoolOp) else [node.test])
+        if isinstance(part, ast.Compare)
+        and all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in part.ops)
+        for source in scope.sources(part)
     )
 
 

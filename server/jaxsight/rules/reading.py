@@ -76,6 +76,8 @@ class Reading:
     """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
     differentiated: frozenset[str] = frozenset()
     """Its parameters that the module differentiates it by, outside of the program."""
+    chosen: frozenset[str] = frozenset()
+    """Those of them that `argnums` names, or the first one; not all that `jax.vjp` is given."""
     gradients: frozenset[str] = frozenset()
     """The module's names of functions that compute derivatives: `g` of `g = jax.grad(f)`."""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.intervals import Range, limits
 from jaxsight.rules.jx307_integer_overflow.recurrences import overflows
+from jaxsight.rules.matrices import product
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.ranges import Ranges
 from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, numbers, parameter
@@ -90,6 +91,12 @@ _LATER = re.compile(
     r"end|stop|\bhi\b|high|upper|max|last|next|after|now|total|indptr|offset|cum", re.IGNORECASE
 )
 """Names of what is not less than what is subtracted from it."""
+_EARLIER = re.compile(
+    r"(?:^|[^a-z])(?:lower|low|lo|least|min|minimum|begin|start|starts|first|floor|origin)"
+    r"(?![a-z])",
+    re.IGNORECASE,
+)
+"""Names of what is not greater than what it is subtracted from."""
 _NEAR = 6
 _MOVES = SHAPED | {"convert_element_type", "copy", "stop_gradient", "rev", "concatenate", "pad"}
 _HASH = 1 << 16
@@ -110,14 +117,40 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     within = limits(dtype)
     if within is None:
         return None
+    if dtype != "int32":
+        help = f"use an integer from {within[0]} to {within[1]}, or a wider dtype"
+    elif _indexes(expression, number):
+        help = 'enable 64-bit types with `jax.config.update("jax_enable_x64", True)`'
+    else:
+        help = f"use a float: `{float(number)!r}`"
     return Noticed(
         f"Python integer {_figure(number)} does not fit in {dtype}",
-        help=f"use a float: `{float(number)!r}`"
-        if dtype == "int32"
-        else f"use an integer from {within[0]} to {within[1]}, or a wider dtype",
+        help=help,
         notes=(first_sentence(failure.message),),
         url=jax_page(failure),
     )
+
+
+def _indexes(expression: str, number: int) -> bool:
+    """Return whether an expression indexes an array with more elements than int32 counts.
+
+    JAX adds the size of the axis to negative indices, which have 32 bits unless 64-bit types are
+    enabled (`_normalize_index` in `jax/_src/numpy/indexing.py`). A number that is written in the
+    expression is no such size.
+    """
+    try:
+        node = ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    if any(isinstance(part, ast.Constant) and part.value == number for part in ast.walk(node)):
+        return False
+    match node:
+        case ast.Subscript():
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at")))):
+            return True
+        case _:
+            return False
 
 
 @RULE.finds_in_program
@@ -319,6 +352,9 @@ class _Checks:
         if known is None or (within[0] <= known.least and known.most <= within[1]):
             return None
         if step.primitive == "dot_general":
+            matrices = product(step)
+            if matrices is not None and not matrices.contracted[0]:
+                return None  # an outer product adds nothing up
             if any(not self._is_any(number) for number in step.operands):
                 return None
             asked = str(parameter(step, "preferred_element_type") or dtype)
@@ -535,10 +571,11 @@ class _Checks:
 
 
 def _is_later(node: Expression) -> bool:
-    """Whether a difference is of an end and a start, as its name says."""
+    """Return whether a difference is of an end and a start, as one of their names says."""
     match node:
-        case ast.BinOp(left=left) | ast.Call(args=[left, _]):
-            return _LATER.search(ast.unparse(left)) is not None
+        case ast.BinOp(left=left, right=right) | ast.Call(args=[left, right]):
+            later = _LATER.search(ast.unparse(left)) is not None
+            return later or _EARLIER.search(ast.unparse(right)) is not None
         case _:
             return False
 

@@ -191,7 +191,11 @@ def _is_stopped(ends: Sequence[Step]) -> bool:
 
 
 def _of_function(reading: Reading) -> Iterator[_Dead]:
-    """Yield inputs that the module differentiates the function by, where that gives zeros."""
+    """Yield inputs that the module differentiates the function by, where that gives zeros.
+
+    `jax.vjp`, `jax.jvp` and `jax.linearize` differentiate by all arguments, so that conditions and
+    indices are among them: these are reported only if no argument has a gradient.
+    """
     flow = reading.flow
     if not flow.outputs or not all(_inexact(flow, number) for number in flow.outputs[:1]):
         return
@@ -206,12 +210,17 @@ def _of_function(reading: Reading) -> Iterator[_Dead]:
             continue
         ends = _ends(flow, flow.of(number), inside, outputs)
         alive |= ends is None
-        name = flow.values[number].said.split("[")[0].split(".")[0]
-        if ends and name in reading.differentiated:
+        if ends and _parameter(flow, number) in reading.differentiated:
             found.append(_Dead(number, tuple(ends), flow.values[number].said))
     for dead in found:
-        if not alive or not _is_stopped(dead.ends):
+        name = _parameter(flow, dead.value)
+        if not alive or (name in reading.chosen and not _is_stopped(dead.ends)):
             yield dead
+
+
+def _parameter(flow: Flow, number: int) -> str:
+    """Return the parameter that an input is, or is a part of."""
+    return flow.values[number].said.split("[")[0].split(".")[0]
 
 
 def _needed(flow: Flow, outputs: frozenset[int]) -> set[int]:
