@@ -222,7 +222,9 @@ async def test_what_cannot_be_transformed_says_why(session: Session, path: str) 
         await session.show(path, "wide", Sourcerize("lax", "grad"))
     text = MODEL.replace("x: f32[8]\n", "x: i32[8]\n")
     session.change(path, text)
-    with pytest.raises(NotSourcerized, match="has no positional argument that is all floating point"):
+    with pytest.raises(
+        NotSourcerized, match="has no positional argument that is all floating point"
+    ):
         await session.show(path, "wide", Sourcerize("lax", "jvp"))
 
 

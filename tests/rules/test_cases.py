@@ -34,7 +34,7 @@ from tests.rules.cases import (
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NEWEST = (0, 12)
-"""The JAX that rules of kernels are tested on: what XLA fuses depends on its version."""
+"""The JAX that rules of kernels and fixes are tested on: what XLA fuses depends on its version."""
 ELSEWHERE = {
     "JX306": "cli/test_calls.py",  # needs a program that runs
     "JX413": "miscompiled/test_miscompiled.py",  # of some versions of jaxlib alone
@@ -98,8 +98,9 @@ async def test_cases(rule: Rule, session: Session, tmp_path: Path, update_fixtur
             (block, await marked(rule, block, session, tmp_path))
             for block in cases.blocks(NOT_FOUND)
         ],
-        *await fixed(cases, session, tmp_path),
     ]
+    if jax.__version_info__[:2] == NEWEST:  # proving fixes takes most of the time
+        actual += await fixed(cases, session, tmp_path)
     text = replaced(cases.text, actual)
     if update_fixtures:
         cases.file.write_text(text, encoding="utf-8")

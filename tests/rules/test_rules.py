@@ -159,4 +159,6 @@ def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_pa
     assert found["fix"]["message"] == "Subtract"
     assert "Severity: warning · has a fix" in run("-m", "jaxsight", "explain", "adds-one").stdout
     table = run("-c", "from jaxsight.rules.documentation import table; print(table())")
-    assert "| [JX299](JX299.md) | adds-one | The function adds one. | program | fix |" in table.stdout
+    assert (
+        "| [JX299](JX299.md) | adds-one | The function adds one. | program | fix |" in table.stdout
+    )
