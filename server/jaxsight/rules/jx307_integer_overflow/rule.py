@@ -363,8 +363,7 @@ class _Checks:
             return Noticed(
                 f"{dtype} matrix product is accumulated in {dtype}",
                 step.path,
-                help="pass `preferred_element_type=jnp.int32`: "
-                "`jnp.matmul(a, b, preferred_element_type=jnp.int32)`",
+                help="pass `preferred_element_type=jnp.int32`",
                 notes=(_holds(dtype),),
             )
         if length < 4:

@@ -286,6 +286,16 @@ def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
     return origin is _Origin.NUMBER or not fate.only_reduced
 
 
+_WITHOUT_16_BITS = frozenset(
+    {
+        "cholesky", "eig", "eigh", "fft", "geqp3", "geqrf", "hessenberg", "householder_product",
+        "lu", "qr", "schur", "svd", "triangular_solve", "tridiagonal", "tridiagonal_solve",
+    }
+)  # fmt: skip
+"""Primitives that raise a `TypeError` for bfloat16 and float16: `jax/_src/lax/linalg.py`, `fft.py`.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class _Fate:
     """What becomes of a promoted array."""
@@ -325,6 +335,8 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
                 new = {*map(flow.of, user.results)} - made
                 made |= new
                 waiting += new
+            elif user.primitive in _WITHOUT_16_BITS and dtype == "float32":
+                return _Fate(meets_wide=True)
             else:
                 stays_wide, only_reduced = True, False
     meets_wide = any(_is_wide_anyway(flow, each, dtype, count) for each in {*met} - made)
