@@ -9,13 +9,13 @@ __version__ = "0.1.0"
 _LAZY = {
     "CannotCompile": "jaxsight.compiler.api",
     "ContractBroken": "jaxsight.compiler.api",
-    "Difference": "jaxsight.interpreters.same",
+    "Difference": "jaxsight.interpreters.same.difference",
     "NotInvertible": "jaxsight.interpreters.inversion.errors",
     "expect": "jaxsight.compiler.api",
     "inverse": "jaxsight.interpreters.inversion.transform",
     "kernels": "jaxsight.compiler.api",
     "sourcerize": "jaxsight.sourcerizer.api",
-    "same_jaxpr": "jaxsight.interpreters.same",
+    "same_jaxpr": "jaxsight.interpreters.same.comparison",
 }
 
 

@@ -23,7 +23,9 @@ from jaxsight.interpreters.compat.staging import (
     stage,
 )
 from jaxsight.interpreters.depth import room_for_nesting
-from jaxsight.interpreters.same import Difference, read_by_live, same_jaxpr
+from jaxsight.interpreters.same.comparison import same_jaxpr
+from jaxsight.interpreters.same.difference import Difference
+from jaxsight.interpreters.same.liveness import read_by_live
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import passing, rules, shadowing, signature, spelling
 from jaxsight.sourcerizer.assignments import Fits

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import rule_identity
 from jaxsight.interpreters.compat.locations import Caller, callers
 from jaxsight.interpreters.compat.staging import (
     is_dropped,
@@ -34,7 +34,7 @@ from jaxsight.interpreters.compat.staging import (
     new_variable,
     opened,
 )
-from jaxsight.interpreters.same import value_token
+from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.names import identifier
 
@@ -1018,7 +1018,7 @@ def _look(equation: Any, exact: bool) -> Hashable:
     if equation.primitive.name in ("custom_jvp_call", "custom_vjp_call"):
         told: Hashable = (
             _frozen(params["call_jaxpr"]),
-            read.rules_key(params),
+            rule_identity.rules_key(params),
             params["num_consts"],
             params["symbolic_zeros"],
         )

@@ -22,7 +22,7 @@ import jax.extend.core.primitives
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer.exprs import (
     NONE,
     Atom,
@@ -335,8 +335,8 @@ def functions_called(name: str, root: str) -> list[str]:
 
 def dtype(value: Any) -> Expr:
     """Return `jnp.float32`; for a dtype of PRNG keys, that of a key."""
-    if read.is_subtype(value, jax.dtypes.prng_key):
-        impl = read.key_impl(value)
+    if dtypes.is_subtype(value, jax.dtypes.prng_key):
+        impl = dtypes.key_impl(value)
         return Atom(f'jax.random.key(0, impl="{impl}").dtype')
     found = np.dtype(value)
     if found == jax.dtypes.float0:
@@ -353,7 +353,7 @@ def kind(given: Any) -> str:
         ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),
         ("f", np.floating), ("c", np.complexfloating),
     ):  # fmt: skip
-        if read.is_subtype(given, family):
+        if dtypes.is_subtype(given, family):
             return letter
     return ""
 
@@ -403,12 +403,12 @@ def _plain(found: Any) -> Expr:
     as_python: Any
     if found.dtype == bool:
         as_python = bool(found)
-    elif read.is_subtype(found.dtype, np.integer):
+    elif dtypes.is_subtype(found.dtype, np.integer):
         as_python = int(found)
     elif kind == "c":
         parts = np.asarray(found.real), np.asarray(found.imag)
         as_python = complex(*(math.nan if np.isnan(part) else _short_float(part) for part in parts))
-    elif read.is_subtype(found.dtype, np.floating):
+    elif dtypes.is_subtype(found.dtype, np.floating):
         as_python = math.nan if np.isnan(found) else _short_float(found)
     else:
         raise Unwritable(found)
@@ -671,7 +671,7 @@ def _object(given: Any) -> Expr:
         return _fields(given, fields)
     if isinstance(given, jax.lax.Tolerance):
         return _fields(given, vars(given).items())
-    if read.is_subtype(getattr(given, "type", None), jax.dtypes.extended):
+    if dtypes.is_subtype(getattr(given, "type", None), jax.dtypes.extended):
         return dtype(given)
     raise Unwritable(given)
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat.staging import Program, opened
-from jaxsight.interpreters.same import live
+from jaxsight.interpreters.same.liveness import live
 from jaxsight.sourcerizer.compat import functions
 from jaxsight.sourcerizer.exprs import Expr
 from jaxsight.sourcerizer.module import Function, Statement

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import Program, is_literal
-from jaxsight.interpreters.same import value_token
+from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Expr, Slot
 

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import derivative_rules, dtypes, hi_primitives, rule_identity
 from jaxsight.interpreters.compat.equations import call as as_it_was
 from jaxsight.interpreters.compat.equations import ruled
 from jaxsight.interpreters.compat.locations import scope as scope_of
@@ -38,7 +38,9 @@ from jaxsight.interpreters.compat.staging import (
     opened,
     variable,
 )
-from jaxsight.interpreters.same import Comparison, live, needed_by, read_by_live, value_token
+from jaxsight.interpreters.same.comparison import Comparison
+from jaxsight.interpreters.same.liveness import live, needed_by, read_by_live
+from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer import constants as arrays
 from jaxsight.sourcerizer import remembered, spelling
 from jaxsight.sourcerizer.assignments import Fits, is_of_derivative, user_names
@@ -257,13 +259,13 @@ class Writer:
         """Enter the writing of a custom rule.
 
         Raises:
-            read.Refused: if the rule is nested too deeply to be written.
+            derivative_rules.Refused: if the rule is nested too deeply to be written.
         """
         if self._rules >= self.options.orders:
             self._cut += 1
             count = self.options.orders
             orders = "1 order" if count == 1 else f"{count} orders"
-            raise read.Refused(f"rules are written for {orders} of derivatives")
+            raise derivative_rules.Refused(f"rules are written for {orders} of derivatives")
         self._rules += 1
         try:
             yield
@@ -339,7 +341,7 @@ class Writer:
             return spelling.number(value)
         if not hasattr(value, "shape"):
             raise spelling.Unwritable(value)
-        if value.shape == () and not read.is_key(getattr(value, "aval", value)):
+        if value.shape == () and not dtypes.is_key(getattr(value, "aval", value)):
             return scalar(value, weak=bool(getattr(value, "weak_type", False)))
         if not hasattr(value, "nbytes"):
             value = np.asarray(value)  # JAX 0.8 wraps NumPy arrays
@@ -350,9 +352,9 @@ class Writer:
             self.constants.append(Assign(name, short))
         elif in_argument:
             self.stored[name] = value
-        elif read.is_key(getattr(value, "aval", value)):
+        elif dtypes.is_key(getattr(value, "aval", value)):
             data = self.constant(jax.random.key_data(value))
-            impl = spelling.text(read.key_impl(value.dtype))
+            impl = spelling.text(dtypes.key_impl(value.dtype))
             self.made.append(Assign(name, call("jax.random.wrap_key_data", data, impl=impl)))
         elif getattr(value, "weak_type", False):
             given = {"new_dtype": spelling.dtype(value.dtype), "weak_type": Atom("True")}
@@ -440,7 +442,7 @@ class Writer:
         around, self.inside = self.inside, []  # not visible at the top of the module
         try:
             statements = build(stand_in)
-        except read.Outlived:
+        except derivative_rules.Outlived:
             del self.functions[start:]
             raise
         finally:
@@ -808,12 +810,12 @@ class Scope:
         """Return the expression of a value that a rule captures from an enclosing program.
 
         Raises:
-            read.Outlived: if no enclosing program has the value.
+            derivative_rules.Outlived: if no enclosing program has the value.
         """
         try:
             return self.read(variable(tracer))
         except KeyError:
-            raise read.Outlived("it captures values of a finished trace") from None
+            raise derivative_rules.Outlived("it captures values of a finished trace") from None
 
     def equations(
         self, equations: Sequence[Any], outputs: Sequence[Any], *, named: bool = True
@@ -1114,7 +1116,7 @@ def _key(equation: Any) -> Any:
     primitive, params = equation.primitive, equation.params
     told: Any = tuple(params.items())
     if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
-        told = (program_key(opened(params["call_jaxpr"])), read.rules_key(params))
+        told = (program_key(opened(params["call_jaxpr"])), rule_identity.rules_key(params))
         if told[0] is None:
             return None
         told = (*told, params["num_consts"], params["symbolic_zeros"])
@@ -1142,7 +1144,11 @@ def _user_name(var: Any, given: dict[int, str]) -> str:
 def _primitive(equation: Any) -> str:
     """Return the name of the computation; for a high-level primitive, that of its class."""
     name = str(equation.primitive.name)
-    return read.high(equation.params)[0].lower() if name == "call_hi_primitive" else name
+    return (
+        hi_primitives.class_and_params(equation.params)[0].lower()
+        if name == "call_hi_primitive"
+        else name
+    )
 
 
 def _called(equation: Any) -> str | None:

@@ -190,7 +190,7 @@ def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
 
 def _pairs(original: Any, made: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield pairs of equations of two equal programs, with the path in the first."""
-    from jaxsight.interpreters.same import live
+    from jaxsight.interpreters.same.liveness import live
 
     known: set[tuple[int, int]] = set()
     waiting = [("", original, made)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -20,23 +19,23 @@ def _dot_general(placed: Placed, network: Network) -> Solution | Blocked:
     contracted, (batch, _) = placed.params["dimension_numbers"]
     at = 0 if network.knows(left) else 1
     matrix, unknown = (left, right) if at == 0 else (right, left)
-    shape, dtypes = matrix.aval.shape, {each.aval.dtype for each in (left, right, result)}
+    shape, dtypes = matrix.aval.shape, {node.aval.dtype for node in (left, right, result)}
     if batch or len(contracted[0]) != 1 or len(shape) != 2 or shape[0] != shape[1]:
         return Blocked("is invertible for a product with one square matrix only")
     if len(dtypes) > 1 or not jnp.issubdtype(result.aval.dtype, np.inexact):
         return Blocked("is invertible for operands of one floating-point dtype only")
-    (own,), (other,) = contracted[at], contracted[1 - at]
+    (contracted_axis,), (unknown_axis,) = contracted[at], contracted[1 - at]
     rank = len(result.aval.shape)
 
-    def compute(y: Any, values: Any) -> list[Any]:
+    def compute(y: jax.Array, values: jax.Array) -> list[jax.Array]:
         # The matrix's free dimension is the result's first when the matrix is on the left, its last
         # otherwise.
         free = 0 if at == 0 else rank - 1
         columns = jnp.moveaxis(y, free, 0).reshape(shape[0], -1)
-        a = values.T if own == 0 else values
+        a = values.T if contracted_axis == 0 else values
         solved = jnp.linalg.solve(a, columns)
-        rest = [size for index, size in enumerate(y.shape) if index != free]
-        return [jnp.moveaxis(solved.reshape(shape[0], *rest), 0, other)]
+        free_shape = [size for index, size in enumerate(y.shape) if index != free]
+        return [jnp.moveaxis(solved.reshape(shape[0], *free_shape), 0, unknown_axis)]
 
     return Solution((result, matrix), (unknown,), compute)
 
@@ -48,7 +47,7 @@ def _triangular_solve(placed: Placed, network: Network) -> Solution | Blocked:
     if not network.knows(matrix):
         return Blocked("has an unknown matrix")
 
-    def compute(y: Any, a: Any) -> list[Any]:
+    def compute(y: jax.Array, a: jax.Array) -> list[jax.Array]:
         a = jnp.tril(a) if params["lower"] else jnp.triu(a)
         if params["unit_diagonal"]:
             size = a.shape[-1]

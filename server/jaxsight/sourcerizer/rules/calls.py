@@ -13,9 +13,9 @@ from typing import Any
 
 import jax
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import derivative_rules, equations, rule_identity
 from jaxsight.interpreters.compat.staging import Program, folded, is_literal, opened
-from jaxsight.interpreters.same import Comparison
+from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.layout import flat
@@ -56,7 +56,7 @@ def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
     for side in ("in", "out"):
         shardings = params[f"{side}_shardings"]
         layouts = params.get(f"{side}_layouts") or (None,) * len(shardings)
-        if not all(map(read.is_unspecified, shardings)) or any(
+        if not all(map(equations.is_unspecified, shardings)) or any(
             given is not None for given in layouts
         ):
             spelled = [_placed(*pair) for pair in zip(shardings, layouts, strict=True)]
@@ -98,7 +98,7 @@ def decorated(
 
 def _placed(sharding: Any, layout: Any) -> Expr:
     """Return the sharding and layout of an argument or result of a jitted function, if given."""
-    where = NONE if read.is_unspecified(sharding) else value(sharding)
+    where = NONE if equations.is_unspecified(sharding) else value(sharding)
     if layout is None:
         return where
     parts = [spelling.layout(layout)] + ([where] if where != NONE else [])
@@ -273,10 +273,13 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
     base = _named(program, "function")
-    if params["symbolic_zeros"] and (count := read.jvp_inputs(params)) > read.MOST_PATTERNS:
+    if (
+        params["symbolic_zeros"]
+        and (count := derivative_rules.jvp_inputs(params)) > derivative_rules.MOST_PATTERNS
+    ):
         why = (
             f"its rule asks for symbolic zeros of {count} tangents, and at most "
-            f"{read.MOST_PATTERNS} are supported"
+            f"{derivative_rules.MOST_PATTERNS} are supported"
         )
         return _with_rules_passed_in(scope, equation, why)
 
@@ -289,8 +292,8 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
                     bases = argument_bases(program)[captured:]
                     return [function, *with_symbolic_zeros(home, name, params, bases, base)]
                 derivative = rule_of(home, name)
-        except read.Refused as error:
-            if isinstance(error, read.Outlived) and home is not scope:
+        except derivative_rules.Refused as error:
+            if isinstance(error, derivative_rules.Outlived) and home is not scope:
                 raise
             derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(base, error)])
         if params["symbolic_zeros"]:
@@ -301,7 +304,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
         return [function, derivative]
 
     def rule_of(home: Scope, name: str) -> Function:
-        rule = read.jvp_rule(params)
+        rule = derivative_rules.jvp_rule(params)
         jvp = home.inner()
         bases = argument_bases(program)[captured:]
         named = [jvp.names.fresh(base) for base in bases]
@@ -344,7 +347,7 @@ def _with_rules_passed_in(scope: Scope, equation: Any, why: str) -> Proved:
     return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
 
-def _refusal(name: str, why: read.Refused) -> Statement:
+def _refusal(name: str, why: derivative_rules.Refused) -> Statement:
     """Return the body of a rule for a function that cannot be differentiated."""
     said = spelling.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
     return Effect(call("raise NotImplementedError", said))
@@ -386,13 +389,15 @@ def _custom(
         return build(scope.writer.scope(), name)
 
     if not captured or all(map(is_literal, equation.invars[:captured])):
-        identity = read.rule_identity(equation.params)
-        with contextlib.suppress(read.Outlived):  # a rule that captures values stays here
+        identity = rule_identity.rule_identity(equation.params)
+        with contextlib.suppress(
+            derivative_rules.Outlived
+        ):  # a rule that captures values stays here
             name = scope.writer.custom(identity, program, base, shared)
             return Proved(call(name, *operands), nested_results(count))
     given = [_known(scope, atom) for atom in equation.invars[:captured]]
     types = [var.aval for var in program.jaxpr.invars]
-    key = (read.rule_identity(equation.params), given, types)
+    key = (rule_identity.rule_identity(equation.params), given, types)
     for known, around in scope.writer.inside:
         if known == key:  # its own rule calls it
             return Proved(call(around, *operands), nested_results(count))
@@ -423,17 +428,17 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
         try:
             with scope.writer.rule():
                 made = rules_of(home, *pair)
-        except read.Refused as error:
-            if isinstance(error, read.Outlived) and home is not scope:
+        except derivative_rules.Refused as error:
+            if isinstance(error, derivative_rules.Outlived) and home is not scope:
                 raise
             pair = f"{name}_refused", f"{name}_refused"
             made = [Function(pair[0], ("*_",), [_refusal(base, error)])]
-        except read.Unreadable as error:
+        except derivative_rules.Unreadable as error:
             raise Unsourceable("custom_vjp_call", str(error)) from error
         return [function, *made, Effect(call(f"{name}.defvjp", *map(Atom, pair)))]
 
     def rules_of(home: Scope, forward_name: str, backward_name: str) -> list[Function]:
-        rules = read.vjp_rules(params)
+        rules = derivative_rules.vjp_rules(params)
         forward = home.inner()
         named = forward.parameters(rules.forward.jaxpr.invars, argument_bases(program)[captured:])
         results = forward.program(rules.forward)
@@ -481,5 +486,5 @@ def _known(scope: Scope, atom: Any) -> str:
         return ""
 
 
-def _residual_bases(rules: read.VjpRules, named: Sequence[str]) -> list[str]:
+def _residual_bases(rules: derivative_rules.VjpRules, named: Sequence[str]) -> list[str]:
     return ["residual" if source is None else named[source] for source in rules.forwarded]

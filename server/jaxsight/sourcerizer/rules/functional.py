@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened, stage
-from jaxsight.interpreters.same import Comparison
+from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
 from jaxsight.sourcerizer.module import Statement

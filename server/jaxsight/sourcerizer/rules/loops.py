@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.exprs import Expr, call
 from jaxsight.sourcerizer.rules.control import grouped
@@ -31,7 +31,7 @@ from jaxsight.sourcerizer.writer import (
 
 @PRETTY_STRUCTURES("scan")
 def scan(scope: Scope, equation: Any) -> Proved | None:
-    found = read.scan(equation.params)
+    found = control_flow.scan(equation.params)
     if found.reverse or found.unroll != 1 or found.split_transpose or scan_hands_on(found):
         return None
     if found.carry == 0:

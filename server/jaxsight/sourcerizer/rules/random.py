@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Expr, call
 from jaxsight.sourcerizer.rules.bound import keywords
@@ -14,7 +14,7 @@ from jaxsight.sourcerizer.windows import IDIOMS, Window
 
 
 def _impl(view: View) -> dict[str, Expr]:
-    return {"impl": spelling.text(read.key_impl(view.outputs[0].dtype))}
+    return {"impl": spelling.text(dtypes.key_impl(view.outputs[0].dtype))}
 
 
 @LAX("random_seed")

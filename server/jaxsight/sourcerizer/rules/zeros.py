@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import derivative_rules
 from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.exprs import Atom, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.module import Assign, Effect, Function, Raw, Return, Statement
@@ -40,11 +40,11 @@ def with_symbolic_zeros(
     short_name: Statement = Assign(zero, Atom(_ZERO))
     body.append(Assign(tuple_(map(Atom, named)), Atom(primals)))
     registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=Atom("True"))
-    patterns, may_be = read.absences(params), read.differentiable(params)
+    patterns, may_be = derivative_rules.absences(params), derivative_rules.differentiable(params)
     if patterns is None:
-        raise read.Refused("its rule asks for too many patterns of zeros")
+        raise derivative_rules.Refused("its rule asks for too many patterns of zeros")
     if len(patterns) == 1:
-        rule = read.jvp_rule(params, patterns[0])
+        rule = derivative_rules.jvp_rule(params, patterns[0])
         dots, statements = _by(jvp.inner(), rule, patterns[0], named, zero)
         present = iter(dots)
         targets = [Atom("_" if is_zero else next(present)) for is_zero in patterns[0]]
@@ -54,13 +54,13 @@ def with_symbolic_zeros(
     chooser = _chooser(home.writer)
     rules: list[tuple[Expr, Expr]] = []
     refused: list[Expr] = []
-    whys: list[read.Refused] = []
+    whys: list[derivative_rules.Refused] = []
     answers_zeros = False
     for absent in patterns:
         told = value(tuple(is_zero for is_zero, may in zip(absent, may_be, strict=True) if may))
         try:
-            rule = read.jvp_rule(params, absent)
-        except read.Refused as error:
+            rule = derivative_rules.jvp_rule(params, absent)
+        except derivative_rules.Refused as error:
             refused.append(told)
             whys.append(error)
             continue
@@ -108,7 +108,11 @@ def _chooser(writer: Writer) -> str:
 
 
 def _by(
-    scope: Scope, rule: read.Rule, absent: Sequence[bool], named: Sequence[str], zero: str
+    scope: Scope,
+    rule: derivative_rules.Rule,
+    absent: Sequence[bool],
+    named: Sequence[str],
+    zero: str,
 ) -> tuple[list[str], list[Statement]]:
     """Write the rule for one pattern of zeros, given the names of the primals.
 
