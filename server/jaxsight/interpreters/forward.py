@@ -62,20 +62,20 @@ class Interpreter:
         return self._run(opened(jaxpr), values)
 
     def _run(self, program: Program, values: Sequence[object]) -> list[object]:
-        known: Environment[object] = Environment()
+        environment: Environment[object] = Environment()
         for var, value in zip(program.jaxpr.invars, values, strict=True):
-            known.write(var, value)
+            environment.write(var, value)
         for var, constant in zip(program.jaxpr.constvars, program.consts, strict=True):
-            known.write(var, self._lift(constant))
+            environment.write(var, self._lift(constant))
 
         def read(atom: Atom) -> object:
-            return self._lift(atom.val) if is_literal(atom) else known.read(atom)
+            return self._lift(atom.val) if is_literal(atom) else environment.read(atom)
 
         for equation in program.jaxpr.eqns:
             with made_by(equation):
                 results = self._results(equation, [read(atom) for atom in equation.invars])
             for var, result in zip(equation.outvars, results, strict=True):
-                known.write(var, result)
+                environment.write(var, result)
         return [read(atom) for atom in program.jaxpr.outvars]
 
     def _results(self, equation: Equation, values: Sequence[object]) -> Sequence[object]:

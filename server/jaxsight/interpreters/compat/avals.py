@@ -57,8 +57,7 @@ def is_aval(value: object) -> TypeGuard[Aval]:
 def size(aval: object) -> int:
     """Return the size in bytes; 0 for a dtype without an item size."""
     shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
-    item = getattr(dtype, "itemsize", 0)
-    return math.prod(shape) * item
+    return math.prod(shape) * getattr(dtype, "itemsize", 0)
 
 
 def struct(shape: tuple[int, ...], dtype: DType, weak_type: bool = False) -> jax.ShapeDtypeStruct:

@@ -47,8 +47,8 @@ def places(equation: Equation) -> Iterator[tuple[str, Place]]:
     Cheaper than `locations`, for callers that read all equations of a large program.
     """
     for frame in source_info_util.user_frames(equation.source_info.traceback):
-        place = (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
-        yield frame.file_name, place
+        extent = (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
+        yield frame.file_name, extent
 
 
 Caller = tuple[str, str, Place]

@@ -53,9 +53,9 @@ def unary(*primitives: str) -> Callable[[Unary], Unary]:
     def register(inverse: Unary) -> Unary:
         @inverses(*primitives)
         def rule(placed: Placed, network: Network) -> Solution | Blocked:
-            (argument,), (result,) = placed.inputs, placed.outputs
+            (argument,), (output,) = placed.inputs, placed.outputs
             compute = lambda y: [inverse(y, argument.aval, **placed.params)]
-            return Solution((result,), (argument,), compute)
+            return Solution((output,), (argument,), compute)
 
         return inverse
 
@@ -128,13 +128,13 @@ def _conj(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
 
 @inverses("integer_pow")
 def _integer_pow(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
+    (argument,), (output,) = placed.inputs, placed.outputs
     power = placed.params["y"]
     if not jnp.issubdtype(argument.aval.dtype, np.floating) and power != 1:
         return Blocked(f"with exponent {power} is invertible for real floating point only")
     if power == 0:
         return Blocked("with exponent 0 discards its operand")
-    return Solution((result,), (argument,), lambda y: [_root(y, power)])
+    return Solution((output,), (argument,), lambda y: [_root(y, power)])
 
 
 def _root(y: jax.Array, power: int) -> jax.Array:
@@ -156,11 +156,11 @@ def _root(y: jax.Array, power: int) -> jax.Array:
 
 @inverses("convert_element_type")
 def _convert(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
-    before, after = argument.aval.dtype, result.aval.dtype
+    (argument,), (output,) = placed.inputs, placed.outputs
+    before, after = argument.aval.dtype, output.aval.dtype
     if not lossless(before, after):
         return Blocked(f"from {before} to {after} loses information")
-    return Solution((result,), (argument,), lambda y: [_converted(y, before)])
+    return Solution((output,), (argument,), lambda y: [_converted(y, before)])
 
 
 def _converted(y: jax.Array, dtype: DType) -> jax.Array:
@@ -219,25 +219,25 @@ def _range(dtype: DType) -> _Range:
 
 @inverses("bitcast_convert_type")
 def _bitcast(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
+    (argument,), (output,) = placed.inputs, placed.outputs
     dtype = argument.aval.dtype
-    return Solution((result,), (argument,), lambda y: [lax.bitcast_convert_type(y, dtype)])
+    return Solution((output,), (argument,), lambda y: [lax.bitcast_convert_type(y, dtype)])
 
 
 @inverses("reduce_precision")
 def _reduce_precision(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
+    (argument,), (output,) = placed.inputs, placed.outputs
     limits = jnp.finfo(argument.aval.dtype)  # type: ignore[no-untyped-call]
     exponent, mantissa = placed.params["exponent_bits"], placed.params["mantissa_bits"]
     if exponent < limits.nexp or mantissa < limits.nmant:
         return Blocked("rounds its operand")
-    return Solution((result,), (argument,), lambda y: [y])
+    return Solution((output,), (argument,), lambda y: [y])
 
 
 @inverses("complex")
 def _complex(placed: Placed, network: Network) -> Solution | Blocked:
-    (result,) = placed.outputs
-    return Solution((result,), placed.inputs, lambda y: [lax.real(y), lax.imag(y)])
+    (output,) = placed.outputs
+    return Solution((output,), placed.inputs, lambda y: [lax.real(y), lax.imag(y)])
 
 
 def _scalar(node: Node, value: object) -> jax.Array:
@@ -262,14 +262,16 @@ def two_arguments(
     `first` computes the first operand from the result and the second one, `second` the second from
     the result and the first.
     """
-    (left, right), (result,) = placed.inputs, placed.outputs
+    (left, right), (output,) = placed.inputs, placed.outputs
     if not network.knows(left) and not network.knows(right):
         return Blocked("has two unknown operands")
-    unknown, known, compute = (right, left, second) if network.knows(left) else (left, right, first)
-    if unknown.aval.shape != result.aval.shape:
+    unknown, operand, compute = (
+        (right, left, second) if network.knows(left) else (left, right, first)
+    )
+    if unknown.aval.shape != output.aval.shape:
         return Blocked("broadcasts its unknown operand")
     return Solution(
-        (result, known), (unknown,), lambda y, value: [compute(y, _scalar(known, value))]
+        (output, operand), (unknown,), lambda y, value: [compute(y, _scalar(operand, value))]
     )
 
 
@@ -290,7 +292,7 @@ def _add(placed: Placed, network: Network) -> Solution | Blocked:
 
 @inverses("sub")
 def _sub(placed: Placed, network: Network) -> Solution | Blocked:
-    return two_arguments(placed, network, lax.add, lambda y, left: lax.sub(left, y))
+    return two_arguments(placed, network, lax.add, lambda y, first: lax.sub(first, y))
 
 
 @inverses("mul")
@@ -307,7 +309,7 @@ def _mul(placed: Placed, network: Network) -> Solution | Blocked:
 def _div(placed: Placed, network: Network) -> Solution | Blocked:
     if not _is_floating(placed):
         return Blocked("of integers rounds its result")
-    return two_arguments(placed, network, lax.mul, lambda y, left: lax.div(left, y))
+    return two_arguments(placed, network, lax.mul, lambda y, first: lax.div(first, y))
 
 
 @inverses("xor")

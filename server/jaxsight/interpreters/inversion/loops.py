@@ -149,8 +149,8 @@ def _forwards(
         consts, init, xs, ys = _groups(values, around.consts, carried, around.xs, around.ys)
 
         def step(carry: Values, slices: tuple[Values, Values]) -> tuple[Values, Values]:
-            known = ahead.known(consts, slices) | loop.carries_in(body, carried, carry)
-            return ahead.computed(known)
+            values = ahead.known(consts, slices) | loop.carries_in(body, carried, carry)
+            return ahead.computed(values)
 
         _, stacked = _run(loop, step, init, (xs, ys), reverse=loop.scan.reverse)
         return list(stacked)
@@ -237,9 +237,9 @@ class _Pass:
         shared = by_node(self.body.inputs, self.around.consts, consts)
         return shared | _slices(self.loop, self.around, self.body, slices)
 
-    def computed(self, known: dict[Node, jax.Array]) -> tuple[Values, Values]:
+    def computed(self, values: dict[Node, jax.Array]) -> tuple[Values, Values]:
         """Return the carries after a step, and the other values that the plan computes."""
-        results = self.plan(known)
+        results = self.plan(values)
         return results[: len(self.carries)], results[len(self.carries) :]
 
 
@@ -264,16 +264,16 @@ class _Backwards:
         )
 
         def ahead(carry: Values, slices: tuple[Values, Values]) -> tuple[Values, Values]:
-            known = self.ahead.known(consts, slices)
-            known |= loop.carries_in(self.ahead.body, self.ahead.carries, carry)
-            return self.ahead.computed(known)
+            values = self.ahead.known(consts, slices)
+            values |= loop.carries_in(self.ahead.body, self.ahead.carries, carry)
+            return self.ahead.computed(values)
 
         def back(carry: Values, slices: tuple[Values, Values, Values]) -> tuple[Values, Values]:
             *own, before = slices
-            known = self.back.known(consts, (own[0], own[1]))
-            known |= loop.carries_in(self.back.body, self.history, before)
-            known |= by_node(self.back.body.outputs, undone, carry)
-            return self.back.computed(known)
+            values = self.back.known(consts, (own[0], own[1]))
+            values |= loop.carries_in(self.back.body, self.history, before)
+            values |= by_node(self.back.body.outputs, undone, carry)
+            return self.back.computed(values)
 
         before: Values = []
         if self.history:

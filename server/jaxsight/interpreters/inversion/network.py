@@ -110,13 +110,13 @@ class Plan:
     reads: frozenset[Node]
     wanted: tuple[Node, ...]
 
-    def __call__(self, known: Mapping[Node, jax.Array]) -> list[jax.Array]:
+    def __call__(self, known_values: Mapping[Node, jax.Array]) -> list[jax.Array]:
         """Return the values of `wanted`.
 
         Operations are bound with the source locations of the user's equations.
         """
         values: Environment[jax.Array] = Environment()
-        for node, value in known.items():
+        for node, value in known_values.items():
             values.write(node, value)
 
         def read(node: Node) -> jax.Array:

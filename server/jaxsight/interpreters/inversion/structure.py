@@ -60,19 +60,19 @@ def _reshape(
 
 @inverses("broadcast_in_dim")
 def _broadcast(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument, *_), (result,) = placed.inputs, placed.outputs
-    if math.prod(argument.aval.shape) != math.prod(result.aval.shape):
+    (argument, *_), (output,) = placed.inputs, placed.outputs
+    if math.prod(argument.aval.shape) != math.prod(output.aval.shape):
         return Blocked("broadcasts its unknown operand")
     shape = argument.aval.shape
-    return Solution((result,), (argument,), lambda y: [lax.reshape(y, shape)])
+    return Solution((output,), (argument,), lambda y: [lax.reshape(y, shape)])
 
 
 @inverses("optimization_barrier", "device_put")
 def _each(placed: Placed, network: Network) -> Solution | Blocked:
     pairs = [
-        (argument, result)
-        for argument, result in zip(placed.inputs, placed.outputs, strict=True)
-        if network.knows(result) and not network.knows(argument)
+        (argument, output)
+        for argument, output in zip(placed.inputs, placed.outputs, strict=True)
+        if network.knows(output) and not network.knows(argument)
     ]
     if not pairs:
         return Blocked("has unknown results where its operands are unknown")
@@ -124,7 +124,7 @@ def _from_parts(placed: Placed, network: Network, join: Compute) -> Solution | B
 
 @inverses("pad")
 def _pad(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument, _), (result,) = placed.inputs, placed.outputs
+    (argument, _), (output,) = placed.inputs, placed.outputs
     config = placed.params["padding_config"]
     if network.knows(argument):
         return Blocked("has an unknown padding value")
@@ -136,7 +136,7 @@ def _pad(placed: Placed, network: Network) -> Solution | Blocked:
         for size, (low, _, interior) in zip(argument.aval.shape, config, strict=True)
     ]
     strides = [interior + 1 for _, _, interior in config]
-    return Solution((result,), (argument,), lambda y: [lax.slice(y, starts, limits, strides)])
+    return Solution((output,), (argument,), lambda y: [lax.slice(y, starts, limits, strides)])
 
 
 @inverses("cumsum")
@@ -192,10 +192,10 @@ def _piece(placed: Placed, network: Network) -> Solution | Blocked:
     if math.prod(argument.aval.shape) > _LARGEST:
         return Blocked(f"reads from an array of more than {_LARGEST:,} elements")
     positions = [(piece, _positions(piece, network, argument.aval.shape)) for piece in pieces]
-    known = [(piece, where) for piece, where in positions if where is not None]
-    if len(known) < len(positions) and not known:
+    located = [(piece, where) for piece, where in positions if where is not None]
+    if len(located) < len(positions) and not located:
         return Blocked("has indices that are unknown at trace time")
-    return _assembled(argument, known)
+    return _assembled(argument, located)
 
 
 def _joined(parts: Sequence[jax.Array], axis: int) -> jax.Array:

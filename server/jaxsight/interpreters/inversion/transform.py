@@ -66,8 +66,8 @@ def inverse(function: Callable[..., object], *like: object) -> Callable[..., Any
     if not callable(function):
         raise TypeError(f"expected a function to invert, got {type(function).__name__}")
 
-    def inverted(*outputs: object, **known: object) -> Any:
-        called = functools.partial(function, **known) if known else function
+    def inverted(*outputs: object, **keywords: object) -> Any:
+        called = functools.partial(function, **keywords) if keywords else function
         name = getattr(function, "__name__", type(function).__name__)
         invalid = [leaf for leaf in jax.tree.leaves(outputs) if not _is_array(leaf)]
         if invalid or not outputs:
@@ -283,10 +283,10 @@ def _solved(name: str, traced: _Traced) -> Network:
 
 
 def _values(network: Network, results: Sequence[jax.Array]) -> list[jax.Array]:
-    known: dict[Node, jax.Array] = {}
+    known_values: dict[Node, jax.Array] = {}
     for node, value in zip(network.outputs, results, strict=True):
-        known.setdefault(node, value)
-    return network.plan(network.inputs)(known)
+        known_values.setdefault(node, value)
+    return network.plan(network.inputs)(known_values)
 
 
 def _blame(name: str, network: Network, argument: str) -> NotInvertible:

@@ -63,26 +63,26 @@ class Comparison:
         self._captures = 0
         """How often a rule captured a value of these programs."""
 
-    def programs(self, left: Program, right: Program) -> Difference | None:
-        if obviously_same(left, right):
+    def programs(self, lhs: Program, rhs: Program) -> Difference | None:
+        if obviously_same(lhs, rhs):
             return None
         try:
-            self._closed(left, right)
+            self._closed(lhs, rhs)
         except Parted as parted:
             return parted.difference()
         return None
 
-    def blocks(self, left: Block, right: Block) -> Difference | None:
+    def blocks(self, lhs: Block, rhs: Block) -> Difference | None:
         try:
-            self._blocks(left, right)
+            self._blocks(lhs, rhs)
         except Parted as parted:
             return parted.difference()
         return None
 
-    def values(self, left: object, right: object) -> bool:
+    def values(self, lhs: object, rhs: object) -> bool:
         """Return whether two parameters are the same."""
         try:
-            self._values.compare("value", left, right)
+            self._values.compare("value", lhs, rhs)
         except Parted:
             return False
         return True
@@ -91,131 +91,127 @@ class Comparison:
         self._next += 1
         return self._next
 
-    def _closed(self, left: Program, right: Program) -> None:
-        key = (id(left.jaxpr), id(right.jaxpr))
+    def _closed(self, lhs: Program, rhs: Program) -> None:
+        key = (id(lhs.jaxpr), id(rhs.jaxpr))
         compared = self._same.get(key)
         if (
             compared is not None
             and compared[2] <= self._rules.order
-            and _identical(compared[0].consts, left.consts)
-            and _identical(compared[1].consts, right.consts)
+            and _identical(compared[0].consts, lhs.consts)
+            and _identical(compared[1].consts, rhs.consts)
         ):
             return
         tokens = self._binders(
-            [*free_constants(left), *left.jaxpr.invars],
-            [*free_constants(right), *right.jaxpr.invars],
+            [*free_constants(lhs), *lhs.jaxpr.invars],
+            [*free_constants(rhs), *rhs.jaxpr.invars],
         )
         captures = self._captures
-        self._blocks(block_of(left, tokens), block_of(right, tokens))
+        self._blocks(block_of(lhs, tokens), block_of(rhs, tokens))
         if captures == self._captures:
-            self._same[key] = (left, right, self._rules.order)
+            self._same[key] = (lhs, rhs, self._rules.order)
 
-    def _binders(self, left: Sequence[Var], right: Sequence[Var]) -> list[Token]:
-        require(len(left) == len(right), "number of inputs", len(left), len(right))
-        for index, (first, second) in enumerate(zip(left, right, strict=True)):
+    def _binders(self, lhs: Sequence[Var], rhs: Sequence[Var]) -> list[Token]:
+        require(len(lhs) == len(rhs), "number of inputs", len(lhs), len(rhs))
+        for index, (first, second) in enumerate(zip(lhs, rhs, strict=True)):
             _same_aval(f"input {index}", first.aval, second.aval)
-        return [self.fresh() for _ in left]
+        return [self.fresh() for _ in lhs]
 
-    def _blocks(self, left: Block, right: Block) -> None:
+    def _blocks(self, lhs: Block, rhs: Block) -> None:
         if self._through_jits:
-            left, right = inlined(left), inlined(right)
-        left_tokens: Tokens = {id(var): token for var, token in left.inputs}
-        right_tokens: Tokens = {id(var): token for var, token in right.inputs}
-        self._around.append((left_tokens, right_tokens))
+            lhs, rhs = inlined(lhs), inlined(rhs)
+        lhs_tokens: Tokens = {id(var): token for var, token in lhs.inputs}
+        rhs_tokens: Tokens = {id(var): token for var, token in rhs.inputs}
+        self._around.append((lhs_tokens, rhs_tokens))
         try:
-            self._insides(left, right, left_tokens, right_tokens)
+            self._insides(lhs, rhs, lhs_tokens, rhs_tokens)
         finally:
             self._around.pop()
 
-    def _insides(
-        self, left: Block, right: Block, left_tokens: Tokens, right_tokens: Tokens
-    ) -> None:
-        left_equations = live(left.outputs, left.equations, self._read_by)
-        right_equations = live(right.outputs, right.equations, self._read_by)
+    def _insides(self, lhs: Block, rhs: Block, lhs_tokens: Tokens, rhs_tokens: Tokens) -> None:
+        lhs_equations = live(lhs.outputs, lhs.equations, self._read_by)
+        rhs_equations = live(rhs.outputs, rhs.equations, self._read_by)
         for index, (equation, counterpart) in enumerate(
-            zip(left_equations, right_equations, strict=False)
+            zip(lhs_equations, rhs_equations, strict=False)
         ):
             with step(str(index)):
-                self._equations(equation, counterpart, left_tokens, right_tokens)
-        _same_number(left_equations, right_equations)
-        counts = len(left.outputs), len(right.outputs)
+                self._equations(equation, counterpart, lhs_tokens, rhs_tokens)
+        _same_number(lhs_equations, rhs_equations)
+        counts = len(lhs.outputs), len(rhs.outputs)
         require(counts[0] == counts[1], "number of results", *counts)
-        for index, (first, second) in enumerate(zip(left.outputs, right.outputs, strict=True)):
+        for index, (first, second) in enumerate(zip(lhs.outputs, rhs.outputs, strict=True)):
             _same_aval(f"result {index}", first.aval, second.aval)
-            same = atom_token(first, left_tokens) == atom_token(second, right_tokens)
+            same = atom_token(first, lhs_tokens) == atom_token(second, rhs_tokens)
             require(same, f"result {index}", first, second)
 
     def _equations(
-        self, left: Equation, right: Equation, left_tokens: Tokens, right_tokens: Tokens
+        self, lhs: Equation, rhs: Equation, lhs_tokens: Tokens, rhs_tokens: Tokens
     ) -> None:
-        name = left.primitive.name
-        require(left.primitive is right.primitive, "primitive", name, right.primitive.name)
-        counts = len(left.outvars), len(right.outvars)
+        name = lhs.primitive.name
+        require(lhs.primitive is rhs.primitive, "primitive", name, rhs.primitive.name)
+        counts = len(lhs.outvars), len(rhs.outvars)
         require(counts[0] == counts[1], "number of results", *counts)
         self._applications(
-            left,
-            right,
-            [atom_token(atom, left_tokens) for atom in left.invars],
-            [atom_token(atom, right_tokens) for atom in right.invars],
+            lhs,
+            rhs,
+            [atom_token(atom, lhs_tokens) for atom in lhs.invars],
+            [atom_token(atom, rhs_tokens) for atom in rhs.invars],
         )
-        for first, second in zip(left.outvars, right.outvars, strict=True):
+        for first, second in zip(lhs.outvars, rhs.outvars, strict=True):
             _same_aval(f"result of {name}", first.aval, second.aval)
-            left_tokens[id(first)] = right_tokens[id(second)] = self.fresh()
-        if effect_texts(left, left_tokens) != effect_texts(right, right_tokens):
-            raise Parted("effects", left.effects, right.effects)
-        if left.ctx != right.ctx and str(left.ctx) != str(right.ctx):
-            raise Parted("context", left.ctx, right.ctx)
+            lhs_tokens[id(first)] = rhs_tokens[id(second)] = self.fresh()
+        if effect_texts(lhs, lhs_tokens) != effect_texts(rhs, rhs_tokens):
+            raise Parted("effects", lhs.effects, rhs.effects)
+        if lhs.ctx != rhs.ctx and str(lhs.ctx) != str(rhs.ctx):
+            raise Parted("context", lhs.ctx, rhs.ctx)
 
     def _applications(
         self,
-        left: Equation,
-        right: Equation,
-        left_operands: Sequence[Token],
-        right_operands: Sequence[Token],
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
     ) -> None:
         """Compare the operands and the parameters of two equations of one primitive."""
-        match left.primitive.name:
+        match lhs.primitive.name:
             case "scan":
-                self._scans(left, right, left_operands, right_operands)
+                self._scans(lhs, rhs, lhs_operands, rhs_operands)
             case "while":
-                self._whiles(left, right, left_operands, right_operands)
+                self._whiles(lhs, rhs, lhs_operands, rhs_operands)
             case "custom_jvp_call" | "custom_vjp_call":
-                self._customs(left, right, left_operands, right_operands)
+                self._customs(lhs, rhs, lhs_operands, rhs_operands)
             case "custom_linear_solve":
-                self._solves(left, right, left_operands, right_operands)
+                self._solves(lhs, rhs, lhs_operands, rhs_operands)
             case _:
-                _same_operands(left, right, left_operands == right_operands)
-                self._parameters.compare(left.primitive, left.params, right.params)
+                _same_operands(lhs, rhs, lhs_operands == rhs_operands)
+                self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
 
     def _captured(
         self,
         name: str,
-        left: Program,
-        right: Program,
-        left_captured: Sequence[Token],
-        right_captured: Sequence[Token],
+        lhs: Program,
+        rhs: Program,
+        lhs_captured: Sequence[Token],
+        rhs_captured: Sequence[Token],
     ) -> None:
         """Compare two bodies, whose first inputs are captured values, in any order."""
         tokens = self._binders(
-            left.jaxpr.invars[len(left_captured) :], right.jaxpr.invars[len(right_captured) :]
+            lhs.jaxpr.invars[len(lhs_captured) :], rhs.jaxpr.invars[len(rhs_captured) :]
         )
         with step(name):
             self._blocks(
-                block_of(left, [*left_captured, *tokens]),
-                block_of(right, [*right_captured, *tokens]),
+                block_of(lhs, [*lhs_captured, *tokens]),
+                block_of(rhs, [*rhs_captured, *tokens]),
             )
 
     def _scans(
         self,
-        left: Equation,
-        right: Equation,
-        left_operands: Sequence[Token],
-        right_operands: Sequence[Token],
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
     ) -> None:
-        first, second = control_flow.scan(left.params), control_flow.scan(right.params)
-        _same_operands(
-            left, right, left_operands[first.consts :] == right_operands[second.consts :]
-        )
+        first, second = control_flow.scan(lhs.params), control_flow.scan(rhs.params)
+        _same_operands(lhs, rhs, lhs_operands[first.consts :] == rhs_operands[second.consts :])
         for field in ("carry", "length", "reverse", "unroll", "split_transpose"):
             values = getattr(first, field), getattr(second, field)
             if values[0] != values[1]:
@@ -224,82 +220,80 @@ class Comparison:
             "body",
             first.body,
             second.body,
-            left_operands[: first.consts],
-            right_operands[: second.consts],
+            lhs_operands[: first.consts],
+            rhs_operands[: second.consts],
         )
 
     def _whiles(
         self,
-        left: Equation,
-        right: Equation,
-        left_operands: Sequence[Token],
-        right_operands: Sequence[Token],
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
     ) -> None:
         groups = []
-        for equation, tokens in ((left, left_operands), (right, right_operands)):
+        for equation, tokens in ((lhs, lhs_operands), (rhs, rhs_operands)):
             conds = equation.params["cond_nconsts"]
             consts = conds + equation.params["body_nconsts"]
             groups.append((tokens[:conds], tokens[conds:consts], tokens[consts:]))
         (cond1, body1, init1), (cond2, body2, init2) = groups
-        _same_operands(left, right, init1 == init2)
+        _same_operands(lhs, rhs, init1 == init2)
         for name, first, second in (("cond", cond1, cond2), ("body", body1, body2)):
             key = f"{name}_jaxpr"
-            programs = opened(left.params[key]), opened(right.params[key])
+            programs = opened(lhs.params[key]), opened(rhs.params[key])
             self._captured(name, *programs, first, second)
 
     def _solves(
         self,
-        left: Equation,
-        right: Equation,
-        left_operands: Sequence[Token],
-        right_operands: Sequence[Token],
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
     ) -> None:
         """Compare linear solves, whose functions capture values (`lax.custom_linear_solve`)."""
-        left_parts = list(control_flow.solves(left.params, left_operands))
-        right_parts = list(control_flow.solves(right.params, right_operands))
+        lhs_parts = list(control_flow.solves(lhs.params, lhs_operands))
+        rhs_parts = list(control_flow.solves(rhs.params, rhs_operands))
         vectors = [
             tokens[sum(len(captured) for _, captured in parts) :]
-            for tokens, parts in ((left_operands, left_parts), (right_operands, right_parts))
+            for tokens, parts in ((lhs_operands, lhs_parts), (rhs_operands, rhs_parts))
         ]
-        _same_operands(left, right, vectors[0] == vectors[1])
-        for name, (first, left_captured), (second, right_captured) in zip(
-            control_flow.SOLVES, left_parts, right_parts, strict=True
+        _same_operands(lhs, rhs, vectors[0] == vectors[1])
+        for name, (first, lhs_captured), (second, rhs_captured) in zip(
+            control_flow.SOLVES, lhs_parts, rhs_parts, strict=True
         ):
             if first is not None and second is not None:
-                self._captured(name, first, second, left_captured, right_captured)
+                self._captured(name, first, second, lhs_captured, rhs_captured)
             elif first is not second:
                 raise Parted(f"{name} of custom_linear_solve", first and name, second and name)
-        self._parameters.compare(left.primitive, left.params, right.params)
+        self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
 
     def _customs(
         self,
-        left: Equation,
-        right: Equation,
-        left_operands: Sequence[Token],
-        right_operands: Sequence[Token],
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
     ) -> None:
         """Compare functions with custom derivatives, which may capture values."""
-        first, second = left.params["num_consts"], right.params["num_consts"]
-        _same_operands(left, right, left_operands[first:] == right_operands[second:])
-        left_body, right_body = (opened(side.params["call_jaxpr"]) for side in (left, right))
+        first, second = lhs.params["num_consts"], rhs.params["num_consts"]
+        _same_operands(lhs, rhs, lhs_operands[first:] == rhs_operands[second:])
+        lhs_body, rhs_body = (opened(side.params["call_jaxpr"]) for side in (lhs, rhs))
         if first or second:
-            self._captured(
-                "body", left_body, right_body, left_operands[:first], right_operands[:second]
-            )
+            self._captured("body", lhs_body, rhs_body, lhs_operands[:first], rhs_operands[:second])
         else:
-            self._inner("body", left_body, right_body)
-        self._parameters.compare(left.primitive, left.params, right.params)
+            self._inner("body", lhs_body, rhs_body)
+        self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
 
-    def _rule_programs(self, name: str, left: Program, right: Program) -> None:
+    def _rule_programs(self, name: str, lhs: Program, rhs: Program) -> None:
         """Compare two rules, which may capture values of the enclosing programs."""
-        left_outer, right_outer = (
-            self._outer(program, side) for side, program in enumerate((left, right))
+        lhs_outer, rhs_outer = (
+            self._outer(program, side) for side, program in enumerate((lhs, rhs))
         )
-        if not left_outer and not right_outer:
-            self._inner(name, left, right)
+        if not lhs_outer and not rhs_outer:
+            self._inner(name, lhs, rhs)
             return
-        tokens = self._binders(left.jaxpr.invars, right.jaxpr.invars)
-        blocks = block_of(left, [*left_outer, *tokens]), block_of(right, [*right_outer, *tokens])
+        tokens = self._binders(lhs.jaxpr.invars, rhs.jaxpr.invars)
+        blocks = block_of(lhs, [*lhs_outer, *tokens]), block_of(rhs, [*rhs_outer, *tokens])
         with step(name):
             self._blocks(*blocks)
 
@@ -325,31 +319,31 @@ class Comparison:
                 return tokens[side][key]
         raise Parted("rule", "one with values of a finished trace", "another function")
 
-    def _inner(self, name: str, left: Program, right: Program) -> None:
+    def _inner(self, name: str, lhs: Program, rhs: Program) -> None:
         with step(name):
-            self._closed(left, right)
+            self._closed(lhs, rhs)
 
 
-def _same_number(left: Sequence[Equation], right: Sequence[Equation]) -> None:
+def _same_number(lhs: Sequence[Equation], rhs: Sequence[Equation]) -> None:
     """Raise `Parted`, with the names of equations that only one side has, if there are any."""
-    if len(left) == len(right):
+    if len(lhs) == len(rhs):
         return
-    shared = min(len(left), len(right))
+    shared = min(len(lhs), len(rhs))
     texts = [
         f"{len(side)} ({' '.join(equation.primitive.name for equation in side[shared:][:5])})"
-        for side in (left, right)
+        for side in (lhs, rhs)
     ]
     raise Parted("number of equations", *texts)
 
 
-def _same_operands(left: Equation, right: Equation, same: bool) -> None:
-    require(same, f"operands of {left.primitive.name}", left.invars, right.invars)
+def _same_operands(lhs: Equation, rhs: Equation, same: bool) -> None:
+    require(same, f"operands of {lhs.primitive.name}", lhs.invars, rhs.invars)
 
 
-def _same_aval(what: str, left: Aval, right: Aval) -> None:
-    if left is right or left == right:
+def _same_aval(part: str, lhs: Aval, rhs: Aval) -> None:
+    if lhs is rhs or lhs == rhs:
         return
-    raise Parted(f"type of {what}", _aval_text(left), _aval_text(right))
+    raise Parted(f"type of {part}", _aval_text(lhs), _aval_text(rhs))
 
 
 def _aval_text(aval: Aval) -> str:
@@ -358,7 +352,7 @@ def _aval_text(aval: Aval) -> str:
     return f"{short() if short else aval}{weak}"
 
 
-def _identical(left: Sequence[object], right: Sequence[object]) -> bool:
-    return len(left) == len(right) and all(
-        value is counterpart for value, counterpart in zip(left, right, strict=True)
+def _identical(lhs: Sequence[object], rhs: Sequence[object]) -> bool:
+    return len(lhs) == len(rhs) and all(
+        value is counterpart for value, counterpart in zip(lhs, rhs, strict=True)
     )

@@ -44,17 +44,17 @@ class RuleComparison:
         """
         self._assumed: dict[tuple[Hashable, Hashable, tuple[Aval, ...]], int] = {}
 
-    def compare(self, primitive: str, left: Params, right: Params) -> None:
+    def compare(self, primitive: str, lhs: Params, rhs: Params) -> None:
         """Compare the derivative rules of two functions.
 
         Rules may call their own function, so a pair that is being compared counts as the same until
         a difference is found.
         """
-        if rule_identity.same_rule(left, right) or self._same_functions(left, right):
+        if rule_identity.same_rule(lhs, rhs) or self._same_functions(lhs, rhs):
             return
-        inputs = opened(left["call_jaxpr"]).jaxpr.invars[left["num_consts"] :]
+        inputs = opened(lhs["call_jaxpr"]).jaxpr.invars[lhs["num_consts"] :]
         types = tuple(var.aval for var in inputs)
-        pair = (rule_identity.rule_identity(left), rule_identity.rule_identity(right), types)
+        pair = (rule_identity.rule_identity(lhs), rule_identity.rule_identity(rhs), types)
         assumed = self._assumed.get(pair)
         if assumed is not None and assumed <= self.order:
             return
@@ -66,32 +66,32 @@ class RuleComparison:
         self.order += 1
         try:
             if primitive == "custom_jvp_call":
-                self._jvp_rules(left, right)
+                self._jvp_rules(lhs, rhs)
             else:
-                self._vjp_rules(left, right)
+                self._vjp_rules(lhs, rhs)
         finally:
             self.order -= 1
 
-    def _same_functions(self, left: Params, right: Params) -> bool:
+    def _same_functions(self, lhs: Params, rhs: Params) -> bool:
         """Return whether two rules are the same functions of the user's, with equal arguments."""
-        keys = rule_identity.rules_key(left), rule_identity.rules_key(right)
+        keys = rule_identity.rules_key(lhs), rule_identity.rules_key(rhs)
         try:
             self._values.compare("rule", *keys)
         except Parted:
             return False
         return True
 
-    def _jvp_rules(self, left: Params, right: Params) -> None:
-        patterns = derivative_rules.absences(left)
+    def _jvp_rules(self, lhs: Params, rhs: Params) -> None:
+        patterns = derivative_rules.absences(lhs)
         if patterns is None:
             raise Parted("jvp rule", "one for many symbolic zeros", "another function")
         for absent in patterns:
             first, second = (
-                _traced(derivative_rules.jvp_rule, params, absent) for params in (left, right)
+                _traced(derivative_rules.jvp_rule, params, absent) for params in (lhs, rhs)
             )
             if isinstance(first, str) or isinstance(second, str):
-                what = f"jvp rule for zeros {absent}"
-                require(first == second, what, _outcome(first), _outcome(second))
+                part = f"jvp rule for zeros {absent}"
+                require(first == second, part, _outcome(first), _outcome(second))
                 continue
             require(
                 first.zeros == second.zeros,
@@ -101,14 +101,14 @@ class RuleComparison:
             )
             self._compare_rules("jvp", first.program, second.program)
 
-    def _vjp_rules(self, left: Params, right: Params) -> None:
-        patterns = derivative_rules.perturbations(left)
+    def _vjp_rules(self, lhs: Params, rhs: Params) -> None:
+        patterns = derivative_rules.perturbations(lhs)
         if patterns is None:
             raise Parted("vjp rule", "one for many symbolic zeros", "another function")
         for perturbed, absent in patterns:
             first, second = (
                 _traced(derivative_rules.vjp_rules, params, perturbed, absent)
-                for params in (left, right)
+                for params in (lhs, rhs)
             )
             if isinstance(first, str) or isinstance(second, str):
                 require(first == second, "vjp rule", _outcome(first), _outcome(second))

@@ -27,16 +27,16 @@ class Difference:
 class Parted(Exception):
     """Two programs differ: ends a comparison."""
 
-    def __init__(self, what: str, left: object, right: object) -> None:
-        super().__init__(what)
-        self.what = what
-        self.left = left
-        self.right = right
+    def __init__(self, part: str, lhs: object, rhs: object) -> None:
+        super().__init__(part)
+        self.part = part
+        self.lhs = lhs
+        self.rhs = rhs
         self.path: list[str] = []
 
     def difference(self) -> Difference:
         path = "/".join(reversed(self.path))
-        return Difference(path, self.what, str(self.left), str(self.right))
+        return Difference(path, self.part, str(self.lhs), str(self.rhs))
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def step_to_inner(name: str) -> Iterator[None]:
         raise
 
 
-def require(condition: bool, what: str, left: object, right: object) -> None:
+def require(condition: bool, part: str, lhs: object, rhs: object) -> None:
     """Raise `Parted` unless two parts that satisfy `condition` are the same."""
     if not condition:
-        raise Parted(what, left, right)
+        raise Parted(part, lhs, rhs)

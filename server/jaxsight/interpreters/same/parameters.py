@@ -50,31 +50,31 @@ class ParameterComparison:
         self._rules = rules
         self._compare_programs = compare_programs
 
-    def compare(self, primitive: Primitive, left: Params, right: Params) -> None:
+    def compare(self, primitive: Primitive, lhs: Params, rhs: Params) -> None:
         name = primitive.name
         ignored = _IGNORED.get(name, frozenset()) if is_of_jax(primitive) else frozenset()
-        self._functions(name, left, right)
-        if left.keys() != right.keys():
-            raise Parted(f"parameters of {name}", sorted(left), sorted(right))
-        for key in left:
+        self._functions(name, lhs, rhs)
+        if lhs.keys() != rhs.keys():
+            raise Parted(f"parameters of {name}", sorted(lhs), sorted(rhs))
+        for key in lhs:
             if key not in ignored:
                 with step_to_inner(_step_name(key)):
-                    self._values.compare(f"{key} of {name}", left[key], right[key])
+                    self._values.compare(f"{key} of {name}", lhs[key], rhs[key])
         if name in ("custom_jvp_call", "custom_vjp_call"):
-            self._rules.compare(name, left, right)
+            self._rules.compare(name, lhs, rhs)
 
-    def _functions(self, primitive: str, left: Params, right: Params) -> None:
+    def _functions(self, primitive: str, lhs: Params, rhs: Params) -> None:
         """Compare the functions among parameters, and what selects them."""
         match primitive:
             case "ffi_call":
-                types = _attribute_types(left), _attribute_types(right)
+                types = _attribute_types(lhs), _attribute_types(rhs)
                 require(types[0] == types[1], "attributes of ffi_call", *types)
             case "linear_call":
-                first, second = (opened(side["transpose_thunk"]()[0]) for side in (left, right))
+                first, second = (opened(side["transpose_thunk"]()[0]) for side in (lhs, rhs))
                 self._compare_programs("transpose", first, second)
-            case "custom_vmap_call" if not _sequential(left["rule"], right["rule"]):
-                what = "rule of custom_vmap_call"
-                self._values.compare(what, left["rule"].rule, right["rule"].rule)
+            case "custom_vmap_call" if not _sequential(lhs["rule"], rhs["rule"]):
+                part = "rule of custom_vmap_call"
+                self._values.compare(part, lhs["rule"].rule, rhs["rule"].rule)
 
 
 def _step_name(key: str) -> str:

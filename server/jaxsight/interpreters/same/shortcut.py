@@ -15,31 +15,31 @@ _COMPARED_BY_EQUALITY = (type(None), bool, int, str, np.dtype)
 """Types whose values are the same if their types are the same and `==` is true."""
 
 
-def obviously_same(left: Program, right: Program) -> bool:
+def obviously_same(lhs: Program, rhs: Program) -> bool:
     """Return whether two programs are the same equation by equation.
 
     Return False for those that need a closer look: with constants, effects, parameters that are not
     plain values, or dead code.
     """
-    if left.consts or right.consts or left.jaxpr.constvars or right.jaxpr.constvars:
+    if lhs.consts or rhs.consts or lhs.jaxpr.constvars or rhs.jaxpr.constvars:
         return False
-    first, second = left.jaxpr, right.jaxpr
+    first, second = lhs.jaxpr, rhs.jaxpr
     counterparts: dict[int, Var] = {}
 
-    def reads_same(left_atoms: Sequence[Atom], right_atoms: Sequence[Atom]) -> bool:
-        if len(left_atoms) != len(right_atoms):
+    def reads_same(lhs_atoms: Sequence[Atom], rhs_atoms: Sequence[Atom]) -> bool:
+        if len(lhs_atoms) != len(rhs_atoms):
             return False
-        for atom, counterpart in zip(left_atoms, right_atoms, strict=True):
+        for atom, counterpart in zip(lhs_atoms, rhs_atoms, strict=True):
             if counterparts.get(id(atom)) is not counterpart and not _same_literal(
                 atom, counterpart
             ):
                 return False
         return True
 
-    def makes_same(left_vars: Sequence[Var], right_vars: Sequence[Var]) -> bool:
-        if len(left_vars) != len(right_vars):
+    def makes_same(lhs_vars: Sequence[Var], rhs_vars: Sequence[Var]) -> bool:
+        if len(lhs_vars) != len(rhs_vars):
             return False
-        for var, counterpart in zip(left_vars, right_vars, strict=True):
+        for var, counterpart in zip(lhs_vars, rhs_vars, strict=True):
             if var.aval is not counterpart.aval and var.aval != counterpart.aval:
                 return False
             counterparts[id(var)] = counterpart
@@ -62,26 +62,26 @@ def obviously_same(left: Program, right: Program) -> bool:
     )
 
 
-def _same_literal(left: Atom, right: Atom) -> bool:
-    if not (is_literal(left) and is_literal(right)) or left.aval != right.aval:
+def _same_literal(lhs: Atom, rhs: Atom) -> bool:
+    if not (is_literal(lhs) and is_literal(rhs)) or lhs.aval != rhs.aval:
         return False
-    return literal_token(left) == literal_token(right)
+    return literal_token(lhs) == literal_token(rhs)
 
 
-def _obviously_equal(left: object, right: object) -> bool:
+def _obviously_equal(lhs: object, rhs: object) -> bool:
     """Return whether two parameters are identical, or equal and of a type with a trusted `==`."""
-    if left is right:
+    if lhs is rhs:
         return True
-    kind = type(left)
-    if kind is not type(right):
+    kind = type(lhs)
+    if kind is not type(rhs):
         return False
-    if kind is tuple and isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(_obviously_equal, left, right))
-    if kind is dict and isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(
-            _obviously_equal(value, right[key]) for key, value in left.items()
+    if kind is tuple and isinstance(lhs, tuple) and isinstance(rhs, tuple):
+        return len(lhs) == len(rhs) and all(map(_obviously_equal, lhs, rhs))
+    if kind is dict and isinstance(lhs, dict) and isinstance(rhs, dict):
+        return lhs.keys() == rhs.keys() and all(
+            _obviously_equal(value, rhs[key]) for key, value in lhs.items()
         )
-    if is_jaxpr(left):
-        return obviously_same(opened(left), opened(right))
+    if is_jaxpr(lhs):
+        return obviously_same(opened(lhs), opened(rhs))
     by_equality = issubclass(kind, _COMPARED_BY_EQUALITY) and package(kind) in TRUSTED
-    return by_equality and bool(left == right)
+    return by_equality and bool(lhs == rhs)

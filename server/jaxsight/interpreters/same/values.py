@@ -41,92 +41,92 @@ class ValueComparison:
         self._opening: set[tuple[int, int]] = set()
         """Pairs of ids of the objects whose contents are being compared."""
 
-    def compare(self, what: str, left: object, right: object) -> None:
-        """Compare two values; `what` describes them in the difference."""
-        left, right = _without_vacuous_sharding(left), _without_vacuous_sharding(right)
-        if left is right:
+    def compare(self, part: str, lhs: object, rhs: object) -> None:
+        """Compare two values; `part` describes them in the difference."""
+        lhs, rhs = _without_vacuous_sharding(lhs), _without_vacuous_sharding(rhs)
+        if lhs is rhs:
             return
-        if is_jaxpr(left) and is_jaxpr(right):
-            self._compare_programs(opened(left), opened(right))
+        if is_jaxpr(lhs) and is_jaxpr(rhs):
+            self._compare_programs(opened(lhs), opened(rhs))
             return
-        if type(left) is not type(right):
+        if type(lhs) is not type(rhs):
             # A size may be Python's or NumPy's integer.
-            if _equal_integers(left, right) or _equal_of_jax(left, right):
+            if _equal_integers(lhs, rhs) or _equal_of_jax(lhs, rhs):
                 return
-            raise Parted(what, _typed(left), _typed(right))
-        require(not is_tracer(left), what, left, right)
-        if isinstance(left, (tuple, list, dict, set, frozenset)):
-            self._collections(what, left, right)
-        elif isinstance(left, (np.ndarray, jax.Array)):
-            require(value_token(left) == value_token(right), what, left, right)
-        elif isinstance(left, (float, complex, np.generic)):
-            same_bits = np.asarray(left).tobytes() == np.asarray(right).tobytes()
-            require(same_bits, what, left, right)
+            raise Parted(part, _typed(lhs), _typed(rhs))
+        require(not is_tracer(lhs), part, lhs, rhs)
+        if isinstance(lhs, (tuple, list, dict, set, frozenset)):
+            self._collections(part, lhs, rhs)
+        elif isinstance(lhs, (np.ndarray, jax.Array)):
+            require(value_token(lhs) == value_token(rhs), part, lhs, rhs)
+        elif isinstance(lhs, (float, complex, np.generic)):
+            same_bits = np.asarray(lhs).tobytes() == np.asarray(rhs).tobytes()
+            require(same_bits, part, lhs, rhs)
         else:
-            self._objects(what, left, right)
+            self._objects(part, lhs, rhs)
 
-    def _collections(self, what: str, left: object, right: object) -> None:
+    def _collections(self, part: str, lhs: object, rhs: object) -> None:
         """Compare two collections of one type."""
-        match left, right:
+        match lhs, rhs:
             case ((tuple() | list()), (tuple() | list())):
-                self._sequences(what, left, right)
+                self._sequences(part, lhs, rhs)
             case dict(), dict():
-                self._dictionaries(what, left, right)
+                self._dictionaries(part, lhs, rhs)
             case ((set() | frozenset()), (set() | frozenset())):
-                require(set(map(_key, left)) == set(map(_key, right)), what, left, right)
+                require(set(map(_key, lhs)) == set(map(_key, rhs)), part, lhs, rhs)
                 return
-        if not _is_plain(left):  # a user's class, which may have other attributes
-            self._contents(what, left, right)
+        if not _is_plain(lhs):  # a user's class, which may have other attributes
+            self._contents(part, lhs, rhs)
 
-    def _sequences(self, what: str, left: Sequence[object], right: Sequence[object]) -> None:
-        require(len(left) == len(right), what, left, right)
-        for index, (part, counterpart) in enumerate(zip(left, right, strict=True)):
+    def _sequences(self, part: str, lhs: Sequence[object], rhs: Sequence[object]) -> None:
+        require(len(lhs) == len(rhs), part, lhs, rhs)
+        for index, (element, counterpart) in enumerate(zip(lhs, rhs, strict=True)):
             with step_to_inner(str(index)):
-                self.compare(what, part, counterpart)
+                self.compare(part, element, counterpart)
 
     def _dictionaries(
-        self, what: str, left: Mapping[object, object], right: Mapping[object, object]
+        self, part: str, lhs: Mapping[object, object], rhs: Mapping[object, object]
     ) -> None:
-        left_keys, right_keys = ({_key(key): key for key in side} for side in (left, right))
-        require(left_keys.keys() == right_keys.keys(), what, left, right)
-        for unique, key in left_keys.items():
-            self.compare(what, left[key], right[right_keys[unique]])
+        lhs_keys, rhs_keys = ({_key(key): key for key in side} for side in (lhs, rhs))
+        require(lhs_keys.keys() == rhs_keys.keys(), part, lhs, rhs)
+        for unique, key in lhs_keys.items():
+            self.compare(part, lhs[key], rhs[rhs_keys[unique]])
 
-    def _objects(self, what: str, left: object, right: object) -> None:
+    def _objects(self, part: str, lhs: object, rhs: object) -> None:
         """Compare two objects of one type that are neither numbers nor collections."""
-        if isinstance(left, jax.tree_util.PyTreeDef):  # its `==` calls that of the user's classes
-            self._contents(what, left, right)
-        elif isinstance(left, jax.lax.Tolerance):
-            self.compare(what, vars(left), vars(right))
-        elif dataclasses.is_dataclass(left) and is_of_jax(left):
-            for field in dataclasses.fields(left):
+        if isinstance(lhs, jax.tree_util.PyTreeDef):  # its `==` calls that of the user's classes
+            self._contents(part, lhs, rhs)
+        elif isinstance(lhs, jax.lax.Tolerance):
+            self.compare(part, vars(lhs), vars(rhs))
+        elif dataclasses.is_dataclass(lhs) and is_of_jax(lhs):
+            for field in dataclasses.fields(lhs):
                 if field.name not in _INFORMATION:
-                    first, second = (getattr(side, field.name, None) for side in (left, right))
-                    self.compare(what, first, second)
-        elif _is_trusted(left) and _plain_equal(left, right):
+                    first, second = (getattr(side, field.name, None) for side in (lhs, rhs))
+                    self.compare(part, first, second)
+        elif _is_trusted(lhs) and _plain_equal(lhs, rhs):
             return
-        elif (params := params_of_object(left)) is not None:
-            self.compare(what, params, params_of_object(right))
-        elif is_wrapped_function(left) and is_wrapped_function(right):
-            self.compare(what, left.f, right.f)
-            self.compare(what, left.params, right.params)
+        elif (params := params_of_object(lhs)) is not None:
+            self.compare(part, params, params_of_object(rhs))
+        elif is_wrapped_function(lhs) and is_wrapped_function(rhs):
+            self.compare(part, lhs.f, rhs.f)
+            self.compare(part, lhs.params, rhs.params)
         else:
-            self._contents(what, left, right)
+            self._contents(part, lhs, rhs)
 
-    def _contents(self, what: str, left: object, right: object) -> None:
+    def _contents(self, part: str, lhs: object, rhs: object) -> None:
         """Compare two objects by their contents if their `==` compares identity.
 
         Objects that contain each other are the same if nothing else differs.
         """
-        pair = id(left), id(right)
+        pair = id(lhs), id(rhs)
         if pair in self._opening:
             return
-        left_parts, right_parts = contents(left), contents(right)
-        if left_parts is None or right_parts is None or len(left_parts) != len(right_parts):
-            raise Parted(what, left, right)
+        lhs_parts, rhs_parts = contents(lhs), contents(rhs)
+        if lhs_parts is None or rhs_parts is None or len(lhs_parts) != len(rhs_parts):
+            raise Parted(part, lhs, rhs)
         self._opening.add(pair)
         try:
-            self.compare(what, left_parts, right_parts)
+            self.compare(part, lhs_parts, rhs_parts)
         finally:
             self._opening.discard(pair)
 
@@ -143,8 +143,8 @@ def _without_vacuous_sharding(value: object) -> object:
             return value
 
 
-def _equal_integers(left: object, right: object) -> bool:
-    return _is_integer(left) and _is_integer(right) and left == right
+def _equal_integers(lhs: object, rhs: object) -> bool:
+    return _is_integer(lhs) and _is_integer(rhs) and lhs == rhs
 
 
 def _is_integer(value: object) -> bool:
@@ -171,12 +171,12 @@ def _is_trusted(value: object) -> bool:
     return package(cls) in TRUSTED and not wraps
 
 
-def _equal_of_jax(left: object, right: object) -> bool:
+def _equal_of_jax(lhs: object, rhs: object) -> bool:
     """Return whether JAX or NumPy objects of two types are equal, as dtypes and layouts may be."""
     kinds = (*_NUMBERS, str, tuple, list, dict, set, frozenset)
-    if isinstance(left, kinds) and isinstance(right, kinds):
+    if isinstance(lhs, kinds) and isinstance(rhs, kinds):
         return False
-    return _is_trusted(left) and _is_trusted(right) and _plain_equal(left, right)
+    return _is_trusted(lhs) and _is_trusted(rhs) and _plain_equal(lhs, rhs)
 
 
 def _is_plain(value: object) -> bool:
@@ -202,8 +202,8 @@ def _typed(value: object) -> str:
     return f"{value!r} ({type(value).__name__})"
 
 
-def _plain_equal(left: object, right: object) -> bool:
+def _plain_equal(lhs: object, rhs: object) -> bool:
     try:
-        return bool(left == right)
+        return bool(lhs == rhs)
     except (TypeError, ValueError, RuntimeError):
         return False
