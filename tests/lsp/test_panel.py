@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jaxsight.engine.events import Refresh
+from jaxsight.events import Refresh
 from tests.lsp.client import Client, ResponseError, at, recorded, span
 from tests.lsp.fake_session import FakeSession
 from tests.lsp.test_end_to_end import editor
