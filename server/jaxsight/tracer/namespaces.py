@@ -32,11 +32,14 @@ from typing import Any
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.failures import UserError, clean, failure, one_line
 from jaxsight.tracer.handlers.trace import innermost_span
-from jaxsight.tracer.isolation import process_effects as effects
+from jaxsight.tracer.importing.import_folders import import_folders, package_of
+from jaxsight.tracer.importing.imports import Imports
+from jaxsight.tracer.importing.project_modules import Edges
+from jaxsight.tracer.isolation import process_effects
+from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.footprint import Footprint
-from jaxsight.tracer.isolation.import_path import SliceLoader, import_folders, package_of
-from jaxsight.tracer.isolation.imports import Edges, Imports
-from jaxsight.tracer.isolation.process_effects import Effects, State
+from jaxsight.tracer.isolation.process_effects import Effects
+from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation import observer
 from jaxsight.tracer.observation.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.patience import TookTooLong, at_most
@@ -137,8 +140,8 @@ class World:
                 self._start_over(imports)
             else:
                 break
-        own = {self.module.__name__, *imports.loaded}
-        self._before_trace = Footprint((self.namespace, *imports.namespaces()), own)
+        own = {self.module.__name__, *imports.modules.loaded}
+        self._before_trace = Footprint((self.namespace, *imports.modules.namespaces()), own)
 
     def _prepare(self, request: Trace, imports: Imports) -> None:
         self._clear_names(request)
@@ -177,9 +180,11 @@ class World:
         """Return whether a chunk to execute would see another state than in an import."""
         if self._before_trace is None or not self._before_trace.holds():
             return True
-        if not all(imports.current(record.imports) for record in self._records.values()):
+        if not all(
+            imports.modules.are_current(record.imports) for record in self._records.values()
+        ):
             return True
-        if any(r.missing and imports.can_find(r.missing) for r in self._records.values()):
+        if any(r.missing and imports.modules.can_find(r.missing) for r in self._records.values()):
             return True
         executed = {identity[0] for identity in self._records}
         acted = {identity[0] for identity, record in self._records.items() if record.chunk.acts}
@@ -204,7 +209,7 @@ class World:
     def _start_over(self, imports: Imports) -> None:
         """Forget all executions, and their changes of the project's other modules."""
         # First, while the file's changes of the project's modules are still visible.
-        imports.renew()
+        imports.modules.renew()
         self.starting_over()
         self.forget_all()
 
@@ -235,7 +240,7 @@ class World:
     def files(self, imports: Imports) -> tuple[str, ...]:
         """Return the project's files, except its own, whose changes invalidate the slice."""
         used = {name for record in self.slice for name in record.imports}
-        found = imports.files_of(used | self.packages.keys()) | imports.files
+        found = imports.modules.files_of(used | self.packages.keys()) | imports.modules.attempted
         return tuple(sorted(found - {self.file}))
 
     def trim(self) -> None:
@@ -334,7 +339,7 @@ class World:
         file = chunk_file(self.file, chunk.id, chunk.above)
         # A plain definition only binds its name.
         plain = not (chunk.executes or chunk.acts or chunk.unlimited)
-        before = self._state if plain or self._state is not None else effects.capture()
+        before = self._state if plain or self._state is not None else process_effects.capture()
         names = dict(self.namespace)
         applied = set(imports.applied)
         jax, imports.jax = imports.jax, False
@@ -352,8 +357,8 @@ class World:
             with self.recorder.executing(chunk.id, chunk.key), _warnings(warned):
                 self._exec(code, record, request.patience)
         if before is not None and not plain:
-            effects.heed_variables(before, jax)
-            changes, self._state = effects.since(before)
+            process_effects.heed_variables(before, jax)
+            changes, self._state = process_effects.since(before)
             record.effects = self._known(changes)
         missing = object()
         record.warnings = tuple(warned)
@@ -553,7 +558,7 @@ class Worlds:
             os.chdir(request.root)
         with (
             self._imports.running(world.module, request.file, folders),
-            _unsaved_lines(request.file, self._imports.texts.unsaved(request.file)),
+            _unsaved_lines(request.file, self._imports.modules.texts.unsaved(request.file)),
         ):
             try:
                 yield world

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary, ref
 
-from jaxsight.tracer.isolation import process_effects as effects
-from jaxsight.tracer.isolation.imports import Imports
+from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.isolation.leftovers import Leftovers
-from jaxsight.tracer.isolation.libraries import Changes, Snapshot
+from jaxsight.tracer.isolation.library_snapshot import Changes, Snapshot
+from jaxsight.tracer.isolation.process_state import MODULES
 from jaxsight.tracer.namespaces import World
 from jaxsight.wire.messages.tracing import Chunk
 
@@ -39,7 +39,7 @@ class Patches:
 
     def __init__(self, imports: Imports, leftovers: Leftovers) -> None:
         self._leftovers = leftovers
-        self._snapshot = Snapshot(effects.MODULES)
+        self._snapshot = Snapshot(MODULES)
         self._by_world: WeakKeyDictionary[World, _Patched] = WeakKeyDictionary()
         self._ran: WeakKeyDictionary[World, set[str]] = WeakKeyDictionary()
         imports.arrived = self._snapshot.extend
