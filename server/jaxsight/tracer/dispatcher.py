@@ -20,6 +20,9 @@ from weakref import WeakKeyDictionary, ref
 import jax
 
 from jaxsight.interpreters import views
+from jaxsight.tracer.execution.file_namespace import World
+from jaxsight.tracer.execution.library_changes import Patches
+from jaxsight.tracer.execution.namespaces import Worlds
 from jaxsight.tracer.failures import UserError, failure
 from jaxsight.tracer.handlers.trace import Tracing
 from jaxsight.tracer.importing.imports import Imports
@@ -27,9 +30,7 @@ from jaxsight.tracer.isolation import file_reads as reads
 from jaxsight.tracer.isolation.baseline import Baseline
 from jaxsight.tracer.isolation.file_reads import Reads
 from jaxsight.tracer.isolation.leftovers import Leftovers, Spoilt
-from jaxsight.tracer.isolation.patches import Patches
 from jaxsight.tracer.main import Line
-from jaxsight.tracer.namespaces import World, Worlds
 from jaxsight.tracer.observation.recorder import CancelledByServer, Observed
 from jaxsight.wire.messages.tracing import (
     Cancelled,
