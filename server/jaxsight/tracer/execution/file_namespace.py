@@ -31,13 +31,13 @@ from jaxsight.tracer.handlers.trace import innermost_span
 from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
+from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
 from jaxsight.tracer.isolation import process_effects
 from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.footprint import Footprint
 from jaxsight.tracer.isolation.process_state import State
-from jaxsight.tracer.observation import observer
-from jaxsight.tracer.observation.recorder import CancelledByServer, Recorder
-from jaxsight.tracer.patience import TookTooLong, at_most
+from jaxsight.tracer.observation import instrumentation
+from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.messages.tracing import Caveat, Chunk, Trace, Warned, chunk_file
 
 _SHOWWARNING = warnings.showwarning
@@ -232,7 +232,7 @@ class World:
             __cached__=spec.cached,
             __builtins__=builtins,
         )
-        self.namespace[observer.NAME] = self.recorder.record
+        self.namespace[instrumentation.NAME] = self.recorder.record
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(str(PurePath(request.file).parent))
             self.namespace["__path__"] = spec.submodule_search_locations

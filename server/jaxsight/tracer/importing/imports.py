@@ -23,10 +23,10 @@ from jaxsight.tracer.importing.project_modules import (
     init_file,
     prefixes,
 )
+from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.isolation import process_effects
 from jaxsight.tracer.isolation.process_effects import Effects
 from jaxsight.tracer.isolation.process_state import OPTIONS
-from jaxsight.tracer.observation.recorder import CancelledByServer
 
 logger = logging.getLogger(__name__)
 
