@@ -20,17 +20,19 @@ from weakref import WeakKeyDictionary, ref
 import jax
 
 from jaxsight.interpreters import views
+from jaxsight.tracer.execution.file_namespace import World
+from jaxsight.tracer.execution.library_changes import Patches
+from jaxsight.tracer.execution.namespaces import Worlds
 from jaxsight.tracer.failures import UserError, failure
 from jaxsight.tracer.handlers.trace import Tracing
-from jaxsight.tracer.isolation import reads
+from jaxsight.tracer.importing.imports import Imports
+from jaxsight.tracer.interruptions import CancelledByServer
+from jaxsight.tracer.isolation import file_reads as reads
 from jaxsight.tracer.isolation.baseline import Baseline
-from jaxsight.tracer.isolation.imports import Imports
+from jaxsight.tracer.isolation.file_reads import Reads
 from jaxsight.tracer.isolation.leftovers import Leftovers, Spoilt
-from jaxsight.tracer.isolation.patches import Patches
-from jaxsight.tracer.isolation.reads import Reads
 from jaxsight.tracer.main import Line
-from jaxsight.tracer.namespaces import World, Worlds
-from jaxsight.tracer.observation.recorder import CancelledByServer, Observed
+from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.messages.tracing import (
     Cancelled,
     Compare,

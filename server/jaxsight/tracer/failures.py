@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jaxsight.tracer.observation.recorder import Observed
+from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.messages.tracing import Failure, Frame, Span, chunk_of, line_in_chunk
 
 _MESSAGE = 20_000

@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.handlers.trace import Tracing
-from jaxsight.tracer.observation.observer import NAME
+from jaxsight.tracer.observation.instrumentation import NAME
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.messages import tracing as protocol
 from jaxsight.wire.messages.tracing import Argument, ArraySpec, InputSpec, KeySpec, ValueSpec

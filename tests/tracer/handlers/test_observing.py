@@ -9,7 +9,7 @@ import weakref
 import jax
 import pytest
 
-from jaxsight.tracer.observation.recorder import CancelledByServer
+from jaxsight.tracer.interruptions import CancelledByServer
 from tests.tracer.handlers.lab import lab
 
 HEAD = "import jax, jax.numpy as jnp, numpy as np\n"

@@ -19,7 +19,7 @@ import pytest
 
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.tracer.observation import observer
+from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.messages.tracing import chunk_file
 
@@ -34,7 +34,7 @@ def executed(source: str, name: str, *, instrumented: bool, **namespace: Any) ->
     tree = ast.parse(source)
     if instrumented:
         tree = recorder.instrument(tree, CHUNK, "")
-    scope: dict[str, Any] = {"__name__": name, observer.NAME: recorder.record, **namespace}
+    scope: dict[str, Any] = {"__name__": name, instrumentation.NAME: recorder.record, **namespace}
     exec(compile(tree, file, "exec", dont_inherit=True), scope)
     return scope
 
@@ -44,14 +44,14 @@ class _Erased(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         match node:
-            case ast.Call(func=ast.Name(id=observer.NAME), args=[_, value]):
+            case ast.Call(func=ast.Name(id=instrumentation.NAME), args=[_, value]):
                 return self.visit(value)  # type: ignore[no-any-return]
             case _:
                 return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         match node.value:
-            case ast.Call(func=ast.Name(id=observer.NAME), args=[_, ast.Name() as name]) if (
+            case ast.Call(func=ast.Name(id=instrumentation.NAME), args=[_, ast.Name() as name]) if (
                 name.lineno,
                 name.col_offset,
             ) in self.inserted:
@@ -92,7 +92,7 @@ def test_only_recording_calls_are_added_and_the_result_compiles() -> None:
         text = path.read_text("utf-8")
         tree = ast.parse(text)
         before = ast.dump(tree, include_attributes=True)
-        sites = observer.instrument(tree, 0)
+        sites = instrumentation.instrument(tree, 0)
         compile(tree, str(path), "exec", dont_inherit=True)
         inserted = {
             (place.line, place.column)

@@ -162,8 +162,8 @@ def test_libraries_at_work_change_nothing_that_counts() -> None:
     pytest.importorskip("flax")
     script = f"""
 import jax.numpy
-from jaxsight.tracer.isolation.process_effects import MODULES
-from jaxsight.tracer.isolation.libraries import Snapshot
+from jaxsight.tracer.isolation.process_state import MODULES
+from jaxsight.tracer.isolation.library_snapshot import Snapshot
 before = Snapshot(MODULES)
 exec({LIBRARIES!r})
 assert not before.changes().changes

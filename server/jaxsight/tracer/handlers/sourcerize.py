@@ -25,7 +25,7 @@ from jaxsight.tracer.failures import clean, failure, refusal
 from jaxsight.tracer.handlers import show as shown
 from jaxsight.tracer.handlers.transforms import Call
 from jaxsight.tracer.inputs import is_array
-from jaxsight.tracer.observation.recorder import CancelledByServer
+from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.observation.variable_names import Naming
 from jaxsight.wire.messages import tracing as protocol
 

@@ -33,8 +33,9 @@ from jaxsight.tracer.handlers.sourcerize import written
 from jaxsight.tracer.handlers.transforms import transformed
 from jaxsight.tracer.handlers.view import viewed
 from jaxsight.tracer.inputs import Evaluator
+from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.observation import display
-from jaxsight.tracer.observation.recorder import CancelledByServer, Recorder
+from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.observation.variable_names import Naming
 from jaxsight.tracer.states import stateful
 from jaxsight.tracer.states.stateful import Outcome

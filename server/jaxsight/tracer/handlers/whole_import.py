@@ -22,7 +22,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from jaxsight.tracer.isolation.import_path import import_folders
+from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.tracing import VERSION, Failed, Hello, Import, Imported, Made, Trace
 

@@ -22,11 +22,10 @@ import threading
 from types import ModuleType
 from typing import Any, TextIO, TypeGuard
 
-from jaxsight.tracer.isolation import origins
-from jaxsight.tracer.isolation import process_effects as effects
-from jaxsight.tracer.isolation.import_path import SliceLoader
-from jaxsight.tracer.isolation.libraries import same_objects
-from jaxsight.tracer.isolation.process_effects import State
+from jaxsight.tracer.isolation import code_origins, process_effects
+from jaxsight.tracer.isolation.code_origins import SliceLoader
+from jaxsight.tracer.isolation.library_snapshot import same_objects
+from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.isolation.system import System
 from jaxsight.wire.descriptors import private
 
@@ -42,7 +41,7 @@ class Baseline:
         self._streams: dict[str, TextIO] = {}
         self._give_streams()
         self._builtins = dict(_BUILTINS)
-        self._state: State = effects.capture()
+        self._state: State = process_effects.capture()
         self._environ = os.environ
         self._modules = dict(sys.modules)
         self._listed: list[object] = []
@@ -85,7 +84,7 @@ class Baseline:
         threshold, debug = self._collector
         gc.set_threshold(*threshold)
         gc.set_debug(debug)
-        effects.restore(self._state)
+        process_effects.restore(self._state)
         lost += self._system.restore()
         # Send the output before the answer.
         self._streams["stdout"].flush()
@@ -153,7 +152,7 @@ def _is_installed(module: object) -> TypeGuard[ModuleType]:
     if not isinstance(module, ModuleType) or loader is None or isinstance(loader, SliceLoader):
         return False
     initializing = getattr(spec, "_initializing", False)
-    return not initializing and origins.of_module(module.__name__) != origins.USER
+    return not initializing and code_origins.of_module(module.__name__) != code_origins.USER
 
 
 def _is_hook(finder: object) -> bool:
@@ -163,7 +162,7 @@ def _is_hook(finder: object) -> bool:
     """
     kind = finder if isinstance(finder, type) else type(finder)
     name = kind.__module__
-    return origins.of_module(name) != origins.LIBRARY or "hook" in name
+    return code_origins.of_module(name) != code_origins.LIBRARY or "hook" in name
 
 
 def _stream(descriptor: int) -> TextIO:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from types import FrameType
 
 from jaxsight.tracer.compat import registrations
-from jaxsight.tracer.isolation import origins
+from jaxsight.tracer.isolation import code_origins
 from jaxsight.wire.messages.tracing import Failure
 
 _REGISTERED_TWICE = (
@@ -112,7 +112,7 @@ class Leftovers:
 
     def _codec_registered(self, search: Callable[[str], codecs.CodecInfo | None]) -> None:
         """Replace `codecs.register`, because registered functions cannot be listed."""
-        if origins.asked_by_user(()):
+        if code_origins.asked_by_user(()):
             self._registered.append("registered a codec")
         self._register_codec(search)
 
@@ -121,7 +121,7 @@ class Leftovers:
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             name = frame.f_globals.get("__name__", "")
-            if origins.of_file(frame.f_code.co_filename) == origins.USER:
+            if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER:
                 if kind.__module__ != name and _lives_there(kind):
                     what = f"{kind.__module__}.{kind.__qualname__}"
                     self._registered.append(f"registered {what} as a pytree")
@@ -157,10 +157,10 @@ def _is_of_user(frame: FrameType) -> bool:
     """
     if frame.f_code.co_name == "_worker" and frame.f_code.co_filename.endswith(_POOL):
         return False
-    whose = origins.of_frames(frame)
-    if origins.USER in whose:
+    whose = code_origins.of_frames(frame)
+    if code_origins.USER in whose:
         return True
-    return origins.LIBRARY not in whose and not _is_ours(frame)
+    return code_origins.LIBRARY not in whose and not _is_ours(frame)
 
 
 def _is_ours(frame: FrameType | None) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.compat import registrations
-from jaxsight.tracer.isolation import origins
+from jaxsight.tracer.isolation import code_origins
 
 _LEAVES = 12
 """Maximum number of leaves of a tree in a hint or hover of a value."""
@@ -189,7 +189,9 @@ def _registered(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _is_flattened_by_user(kind: type) -> bool:
     code = getattr(registrations.flattening(kind), "__code__", None)
-    return isinstance(code, CodeType) and origins.of_file(code.co_filename) == origins.USER
+    return (
+        isinstance(code, CodeType) and code_origins.of_file(code.co_filename) == code_origins.USER
+    )
 
 
 def _plain(value: Any) -> str:

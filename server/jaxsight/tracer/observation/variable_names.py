@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxsight.tracer.compat.variables import variable
-from jaxsight.tracer.observation import observer
+from jaxsight.tracer.observation import instrumentation
 from jaxsight.wire.messages import tracing as protocol
 
 
@@ -33,7 +33,7 @@ class _Named:
 class Naming:
     """The recorder's `naming` while a function is traced."""
 
-    site: Callable[[int], tuple[str, observer.Site] | None]
+    site: Callable[[int], tuple[str, instrumentation.Site] | None]
     """Returns the chunk and the site of a number."""
     chunks: Sequence[protocol.Chunk]
     file: str
@@ -100,7 +100,7 @@ class Naming:
         return name if name.isidentifier() and not keyword.iskeyword(name) else None
 
 
-def _text(text: str, place: observer.Place) -> str:
+def _text(text: str, place: instrumentation.Place) -> str:
     lines = text.split("\n")
     if place.line != place.end_line or place.line > len(lines):
         return ""

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from jaxsight.files import reading
-from jaxsight.tracer.isolation import origins, reads
+from jaxsight.tracer.isolation import code_origins, file_reads
 
 Version = int
 """Identifies a text: equal texts have equal versions, ignoring line ends and encoding."""
@@ -51,20 +51,20 @@ class Texts:
         try:
             status = os.stat(path)  # noqa: PTH116 - for every module at every request
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            known = self._on_disk.get(path)
-            if known is None or known[0] != stamp:
+            cached = self._on_disk.get(path)
+            if cached is None or cached[0] != stamp:
                 data = reading.data(path)
-                known = self._on_disk[path] = (stamp, _version_of_bytes(data))
+                cached = self._on_disk[path] = (stamp, _version_of_bytes(data))
         except OSError:
             return None
-        return known[1]
+        return cached[1]
 
     def real(self, path: str) -> str:
         """Return the path without links, so that paths of editor and import system match."""
-        found = self._real.get(path)
-        if found is None:
-            found = self._real[path] = os.path.realpath(path)
-        return found
+        real = self._real.get(path)
+        if real is None:
+            real = self._real[path] = os.path.realpath(path)
+        return real
 
 
 def _with_plain_line_ends(text: str) -> str:
@@ -108,7 +108,7 @@ class Finder(MetaPathFinder):
             and self._is_project(spec.origin)
         ):
             spec.loader = Loader(name, spec.origin, self.texts, self._execute, self._is_stale)
-        if spec is None and origins.asked_by_user(("importlib",)):
+        if spec is None and code_origins.asked_by_user(("importlib",)):
             self._note_missing(name, path)
         return spec
 
@@ -118,7 +118,7 @@ class Finder(MetaPathFinder):
         for folder in sys.path if path is None else path:
             base = Path(folder, last)
             if self._is_project(str(base)):
-                reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
+                file_reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
 
     def _found_by_others(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None

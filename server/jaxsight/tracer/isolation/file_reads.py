@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jaxsight.tracer.isolation import origins
+from jaxsight.tracer.isolation import code_origins
 
 Version = tuple[int, int, int] | None
 """Modification time in ns, size in bytes, inode; `None` for a missing file."""
@@ -97,7 +97,9 @@ def _noting_stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
     finally:
         if _recording and isinstance(path, str | bytes | os.PathLike):
             with contextlib.suppress(Exception):
-                if origins.asked_by_user(("os", "posixpath", "ntpath", "genericpath", "pathlib")):
+                if code_origins.asked_by_user(
+                    ("os", "posixpath", "ntpath", "genericpath", "pathlib")
+                ):
                     _opened(os.fspath(path), None, 0)
 
 
@@ -123,7 +125,7 @@ def _opened(name: object, mode: object, flags: object) -> None:
         if len(_written) > _KEPT_WRITTEN:
             del _written[next(iter(_written))]
         return
-    if path in _written or origins.of_file(path) != origins.USER:
+    if path in _written or code_origins.of_file(path) != code_origins.USER:
         return
     try:
         status = _stat(path)

@@ -5,20 +5,12 @@ This uses only the standard library, as it is imported before JAX.
 
 from __future__ import annotations
 
-from importlib.machinery import SourceFileLoader
 from pathlib import Path, PurePath
 
-from jaxsight.tracer.isolation.origins import INSTALLED
+from jaxsight.tracer.isolation.code_origins import INSTALLED
 
 SCRIPTS = "__jaxsight__"
 """The parent in the names of modules without a package."""
-
-
-class SliceLoader(SourceFileLoader):
-    """The loader of a traced file.
-
-    It returns the file's text, and marks the module as a slice instead of an import.
-    """
 
 
 def package_of(file: str, module: str) -> str:

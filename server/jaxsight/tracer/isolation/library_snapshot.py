@@ -11,19 +11,16 @@ In a module of the project, every change counts.
 
 from __future__ import annotations
 
-import dis
 import functools
 import operator
 import sys
-import types
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
-from jaxsight.tracer.isolation import origins
-from jaxsight.tracer.isolation.import_path import SliceLoader
+from jaxsight.tracer.isolation import code_origins, module_code
 
 Known = Callable[[], set[int]]
 
@@ -54,22 +51,6 @@ _NO_CHANGE = frozenset(
 """Names that Python itself sets, on access or when it loads modules."""
 
 _CONTAINERS = (dict, list, set, OrderedDict, defaultdict)
-
-_MUTATORS = frozenset(
-    {
-        "add",
-        "append",
-        "clear",
-        "discard",
-        "extend",
-        "insert",
-        "pop",
-        "popitem",
-        "remove",
-        "setdefault",
-        "update",
-    }
-)
 
 
 @dataclass(slots=True)
@@ -233,7 +214,7 @@ def _made() -> dict[str, object]:
         if getattr(module, "__spec__", None) is None
         and not name.startswith(("__", "_cython"))
         and not hasattr(module, "__path__")
-        and origins.of_module(type(module).__module__) != origins.LIBRARY
+        and code_origins.of_module(type(module).__module__) != code_origins.LIBRARY
     }
 
 
@@ -243,7 +224,9 @@ def _is_complete(module: ModuleType) -> bool:
         return False
     spec = getattr(module, "__spec__", None)
     loader = getattr(spec, "loader", None)
-    return not (loader is None or isinstance(loader, SliceLoader) or _is_being_imported(module))
+    return not (
+        loader is None or isinstance(loader, code_origins.SliceLoader) or _is_being_imported(module)
+    )
 
 
 def _is_being_imported(module: ModuleType) -> bool:
@@ -263,10 +246,10 @@ def _counting(copied: _Copied, known: Known) -> Iterator[_Change]:
 
     The other changes are added to its copy.
     """
-    project = origins.of_module(copied.module.__name__) == origins.USER
+    project = code_origins.of_module(copied.module.__name__) == code_origins.USER
     if isinstance(copied.live, list | set):
         added = [each for each in copied.live if not _holds(copied.then, each)]
-        if project or not _mutates(copied) or any(map(is_users, added)):
+        if project or not _mutates(copied) or any(map(code_origins.is_users, added)):
             yield _Change(copied.holder, None, copied.then, copied.live.copy())
         else:
             copied.then = copied.live.copy()
@@ -297,11 +280,11 @@ def _differences(then: Mapping[Any, Any], now: Mapping[Any, Any]) -> Iterator[tu
 def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project: bool) -> bool:
     if isinstance(before, ModuleType) or isinstance(after, ModuleType):
         return False  # part of a package, loaded or unloaded
-    if project or is_users(after):
+    if project or code_origins.is_users(after):
         return True
     if before is _GONE and callable(after):
         return False
-    stored = _stored(copied.module)
+    stored = module_code.stored(copied.module)
     if name in stored or "setattr" in stored or "globals" in stored:
         return False
     return before is not _GONE or "__getattr__" not in vars(copied.module)
@@ -310,7 +293,7 @@ def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project
 def _counts_in_container(copied: _Copied, key: Any, before: Any, after: Any, known: Known) -> bool:
     if before is _GONE and _is_new(key, known):
         return False  # registrations for the user's objects do not affect other files
-    if is_users(after):
+    if code_origins.is_users(after):
         return True
     # A library adds its own entries when it is loaded.
     return not (before is _GONE and callable(after)) and not _mutates(copied)
@@ -320,126 +303,13 @@ def _is_new(key: Any, known: Known) -> bool:
     """Return whether a key is an object that no module has."""
     if isinstance(key, str | int | float | tuple):
         return False
-    return is_users(key) or (not isinstance(key, type) and id(key) not in known())
+    return code_origins.is_users(key) or (not isinstance(key, type) and id(key) not in known())
 
 
 def _holds(container: Any, value: Any) -> bool:
     return any(each is value for each in container)
 
 
-def is_users(value: Any) -> bool:
-    """Return whether a function, class or instance is the user's, perhaps wrapped by a library."""
-    for _ in range(8):
-        code = getattr(value, "__code__", None)
-        if isinstance(code, CodeType):
-            if origins.of_file(code.co_filename) == origins.USER:
-                return True
-        elif isinstance(value, type):
-            return _is_users_class(value)
-        inner = _inner(value)
-        if inner is None:
-            break
-        value = inner
-    return _is_users_class(type(value))
-
-
-def _is_users_class(kind: type) -> bool:
-    """Return whether a class is the user's, by its module.
-
-    If that is not loaded (a built-in class may name any module), its methods decide.
-    """
-    name = str(kind.__module__)
-    if name in sys.modules or name == "builtins":
-        return name != "builtins" and origins.of_module(name) == origins.USER
-    codes = (getattr(each, "__code__", None) for each in vars(kind).values())
-    return any(
-        isinstance(code, CodeType) and origins.of_file(code.co_filename) == origins.USER
-        for code in codes
-    )
-
-
-_WRAPPED = ("__wrapped__", "__func__", "func", "fget", "fun")
-
-
-def _inner(value: Any) -> Any:
-    """Return the object that a wrapper wraps, or `None`."""
-    return next((each for name in _WRAPPED if (each := _get(value, name)) is not None), None)
-
-
-def _get(value: Any, name: str) -> Any:
-    try:
-        return getattr(value, name, None)
-    except Exception:  # noqa: BLE001 - any attribute of any object
-        return None
-
-
 def _mutates(copied: _Copied) -> bool:
     """Return whether functions of its module may change a container of this name."""
-    return copied.name in _mutated(copied.module)
-
-
-def _codes(module: ModuleType) -> Iterator[CodeType]:
-    """Yield the code of all functions that a module's own file defines."""
-    file = getattr(module, "__file__", None)
-    seen: set[int] = set()
-    todo: list[Any] = list(vars(module).values())
-    while todo:
-        value = todo.pop()
-        if isinstance(value, CodeType):
-            yield value
-            todo += [each for each in value.co_consts if isinstance(each, CodeType)]
-            continue
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, type):
-            if value.__module__ == module.__name__:
-                todo += vars(value).values()
-            continue
-        for _ in range(8):
-            code = _get(value, "__code__")
-            if isinstance(code, CodeType):
-                if code.co_filename == file:
-                    todo.append(code)
-                todo += [cell.cell_contents for cell in value.__closure__ or () if _is_full(cell)]
-            value = _inner(value)
-            if value is None:
-                break
-
-
-def _is_full(cell: types.CellType) -> bool:
-    try:
-        return callable(cell.cell_contents)
-    except ValueError:
-        return False
-
-
-@functools.cache
-def _stored(module: ModuleType) -> frozenset[str]:
-    """Return the globals and attributes that a module's functions store.
-
-    `setattr` and `globals` are included if the functions use them.
-    """
-    found: set[str] = set()
-    for code in _codes(module):
-        found |= {"setattr", "globals"}.intersection(code.co_names)
-        for instruction in dis.get_instructions(code):
-            if instruction.opname in _STORES:
-                found.add(instruction.argval)
-    return frozenset(found)
-
-
-_STORES = frozenset({"STORE_GLOBAL", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_ATTR"})
-
-
-@functools.cache
-def _mutated(module: ModuleType) -> frozenset[str]:
-    """Return the names in functions that change a container."""
-    found: set[str] = set()
-    for code in _codes(module):
-        if not _MUTATORS.isdisjoint(code.co_names) or any(
-            each.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
-            for each in dis.get_instructions(code)
-        ):
-            found.update(code.co_names)
-    return frozenset(found)
+    return copied.name in module_code.mutated(copied.module)

@@ -1,4 +1,4 @@
-"""Stop a statement that takes too long, anywhere in Python code."""
+"""Stop user code, because the server cancelled its request or a statement takes too long."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Iterator
+
+
+class CancelledByServer(BaseException):
+    """Aborts user code of a cancelled request.
+
+    Not an `Exception`: user code must not catch it by accident.
+    """
 
 
 class TookTooLong(BaseException):

@@ -1,4 +1,7 @@
-"""Determine whether the code of a file is the user's, a library's, or Python's own."""
+"""Determine whether code, modules and objects are the user's, a library's, or Python's own.
+
+This uses only the standard library, as it is imported before JAX.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import os
 import sys
 import sysconfig
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path, PurePath
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 
@@ -78,3 +83,54 @@ def asked_by_user(through: tuple[str, ...]) -> bool:
             return of_file(frame.f_code.co_filename) == USER
         frame = frame.f_back
     return False
+
+
+class SliceLoader(SourceFileLoader):
+    """The loader of a traced file.
+
+    It returns the file's text, and marks the module as a slice instead of an import.
+    """
+
+
+def is_users(value: Any) -> bool:
+    """Return whether a function, class or instance is the user's, perhaps wrapped by a library."""
+    for _ in range(8):
+        code = getattr(value, "__code__", None)
+        if isinstance(code, CodeType):
+            if of_file(code.co_filename) == USER:
+                return True
+        elif isinstance(value, type):
+            return _is_users_class(value)
+        inner = wrapped(value)
+        if inner is None:
+            break
+        value = inner
+    return _is_users_class(type(value))
+
+
+def _is_users_class(kind: type) -> bool:
+    """Return whether a class is the user's, by its module.
+
+    If that is not loaded (a built-in class may name any module), its methods decide.
+    """
+    name = str(kind.__module__)
+    if name in sys.modules or name == "builtins":
+        return name != "builtins" and of_module(name) == USER
+    codes = (getattr(each, "__code__", None) for each in vars(kind).values())
+    return any(isinstance(code, CodeType) and of_file(code.co_filename) == USER for code in codes)
+
+
+_WRAPPED = ("__wrapped__", "__func__", "func", "fget", "fun")
+
+
+def wrapped(value: Any) -> Any:
+    """Return the object that a wrapper wraps, or `None`."""
+    return next((each for name in _WRAPPED if (each := attribute(value, name)) is not None), None)
+
+
+def attribute(value: Any, name: str) -> Any:
+    """Return an attribute of any object, or `None` if there is none or reading it fails."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - any attribute of any object
+        return None

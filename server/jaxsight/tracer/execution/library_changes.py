@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary, ref
 
-from jaxsight.tracer.isolation import process_effects as effects
-from jaxsight.tracer.isolation.imports import Imports
+from jaxsight.tracer.execution.file_namespace import World
+from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.isolation.leftovers import Leftovers
-from jaxsight.tracer.isolation.libraries import Changes, Snapshot
-from jaxsight.tracer.namespaces import World
+from jaxsight.tracer.isolation.library_snapshot import Changes, Snapshot
+from jaxsight.tracer.isolation.process_state import MODULES
 from jaxsight.wire.messages.tracing import Chunk
 
 _PATCHES = re.compile(r"setattr|patch")
@@ -39,7 +39,7 @@ class Patches:
 
     def __init__(self, imports: Imports, leftovers: Leftovers) -> None:
         self._leftovers = leftovers
-        self._snapshot = Snapshot(effects.MODULES)
+        self._snapshot = Snapshot(MODULES)
         self._by_world: WeakKeyDictionary[World, _Patched] = WeakKeyDictionary()
         self._ran: WeakKeyDictionary[World, set[str]] = WeakKeyDictionary()
         imports.arrived = self._snapshot.extend
@@ -57,10 +57,10 @@ class Patches:
 
     def _start_over(self, world: ref[World]) -> None:
         """Undo a file's changes, as all of its statements run again."""
-        if (known := world()) is not None:
-            if (patched := self._by_world.pop(known, None)) is not None:
+        if (live_world := world()) is not None:
+            if (patched := self._by_world.pop(live_world, None)) is not None:
                 patched.changes.undo()
-            self._ran.pop(known, None)
+            self._ran.pop(live_world, None)
         self._leftovers.start_over()
 
     def end(self, world: World, chunks: Iterable[Chunk]) -> tuple[str, ...]:
