@@ -37,7 +37,7 @@ class Found:
     updates.
     """
 
-    call: Callable[..., Any]
+    call: Callable[..., object]
     jitted: bool
     owner: type | None
     wrapper: Any = None
@@ -87,7 +87,7 @@ def parameter(found: Found, position: int) -> str:
     return f"argument {position}"
 
 
-def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:
+def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:
     """Return the function of an attribute, and the class whose `self` it needs, if any."""
     try:
         static = inspect.getattr_static(holder, part)
@@ -109,7 +109,7 @@ def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:
             return value, owner
 
 
-def _opened(value: Any) -> Any:
+def _opened(value: object) -> Any:
     while _kind(value) in _OPENED:
         inside = getattr(value, "__wrapped__", None)
         if inside is None:
@@ -118,12 +118,12 @@ def _opened(value: Any) -> Any:
     return value
 
 
-def _kind(value: Any) -> tuple[str, str]:
+def _kind(value: object) -> tuple[str, str]:
     """Return the package and the name of a value's class."""
     return str(type(value).__module__).partition(".")[0], type(value).__name__
 
 
-def _is_jitted(value: Any) -> bool:
+def _is_jitted(value: object) -> bool:
     return type(value).__name__ == "PjitFunction" and hasattr(value, "trace")
 
 

@@ -45,9 +45,9 @@ _ITEM = re.compile(r"(?P<name>\w+)\[(?P<index>\d+)\]")
 class Inputs:
     """The call's arguments: arrays are abstract, other values unchanged."""
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    named: dict[str, Any]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    named: dict[str, object]
     """Arguments by parameter, for users."""
     warnings: list[protocol.Warned] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class _Evaluated:
     """An expression's value, and the objects behind its names, which validate the cache entry."""
 
     depends: dict[str, Any]
-    leaves: tuple[Any, ...]
+    leaves: tuple[object, ...]
     structure: _Structure
 
 
@@ -72,12 +72,12 @@ class _Structure:
     def num_leaves(self) -> int:
         return int(self.pure.num_leaves)
 
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
+    def unflatten(self, leaves: Iterable[object]) -> object:
         value, _ = self.split.merge(jax.tree_util.tree_unflatten(self.pure, leaves))
         return value
 
 
-def _flatten(value: Any) -> tuple[list[Any], _Structure]:
+def _flatten(value: object) -> tuple[list[object], _Structure]:
     split = nnx.split(value)
     leaves, pure = jax.tree_util.tree_flatten(split.pure)
     return leaves, _Structure(pure, nnx.Split(None, split.outer, split.places, split.graph))
@@ -115,7 +115,7 @@ class Evaluator:
         argument: protocol.Argument,
         spec: protocol.InputSpec,
         request: protocol.Trace,
-        namespace: Mapping[str, Any],
+        namespace: Mapping[str, object],
         found: Found,
         warned: list[protocol.Warned],
     ) -> Any:
@@ -143,8 +143,8 @@ class Evaluator:
                 return parts if kind == "list" else tuple(parts)
 
     def _call(
-        self, call: str, request: protocol.Trace, found: Found, namespace: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        self, call: str, request: protocol.Trace, found: Found, namespace: Mapping[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return the arguments of a doctest's call, with the object of a method first."""
         try:
             tree = ast.parse(call.strip(), mode="eval").body
@@ -164,7 +164,7 @@ class Evaluator:
         return tuple(args), dict(kwargs)
 
     def _evaluate(
-        self, source: str, argument: str, request: protocol.Trace, namespace: Mapping[str, Any]
+        self, source: str, argument: str, request: protocol.Trace, namespace: Mapping[str, object]
     ) -> Any:
         usual = _USUAL if request.call is not None else {}
         scope = {**usual, **namespace, **dict(request.sizes)}
@@ -181,7 +181,7 @@ class Evaluator:
             self._known.move_to_end(key)
             return known.structure.unflatten(known.leaves)
 
-        def run() -> Any:
+        def run() -> object:
             with Watch(
                 None, depends
             ):  # changes of the module by this evaluation are not the function's
@@ -204,7 +204,7 @@ class Evaluator:
         return structure.unflatten(leaves)
 
 
-def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+def _same(before: dict[str, object], now: dict[str, object]) -> bool:
     return before.keys() == now.keys() and all(before[name] is now[name] for name in now)
 
 
@@ -212,12 +212,12 @@ class _HoldsTracers(Exception):
     """The result of an abstract evaluation has an object that may hold tracers."""
 
 
-def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
+def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
     """Return leaves and structure of the result of `run`, without computing an array."""
-    kept: dict[int, Any] = {}
+    kept: dict[int, object] = {}
     structure: Any = None
 
-    def arrays() -> list[Any]:
+    def arrays() -> list[object]:
         nonlocal structure
         leaves, structure = _flatten(run())
         out = []
@@ -237,7 +237,7 @@ def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
     return leaves, structure
 
 
-def _is_harmless(leaf: Any, depth: int = 0) -> bool:
+def _is_harmless(leaf: object, depth: int = 0) -> bool:
     """Return whether a leaf that is not an array certainly holds no tracer."""
     if depth > 4:
         return False
@@ -265,7 +265,7 @@ def _is_set(cell: Any) -> bool:
     return True
 
 
-def is_array(leaf: Any) -> bool:
+def is_array(leaf: object) -> bool:
     """Return whether a leaf of an argument is traced.
 
     That applies to arrays of JAX and NumPy, abstract arrays, tracers and references.
@@ -281,12 +281,12 @@ def is_array(leaf: Any) -> bool:
             return False
 
 
-def is_number(leaf: Any) -> bool:
+def is_number(leaf: object) -> bool:
     """Return whether a leaf is a Python number, which `jax.jit` traces as a weakly typed scalar."""
     return type(leaf) in (bool, int, float, complex)
 
 
-def abstract(leaf: Any) -> Any:
+def abstract(leaf: object) -> object:
     """Return the shape, dtype and weak type of an array or number.
 
     Raises:
@@ -295,7 +295,7 @@ def abstract(leaf: Any) -> Any:
     return jax.eval_shape(lambda value: value, leaf)
 
 
-def _varying(value: Any, found: Found) -> Any:
+def _varying(value: object, found: Found) -> object:
     """Return an expression's value with its numbers abstract, like `jax.jit` traces them.
 
     A single number is unchanged, and so are tuples of integers (a shape, axes), the numbers of
@@ -303,7 +303,7 @@ def _varying(value: Any, found: Found) -> Any:
     """
     if found.jitted or found.wrapper is not None or is_number(value) or _is_sizes(value):
         return value
-    structure: Any
+    structure: object
     leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=_keeps_numbers)
     if not any(map(is_number, leaves)):
         return value
@@ -313,7 +313,7 @@ def _varying(value: Any, found: Found) -> Any:
         return value
 
 
-def _varying_leaf(leaf: Any) -> Any:
+def _varying_leaf(leaf: object) -> object:
     if not is_number(leaf):
         return leaf
     try:
@@ -322,17 +322,17 @@ def _varying_leaf(leaf: Any) -> Any:
         return leaf
 
 
-def _is_sizes(value: Any) -> bool:
+def _is_sizes(value: object) -> bool:
     return type(value) is tuple and all(type(size) is int for size in value)
 
 
-def _keeps_numbers(value: Any) -> bool:
+def _keeps_numbers(value: object) -> bool:
     modules = sys.modules.get("equinox")
     module = getattr(modules, "Module", None)
     return nnx.is_node(value) or (module is not None and isinstance(value, module))
 
 
-def _abstract(leaf: Any) -> Any:
+def _abstract(leaf: object) -> object:
     """Return an array's shape and dtype only."""
     if not is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct | jax.core.Tracer):
         return leaf
@@ -342,7 +342,7 @@ def _abstract(leaf: Any) -> Any:
     return avals.struct(aval.shape, aval.dtype, avals.weak(aval))
 
 
-def _array(name: str, spec: protocol.ArraySpec, warned: list[protocol.Warned]) -> Any:
+def _array(name: str, spec: protocol.ArraySpec, warned: list[protocol.Warned]) -> object:
     try:
         dtype = np.dtype(getattr(jnp, spec.dtype, spec.dtype))
     except TypeError as error:
@@ -373,13 +373,13 @@ def _signature(found: Found) -> inspect.Signature | None:
 
 def _bound(
     function: str, found: Found, values: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return a call with values by parameter: positional up to a gap, then by keyword."""
     signature = _signature(found)
     if signature is None:
         return tuple(values.values()), {}
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
+    args: list[object] = []
+    kwargs: dict[str, object] = {}
     left = dict(values)
     gap = False
     missing: list[str] = []
@@ -420,7 +420,7 @@ def _bound(
     return tuple(args), kwargs
 
 
-def named(found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def named(found: Found, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
     """Return the arguments by parameter, including defaults."""
     signature = _signature(found)
     if signature is None:
@@ -430,7 +430,7 @@ def named(found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[s
     except TypeError as error:
         raise UserError(failure(error, "inputs")) from error
     bound.apply_defaults()
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     for name, value in bound.arguments.items():
         match signature.parameters[name].kind:
             case inspect.Parameter.VAR_POSITIONAL:

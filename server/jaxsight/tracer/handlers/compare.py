@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
 from jaxsight.tracer.comparison.two_ways import Miscompiled, TwoWays, names_of
 from jaxsight.tracer.compat import in_place, jaxprs
@@ -86,11 +87,11 @@ class _Run:
     def outputs(self) -> list[Any]:
         return [var.aval for var in self.jaxpr.outvars]
 
-    def __call__(self, constants: Sequence[Any], *args: Any) -> list[Any]:
+    def __call__(self, constants: Sequence[object], *args: object) -> list[Any]:
         return list(jax.core.eval_jaxpr(self.jaxpr, constants, *args))
 
 
-def compared(request: protocol.Compare, before: Any, after: Any) -> protocol.Compared:
+def compared(request: protocol.Compare, before: Any, after: object) -> protocol.Compared:
     """Run both functions several times and compare them.
 
     Errors of the changed function and programs that cannot be compared count as differences.
@@ -160,7 +161,7 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
 
 
 def compared_with_values(
-    request: protocol.Compare, call: Stateful, after: Any, outcome: Outcome
+    request: protocol.Compare, call: Stateful, after: object, outcome: Outcome
 ) -> protocol.Compared:
     """Compare a function that cannot be traced, by calling it one operation at a time.
 
@@ -208,7 +209,7 @@ def _compared_with_values(
     return protocol.Compared(request.id, True, words, exact)
 
 
-def _own(value: Any) -> Any:
+def _own(value: object) -> Any:
     """Return a copy of a result, which later changes in place do not reach."""
     return jnp.array(value, copy=True) if isinstance(value, jax.Array) else np.array(value)
 
@@ -228,7 +229,7 @@ def _check(run: _Run) -> None:
             raise Incomparable("it creates arrays that are too large for a comparison")
 
 
-def _equations(jaxpr: Any) -> Iterator[Any]:
+def _equations(jaxpr: Any) -> Iterator[Equation]:
     for equation in jaxpr.eqns:
         yield equation
         for part in jaxprs.inner(equation):
@@ -236,7 +237,7 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def _same_types(before: _Run, after: _Run) -> None:
-    def kinds(run: _Run) -> list[tuple[Any, Any]]:
+    def kinds(run: _Run) -> list[tuple[object, object]]:
         return [(aval.shape, aval.dtype) for aval in run.outputs]
 
     if kinds(before) != kinds(after):
@@ -261,7 +262,7 @@ def _named(run: _Run) -> list[tuple[str, Any]]:
     return list(zip(run.names, run.inputs, strict=True))
 
 
-def _matched(before: _Run, after: _Run, given: dict[str, Any]) -> list[Any]:
+def _matched(before: _Run, after: _Run, given: dict[str, Any]) -> list[object]:
     """Return the same inputs for the changed program.
 
     For inputs that only it has, these are captured arrays of the original with the same type.
@@ -282,18 +283,18 @@ def _matched(before: _Run, after: _Run, given: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _fits(value: Any, aval: Any) -> bool:
+def _fits(value: object, aval: Aval) -> bool:
     shape = getattr(value, "shape", None)
     return bool(shape == aval.shape and jnp.asarray(value).dtype == aval.dtype)
 
 
-def _gradient(run: _Run) -> Callable[..., list[Any]]:
+def _gradient(run: _Run) -> Callable[..., list[object]]:
     """Return the gradient of the sum of all floating-point results, zeros for other inputs."""
 
-    def gradient(constants: Sequence[Any], *args: Any) -> list[Any]:
+    def gradient(constants: Sequence[object], *args: object) -> list[object]:
         chosen = [index for index, aval in enumerate(run.inputs) if _is_float(aval)]
 
-        def total(floats: Sequence[Any]) -> Any:
+        def total(floats: Sequence[object]) -> object:
             whole = list(args)
             for index, value in zip(chosen, floats, strict=True):
                 whole[index] = value
@@ -305,7 +306,7 @@ def _gradient(run: _Run) -> Callable[..., list[Any]]:
             return sum(parts[1:], parts[0])
 
         slopes = jax.grad(total)([args[index] for index in chosen])
-        found: list[Any] = [jnp.zeros(())] * len(args)
+        found: list[object] = [jnp.zeros(())] * len(args)
         for index, slope in zip(chosen, slopes, strict=True):
             found[index] = slope
         return found
@@ -325,11 +326,11 @@ def _traces(gradient: Any, run: _Run) -> bool:
     return True
 
 
-def _struct(aval: Any) -> Any:
+def _struct(aval: Aval) -> object:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype)  # type: ignore[no-untyped-call]
 
 
-def _is_float(aval: Any) -> bool:
+def _is_float(aval: Aval) -> bool:
     return bool(jnp.issubdtype(aval.dtype, jnp.floating))
 
 
@@ -339,11 +340,11 @@ def _below(run: _Run) -> float:
     return _BELOW_SUMS if has_fft else _BELOW
 
 
-def _drawn(run: _Run, draw: Draw, generator: np.random.Generator) -> dict[str, Any]:
+def _drawn(run: _Run, draw: Draw, generator: np.random.Generator) -> dict[str, object]:
     return {name: _array(aval, draw, generator) for name, aval in _named(run)}
 
 
-def _of(primitives: frozenset[str], run: _Run) -> list[tuple[str, list[Any]]]:
+def _of(primitives: frozenset[str], run: _Run) -> list[tuple[str, list[object]]]:
     """Return the equations of some primitives in a program, with the shapes of their operands."""
     return [
         (equation.primitive.name, [var.aval.shape for var in equation.invars])
@@ -352,7 +353,7 @@ def _of(primitives: frozenset[str], run: _Run) -> list[tuple[str, list[Any]]]:
     ]
 
 
-def _well_conditioned(value: Any) -> Any:
+def _well_conditioned(value: Any) -> object:
     """Return a square matrix whose diagonal outweighs the rest.
 
     For such matrices two ways to solve a system agree within rounding. Both are rational functions
@@ -366,7 +367,7 @@ def _well_conditioned(value: Any) -> Any:
     return value + 2 * rest * jnp.eye(value.shape[-1], dtype=value.dtype)
 
 
-def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
+def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> object:
     dtype, shape = aval.dtype, aval.shape
     if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         count = math.prod(shape)
@@ -386,7 +387,7 @@ def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
     return jnp.asarray(numbers, dtype)
 
 
-def _normal(generator: np.random.Generator, shape: Any) -> Any:
+def _normal(generator: np.random.Generator, shape: Any) -> object:
     return generator.normal(size=shape)
 
 

@@ -28,7 +28,7 @@ Key = int | str
 class _Arguments:
     """The arguments of a call."""
 
-    given: dict[Key, Any]
+    given: dict[Key, object]
     names: dict[Key, str]
 
     def with_arrays(self) -> list[Key]:
@@ -42,7 +42,7 @@ def inverted(found: Found, inputs: Inputs, function: str, name: str) -> Call:
         UserError: there is no inverse; its stage is `sourcerize`, and the message names the
             operation and its line.
     """
-    given: dict[Key, Any] = dict(enumerate(inputs.args))
+    given: dict[Key, object] = dict(enumerate(inputs.args))
     given.update(inputs.kwargs)
     names = {key: parameter(found, key) if isinstance(key, int) else key for key in given}
     arguments = _Arguments(given, names)
@@ -70,8 +70,8 @@ def _call(
     like = [_arrays(arguments.given[key]) for key in asked]
     others = [arguments.given[key] for key in known]
 
-    def of_asked(known_values: Sequence[Any]) -> Callable[..., Any]:
-        def run(*values: Any) -> Any:
+    def of_asked(known_values: Sequence[object]) -> Callable[..., object]:
+        def run(*values: Any) -> object:
             whole = dict(arguments.given) | dict(zip(known, known_values, strict=True))
             for key, arrays in zip(asked, values, strict=True):
                 whole[key] = _filled(arguments.given[key], arrays)
@@ -86,7 +86,7 @@ def _call(
     several = type(results) is tuple and len(results) > 1
     parts = results if several else (results,)
 
-    def undone(*given: Any) -> Any:
+    def undone(*given: object) -> object:
         values = inverse(of_asked(given[len(parts) :]), *like)(*given[: len(parts)])
         values = (values,) if len(asked) == 1 else values
         back = [
@@ -112,25 +112,25 @@ def _call(
 
 
 def _results(
-    of_asked: Callable[[Sequence[Any]], Callable[..., Any]],
-    like: Sequence[Any],
-    others: Sequence[Any],
+    of_asked: Callable[[Sequence[object]], Callable[..., object]],
+    like: Sequence[object],
+    others: Sequence[object],
 ) -> Any:
     """Return the function's results as structs; raise the function's errors."""
     known = [_arrays(other) for other in others]
 
-    def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> Any:
+    def run(values: Sequence[object], known_arrays: Sequence[Any]) -> object:
         whole = [_filled(other, arrays) for other, arrays in zip(others, known_arrays, strict=True)]
         return of_asked(whole)(*values)
 
     return jax.eval_shape(run, list(like), known)
 
 
-def _arrays(value: Any) -> list[Any]:
+def _arrays(value: object) -> list[object]:
     return [leaf for leaf in jax.tree_util.tree_leaves(value) if is_array(leaf)]
 
 
-def _filled(like: Any, arrays: Sequence[Any]) -> Any:
+def _filled(like: object, arrays: Sequence[object]) -> object:
     """Return a pytree with replaced arrays."""
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)
@@ -138,7 +138,7 @@ def _filled(like: Any, arrays: Sequence[Any]) -> Any:
     return jax.tree_util.tree_unflatten(structure, whole)
 
 
-def _emptied(like: Any, arrays: Sequence[Any]) -> Any:
+def _emptied(like: object, arrays: Sequence[object]) -> object:
     """Return a pytree with replaced arrays, and `None` for all other leaves."""
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, locations
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr, Var
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.handlers import compiler_options as options
 from jaxsight.tracer.handlers import show as shown
@@ -65,8 +66,8 @@ class _Teller:
     def __init__(self) -> None:
         self._values: list[Value] = []
         self._numbers: dict[Any, int] = {}
-        self._kinds: dict[Any, tuple[str, str, tuple[int, ...], int, bool]] = {}
-        self._places: dict[int, tuple[Any, protocol.Span | None]] = {}
+        self._kinds: dict[object, tuple[str, str, tuple[int, ...], int, bool]] = {}
+        self._places: dict[int, tuple[object, protocol.Span | None]] = {}
         self._told = 0
         self._cut = False
         self._forward = self._backward = False
@@ -85,7 +86,7 @@ class _Teller:
         body = self._body(opened, "", "")
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
-    def _body(self, opened: Any, name: str, prefix: str) -> Body:
+    def _body(self, opened: Jaxpr, name: str, prefix: str) -> Body:
         for var in opened.constvars:
             self._number(var, CONSTANT)
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
@@ -99,7 +100,7 @@ class _Teller:
         outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
         return Body(name, inputs, outputs, tuple(steps))
 
-    def _step(self, equation: Any, path: str) -> Step:
+    def _step(self, equation: Equation, path: str) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
         scope = locations.scope(equation)
         outer = self._forward, self._backward
@@ -135,7 +136,7 @@ class _Teller:
         finally:
             self._numbers = outer
 
-    def _number(self, var: Any, origin: str, said: str = "", integers: tuple[int, ...] = ()) -> int:
+    def _number(self, var: Var, origin: str, said: str = "", integers: tuple[int, ...] = ()) -> int:
         if hasattr(var, "val"):
             self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
             return len(self._values) - 1
@@ -145,7 +146,7 @@ class _Teller:
             self._values.append(self._value(var.aval, origin, said, integers))
         return number
 
-    def _value(self, aval: Any, origin: str, said: str, integers: tuple[int, ...] = ()) -> Value:
+    def _value(self, aval: Aval, origin: str, said: str, integers: tuple[int, ...] = ()) -> Value:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
@@ -153,7 +154,7 @@ class _Teller:
         text, dtype, shape, size, weak = kind
         return Value(text, dtype, shape, size, origin, weak, said, integers)
 
-    def _span(self, equation: Any) -> protocol.Span | None:
+    def _span(self, equation: Equation) -> protocol.Span | None:
         """Return the place of an equation; equations created by one call share its traceback."""
         traceback = equation.source_info.traceback
         known = self._places.get(id(traceback))
@@ -162,27 +163,27 @@ class _Teller:
         return known[1]
 
 
-def _kind(aval: Any) -> tuple[str, str, tuple[int, ...], int, bool]:
+def _kind(aval: Aval) -> tuple[str, str, tuple[int, ...], int, bool]:
     shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
     dtype = str(getattr(aval, "dtype", ""))
     return avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     try:
         return repr(np.asarray(value).item())
     except (TypeError, ValueError):
         return ""
 
 
-def _names(opened: Any) -> list[str]:
+def _names(opened: Jaxpr) -> list[str]:
     info = opened.debug_info
     given = list(getattr(info, "arg_names", None) or ())
     count = len(opened.invars)
     return [str(name or "") for name in given] if len(given) == count else [""] * count
 
 
-def _rule(constant: Any) -> str:
+def _rule(constant: object) -> str:
     """Return an expression that generates a captured array, or `""` if there is no short one.
 
     For example `jnp.arange(1, 10, dtype=jnp.int32)`.
@@ -195,7 +196,7 @@ def _rule(constant: Any) -> str:
     return layout.flat(found) if found is not None else ""
 
 
-def _integers(constant: Any) -> tuple[int, ...]:
+def _integers(constant: object) -> tuple[int, ...]:
     """All integers of a small captured array, the least and greatest of a larger one."""
     if not 0 < getattr(constant, "nbytes", 0) <= _MEASURED:
         return ()
@@ -227,7 +228,7 @@ def _may_be_regular(constant: Any) -> bool:
     return bool(len(np.unique(np.diff(flat))) == 1)
 
 
-def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
+def _parameters(equation: Equation) -> tuple[tuple[str, str], ...]:
     told = []
     skipped = jaxprs.defaults(equation)
     for key, value in equation.params.items():

@@ -159,7 +159,7 @@ def _told(error: BaseException) -> str:
     return failure(error, "sourcerize").message or type(error).__name__
 
 
-def _program(function: Callable[..., Any], call: Call) -> Any:
+def _program(function: Callable[..., object], call: Call) -> object:
     """Return the jaxpr of a call, in which values that are not arrays are static.
 
     The function's errors are raised.
@@ -167,7 +167,7 @@ def _program(function: Callable[..., Any], call: Call) -> Any:
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 
-    def flat(arrays: Sequence[Any]) -> list[Any]:
+    def flat(arrays: Sequence[object]) -> list[object]:
         whole = list(leaves)
         for index, array in zip(places, arrays, strict=True):
             whole[index] = array
@@ -180,7 +180,7 @@ def _program(function: Callable[..., Any], call: Call) -> Any:
     return jax.make_jaxpr(flat)([leaves[index] for index in places])
 
 
-def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
+def _links(original: object, made: object, file: str) -> Iterator[protocol.Link]:
     """Yield links from lines of `file` to the equation that each contains, and to its source."""
     for path, equation, other in _pairs(jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(made)):
         place = next((at for at in locations(other) if at.file == file), None)

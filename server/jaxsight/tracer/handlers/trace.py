@@ -88,7 +88,7 @@ class Tracing:
     def trace(
         self,
         request: protocol.Trace,
-        namespace: Mapping[str, Any],
+        namespace: Mapping[str, object],
         recorder: Recorder,
         stage: Stage,
     ) -> protocol.Traced:
@@ -108,7 +108,7 @@ class Tracing:
         outcome = Outcome()
         error: protocol.Failure | None = None
         reached: list[jaxprs.Reached] = []
-        traced: Any = None
+        traced: object = None
         with recorder.tracing() as sites, _warnings(inputs.warnings):
             try:
                 traced, outcome = stateful.traced(found, inputs)
@@ -158,7 +158,7 @@ class Tracing:
         self,
         request: protocol.Trace,
         wanted: protocol.Sourcerize,
-        namespace: Mapping[str, Any],
+        namespace: Mapping[str, object],
         recorder: Recorder,
         stage: Stage,
     ) -> protocol.Shown:
@@ -243,7 +243,7 @@ class Tracing:
         self,
         request: protocol.Compare,
         run: protocol.Trace,
-        namespace: Mapping[str, Any],
+        namespace: Mapping[str, object],
         recorder: Recorder,
     ) -> protocol.Compared:
         """Compare the function of `run`, called with values, with an earlier trace.
@@ -316,7 +316,7 @@ def _outputs(kept: _Kept) -> str:
     return display.text(result, _LEAVES)
 
 
-def _constant(value: Any) -> tuple[str, int]:
+def _constant(value: object) -> tuple[str, int]:
     aval = avals.of(value)
     return avals.text(aval), avals.size(aval)
 
@@ -325,7 +325,7 @@ def _constant(value: Any) -> tuple[str, int]:
 def _warnings(into: list[protocol.Warned]) -> Iterator[None]:
     """Collect Python's warnings, each with the innermost expression of a chunk that caused it."""
 
-    def show(message: Any, category: type, *_: Any, **__: Any) -> None:
+    def show(message: object, category: type, *_: object, **__: object) -> None:
         if len(into) < _WARNINGS:
             span = innermost_span(sys._getframe(1))
             into.append(protocol.Warned(category.__name__, clean(str(message)), span))

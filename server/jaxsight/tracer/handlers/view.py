@@ -5,8 +5,6 @@ They are user code: any error that they raise is an answer.
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxsight.interpreters import views
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
@@ -14,7 +12,7 @@ from jaxsight.tracer.handlers import show as shown
 from jaxsight.wire.messages import tracing as protocol
 
 
-def viewed(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
+def viewed(request: protocol.Show, jaxpr: object) -> protocol.Shown:
     """Return the text of the jaxpr interpreter `request.what`, or the jaxpr that it returns.
 
     Raises:

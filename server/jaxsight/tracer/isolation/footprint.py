@@ -33,13 +33,13 @@ _ITERATORS: tuple[type, ...] = (
     *(map, filter, zip, enumerate),
 )
 
-State = tuple[Any, ...]
+State = tuple[object, ...]
 
 
 class Footprint:
     """The contents of all objects reachable from the namespaces, by identity."""
 
-    def __init__(self, namespaces: Iterable[Mapping[str, Any]], own: AbstractSet[str]) -> None:
+    def __init__(self, namespaces: Iterable[Mapping[str, object]], own: AbstractSet[str]) -> None:
         """Record the contents; `own` are the modules whose classes and functions are followed."""
         self._own = own
         self._seen: list[tuple[Any, State]] = []
@@ -50,9 +50,9 @@ class Footprint:
         """Return whether nothing has changed."""
         return self._complete and all(_same(state, _state(thing)) for thing, state in self._seen)
 
-    def _walk(self, namespaces: Iterable[Mapping[str, Any]]) -> None:
+    def _walk(self, namespaces: Iterable[Mapping[str, object]]) -> None:
         known = {id(vars(builtins))}
-        todo: deque[Any] = deque(namespaces)
+        todo: deque[object] = deque(namespaces)
         while todo:
             thing = todo.popleft()
             if id(thing) in known or isinstance(thing, _PLAIN):
@@ -150,7 +150,7 @@ def _state(thing: Any) -> State:
         return (type(thing),)
 
 
-def _attributes(thing: Any) -> Iterator[Any]:
+def _attributes(thing: object) -> Iterator[object]:
     """Yield the attributes of an instance, including those in slots."""
     with contextlib.suppress(AttributeError):
         yield from _flat(object.__getattribute__(thing, "__dict__").items())
@@ -163,7 +163,7 @@ def _attributes(thing: Any) -> Iterator[Any]:
                     yield name
 
 
-def _without_submodules(names: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+def _without_submodules(names: dict[object, object]) -> Iterator[tuple[object, object]]:
     """Yield the items of a dictionary, without submodules if it is a package's namespace."""
     package = dict.get(names, "__name__")
     prefix = f"{package}." if isinstance(package, str) else None
@@ -176,13 +176,13 @@ def _without_submodules(names: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
             yield key, value
 
 
-def _flat(items: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+def _flat(items: Iterable[tuple[object, object]]) -> Iterator[object]:
     for key, value in items:
         yield key
         yield value
 
 
-def _flat_state(state: Any) -> Iterator[Any]:
+def _flat_state(state: object) -> Iterator[object]:
     """Yield the parts of a reduced iterator, without the containers created by `__reduce__`."""
     if isinstance(state, tuple):
         for part in state:

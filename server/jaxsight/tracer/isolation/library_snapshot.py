@@ -61,7 +61,7 @@ class _Copied:
     """
 
     module: ModuleType
-    holder: Any
+    holder: object
     live: Any
     then: Any
     name: str = ""
@@ -72,10 +72,10 @@ class _Copied:
 class _Change:
     """A changed name, attribute or key, before and after; for a list or a set its whole content."""
 
-    holder: Any
+    holder: object
     key: Any
-    before: Any
-    after: Any
+    before: object
+    after: object
 
 
 @dataclass(slots=True)
@@ -233,7 +233,7 @@ def _is_being_imported(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     """Return whether two containers are equal, with identical elements assumed to be equal."""
     try:
         return bool(one == other)
@@ -277,7 +277,9 @@ def _differences(then: Mapping[Any, Any], now: Mapping[Any, Any]) -> Iterator[tu
             yield key, before, _GONE
 
 
-def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project: bool) -> bool:
+def _counts_as_name(
+    copied: _Copied, name: str, before: object, after: object, project: bool
+) -> bool:
     if isinstance(before, ModuleType) or isinstance(after, ModuleType):
         return False  # part of a package, loaded or unloaded
     if project or code_origins.is_users(after):
@@ -290,7 +292,9 @@ def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project
     return before is not _GONE or "__getattr__" not in vars(copied.module)
 
 
-def _counts_in_container(copied: _Copied, key: Any, before: Any, after: Any, known: Known) -> bool:
+def _counts_in_container(
+    copied: _Copied, key: object, before: object, after: object, known: Known
+) -> bool:
     if before is _GONE and _is_new(key, known):
         return False  # registrations for the user's objects do not affect other files
     if code_origins.is_users(after):
@@ -299,7 +303,7 @@ def _counts_in_container(copied: _Copied, key: Any, before: Any, after: Any, kno
     return not (before is _GONE and callable(after)) and not _mutates(copied)
 
 
-def _is_new(key: Any, known: Known) -> bool:
+def _is_new(key: object, known: Known) -> bool:
     """Return whether a key is an object that no module has."""
     if isinstance(key, str | int | float | tuple):
         return False

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from types import CodeType
-from typing import Any
 
 import jax
 import numpy as np
@@ -46,7 +45,7 @@ class Shown:
     text: str
 
 
-def display(value: Any, leaves: int = _LEAVES) -> Display:
+def display(value: object, leaves: int = _LEAVES) -> Display:
     """Format a value, eliding everything past `leaves` leaves as `…`."""
     writer = _Writer(leaves)
     parts: list[str] = []
@@ -54,11 +53,11 @@ def display(value: Any, leaves: int = _LEAVES) -> Display:
     return Display("".join(parts), writer.arrays, writer.other, writer.numbers)
 
 
-def text(value: Any, leaves: int = _LEAVES) -> str:
+def text(value: object, leaves: int = _LEAVES) -> str:
     return display(value, leaves).text
 
 
-def array(value: Any) -> str | None:
+def array(value: object) -> str | None:
     """Return the text of an array, tracer or abstract array, or `None` for other values.
 
     NumPy arrays are marked, because JAX copies them.
@@ -84,7 +83,7 @@ class _Writer:
         self.other = 0
         self.numbers = 0
 
-    def write(self, value: Any, out: list[str]) -> None:
+    def write(self, value: object, out: list[str]) -> None:
         found = array(value)
         if found is not None:
             self.left -= 1
@@ -107,7 +106,7 @@ class _Writer:
             case _:
                 self.node(value, out)
 
-    def node(self, value: Any, out: list[str]) -> None:
+    def node(self, value: object, out: list[str]) -> None:
         children = _children(value) if self.depth < _DEEPEST else None
         if children is None:
             self.left -= 1
@@ -133,10 +132,10 @@ class _Writer:
 
 _DEEPEST = 16
 
-Children = tuple[str, Iterator[tuple[str, Any]], str]
+Children = tuple[str, Iterator[tuple[str, object]], str]
 
 
-def _children(value: Any) -> Children | None:
+def _children(value: object) -> Children | None:
     """Return the opening, the labelled parts and the closing of a container, or `None`."""
     match value:
         case tuple():
@@ -163,7 +162,7 @@ def _children(value: Any) -> Children | None:
             return None
 
 
-def is_node(value: Any) -> bool:
+def is_node(value: object) -> bool:
     """Return whether JAX flattens values of this class."""
     return not jax.tree_util.all_leaves([value])
 
@@ -172,10 +171,10 @@ _BOOKKEEPING = "_pytree__"
 """Prefix of attributes with internal objects of Flax's NNX."""
 
 
-def _registered(value: Any) -> Iterator[tuple[str, Any]]:
+def _registered(value: object) -> Iterator[tuple[str, object]]:
     if _is_flattened_by_user(type(value)):
         # Calling user code now could add equations to the current trace.
-        attributes: dict[str, Any] = getattr(value, "__dict__", {})
+        attributes: dict[str, object] = getattr(value, "__dict__", {})
         for attribute, part in list(attributes.items()):
             yield f"{attribute}=", part
         return
@@ -194,7 +193,7 @@ def _is_flattened_by_user(kind: type) -> bool:
     )
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     try:
         shown = repr(value)
     except Exception as error:  # noqa: BLE001 - user code: a subclass's __repr__
@@ -202,7 +201,7 @@ def _plain(value: Any) -> str:
     return shown if len(shown) <= _TEXT else shown[: _TEXT - 1] + "…"
 
 
-def _opaque(value: Any) -> str:
+def _opaque(value: object) -> str:
     """Return the text of other values: the name of a function or class, else that of the class."""
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) else f"<{type(value).__name__}>"

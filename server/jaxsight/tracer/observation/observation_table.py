@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.observed_values import Sites, SiteValues
@@ -86,6 +85,6 @@ class ObservationTable:
         return Observed(tuple(self.numbers), tuple(observations))
 
 
-def _where(item: tuple[tuple[str, instrumentation.Place], Any]) -> tuple[str, int, int]:
+def _where(item: tuple[tuple[str, instrumentation.Place], object]) -> tuple[str, int, int]:
     (chunk, place), _ = item
     return chunk, place.line, place.column

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.tracer.compat.variables import variable
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.wire.messages import tracing as protocol
@@ -40,7 +41,7 @@ class Naming:
     """The file of the chunks."""
     _named: dict[int, _Named] = field(default_factory=dict)
     _kinds: dict[int, str] = field(default_factory=dict)
-    _types: dict[int, set[Any]] = field(default_factory=dict)
+    _types: dict[int, set[object]] = field(default_factory=dict)
     """Avals of the values that a site bound to a name, by site."""
 
     def __call__(self, number: int, value: Any) -> None:
@@ -64,7 +65,7 @@ class Naming:
         places = found[1].places if found is not None else []
         return next((place.kind for place in places if place.kind != "expression"), "expression")
 
-    def fits(self, file: str, place: tuple[int, int, int, int], aval: Any) -> bool:
+    def fits(self, file: str, place: tuple[int, int, int, int], aval: Aval) -> bool:
         """Return whether the expression at a place had values of this type, if it was recorded."""
         named = protocol.chunk_of(file)
         if named is None or named["path"] != self.file:
@@ -74,9 +75,9 @@ class Naming:
         return aval in self._by_place.get((named["chunk"], first, column, last, end_column), ())
 
     @functools.cached_property
-    def _by_place(self) -> dict[tuple[str, int, int, int, int], set[Any]]:
+    def _by_place(self) -> dict[tuple[str, int, int, int, int], set[object]]:
         """Types by place of an expression; to be read only after tracing."""
-        found: dict[tuple[str, int, int, int, int], set[Any]] = {}
+        found: dict[tuple[str, int, int, int, int], set[object]] = {}
         for number, types in self._types.items():
             if (known := self.site(number)) is None:
                 continue
@@ -87,7 +88,7 @@ class Naming:
                     found.setdefault(key, set()).update(types)
         return found
 
-    def name_of(self, variable: Any) -> str | None:
+    def name_of(self, variable: object) -> str | None:
         """Return the outermost function's name of a variable, if known."""
         named = self._named.get(id(variable))
         found = self.site(named.site) if named is not None and named.site >= 0 else None

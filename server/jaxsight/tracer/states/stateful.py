@@ -52,7 +52,7 @@ class Outcome:
     updates: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
-    def in_order(self, outputs: Sequence[Any]) -> list[Any]:
+    def in_order(self, outputs: Sequence[object]) -> list[Any]:
         """Return the program's outputs in the order of `Stateful`: returned ones, then updates."""
         end = self.start + self.count
         return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
@@ -63,15 +63,15 @@ class Lift:
     """A value that a call replaces: its arrays become inputs at `places` among its leaves."""
 
     change: Change
-    structure: Any
+    structure: object
     leaves: tuple[Any, ...]
     places: tuple[int, ...]
 
     @property
-    def arrays(self) -> list[Any]:
+    def arrays(self) -> list[object]:
         return [self.leaves[at] for at in self.places]
 
-    def filled(self, arrays: Sequence[Any]) -> Any:
+    def filled(self, arrays: Sequence[object]) -> object:
         leaves = list(self.leaves)
         for at, array in zip(self.places, arrays, strict=True):
             leaves[at] = array
@@ -121,11 +121,11 @@ class Stateful:
         return Stateful(self.found, self._inputs, self.lifts, tuple(self._holders.values()))
 
     @property
-    def function(self) -> Callable[..., list[Any]]:
+    def function(self) -> Callable[..., list[object]]:
         """The call as a function, with the name and the signature of the user's."""
 
         @functools.wraps(self.found.call, updated=())
-        def call(*args: Any, **kwargs: Any) -> list[Any]:
+        def call(*args: object, **kwargs: object) -> list[object]:
             return self(*args, **kwargs)
 
         return self._signed(call)
@@ -138,7 +138,7 @@ class Stateful:
         """
 
         @functools.wraps(self.found.call, updated=())
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             state = kwargs.pop(self._state) if self.extra else {}
             nodes = [
                 leaf
@@ -150,17 +150,17 @@ class Stateful:
 
         return self._signed(call)
 
-    def _signed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _signed(self, call: Callable[..., object]) -> Callable[..., Any]:
         if self.extra:
             with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
                 signature = inspect.signature(self.found.call)
                 call.__signature__ = _with_state(signature, self._state)  # type: ignore[attr-defined]
         return call
 
-    def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
+    def __call__(self, *args: object, **kwargs: object) -> list[object]:
         """Return all arrays of the call: those that it returns, then those that it updates."""
         state = kwargs.pop(self._state) if self.extra else {}
-        pure: Any = (args, kwargs)
+        pure: object = (args, kwargs)
         if self._static:
             arrays = iter(jax.tree_util.tree_leaves(pure))
             whole = [
@@ -179,11 +179,11 @@ class Stateful:
 
     def _run(
         self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        nodes: list[Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        nodes: list[object],
         state: Any,
-        read: Callable[[Any], Any],
+        read: Callable[[object], object],
     ) -> tuple[Any, _Updates]:
         """Call the function; return `read` of its result, before any restore, and its updates."""
         by_name = named(self.found, args, kwargs)
@@ -216,8 +216,8 @@ class _Updates:
         self.returns = returns
         self.names: dict[str, None] = {}
         self.left_out: dict[str, None] = {}
-        self.arrays: list[Any] = []
-        self.parts: dict[str, list[Any]] = {}
+        self.arrays: list[object] = []
+        self.parts: dict[str, list[object]] = {}
         """Changes as pytrees, by name."""
         self.lifts: list[Lift] = []
 
@@ -264,7 +264,7 @@ class _Updates:
 def _lift(change: Change, kept: set[int]) -> Lift | None:
     if change.old is GONE:
         return None
-    structure: Any
+    structure: object
     leaves, structure = jax.tree_util.tree_flatten(change.old)
     after, structure_after = jax.tree_util.tree_flatten(change.new)
     places = []
@@ -278,9 +278,9 @@ def _lift(change: Change, kept: set[int]) -> Lift | None:
     return Lift(change, structure, tuple(leaves), tuple(places)) if places else None
 
 
-def _by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
+def _by_label(lifts: Sequence[Lift]) -> dict[str, object]:
     """Return the inputs of lifts by label, as pytrees of abstract arrays if they are complete."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[object]] = {}
     for lift in lifts:
         arrays = list(map(abstract, lift.arrays))
         whole = len(arrays) == len(lift.leaves)
@@ -288,18 +288,18 @@ def _by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
     return _one_or_all(found)
 
 
-def _one_or_all(parts: dict[str, list[Any]]) -> dict[str, Any]:
+def _one_or_all(parts: dict[str, list[object]]) -> dict[str, object]:
     return {name: each[0] if len(each) == 1 else each for name, each in parts.items()}
 
 
-def _in_order(lifts: Sequence[Lift], state: dict[str, Any]) -> Iterator[list[Any]]:
+def _in_order(lifts: Sequence[Lift], state: dict[str, object]) -> Iterator[list[object]]:
     """Yield the arrays of each lift from those by label."""
     left = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
     for lift in lifts:
         yield [next(left[lift.change.label]) for _ in lift.places]
 
 
-def _opaque(by_name: dict[str, Any]) -> dict[str, list[Any]]:
+def _opaque(by_name: dict[str, object]) -> dict[str, list[object]]:
     """Return the leaves of arguments other than arrays, which a library passes on unchanged."""
     return {
         name: [leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array(leaf)]
@@ -307,7 +307,7 @@ def _opaque(by_name: dict[str, Any]) -> dict[str, list[Any]]:
     }
 
 
-def _results(result: Any, outcome: Outcome) -> list[Any]:
+def _results(result: object, outcome: Outcome) -> list[object]:
     leaves, outcome.structure = jax.tree_util.tree_flatten(result)
     arrays = []
     for index, leaf in enumerate(leaves):
@@ -319,11 +319,11 @@ def _results(result: Any, outcome: Outcome) -> list[Any]:
     return arrays
 
 
-def _arrays(value: Any) -> list[Any]:
+def _arrays(value: object) -> list[object]:
     """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
         return []
-    found: list[Any] = []
+    found: list[object] = []
     waiting, seen = [value], dict[int, Any]()
     while waiting and len(seen) < _LARGEST:
         each = waiting.pop()
@@ -341,7 +341,7 @@ def _arrays(value: Any) -> list[Any]:
     return found
 
 
-def _owners(by_name: dict[str, Any], nodes: Sequence[Any]) -> list[str]:
+def _owners(by_name: dict[str, object], nodes: Sequence[object]) -> list[str]:
     """Return the parameters that NNX objects were found in, in the order of the objects."""
     known: dict[int, str] = {}
     for name, value in by_name.items():
@@ -380,7 +380,7 @@ def _with_state(signature: inspect.Signature, keyword: str) -> inspect.Signature
     )
 
 
-def traced(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
+def traced(found: Found, inputs: Inputs) -> tuple[object, Outcome]:
     """Trace the call; return JAX's `Traced` stage, which can be lowered, and the other results."""
     if nnx.is_jitted(found.wrapper):
         return _traced_by_nnx(found, inputs)
@@ -425,7 +425,9 @@ def _try(call: Stateful) -> None:
     jax.make_jaxpr(call.function)(*call.args, **call.kwargs)
 
 
-def _begun(found: Found, inputs: Inputs, run: Callable[[Stateful], Any]) -> tuple[Stateful, Any]:
+def _begun(
+    found: Found, inputs: Inputs, run: Callable[[Stateful], object]
+) -> tuple[Stateful, object]:
     """Run the call for the first time, and return it with the result.
 
     NNX objects that it changes and that are not arguments become inputs.
@@ -444,7 +446,7 @@ def _begun(found: Found, inputs: Inputs, run: Callable[[Stateful], Any]) -> tupl
     return call, run(call)
 
 
-def _staged(call: Stateful) -> Any:
+def _staged(call: Stateful) -> object:
     found = call.found
     function = call.function
     if found.pure:
@@ -458,21 +460,21 @@ def _staged(call: Stateful) -> Any:
     return stage
 
 
-def _marked(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+def _marked(function: Callable[..., list[object]]) -> Callable[..., list[object]]:
     """Add the scalar before all results that `eqx.filter_jit` adds.
 
     See `equinox/_jit.py`, 0.11 to 0.13.
     """
 
     @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> list[Any]:
+    def call(*args: object, **kwargs: object) -> list[object]:
         results = function(*args, **kwargs)
         return [jnp.array(0), *results]
 
     return call
 
 
-def _traced_by_jit(found: Found, inputs: Inputs) -> tuple[Any, Outcome]:
+def _traced_by_jit(found: Found, inputs: Inputs) -> tuple[object, Outcome]:
     """Return the program of `jax.jit`, which returns no state."""
     call: Any = found.call
     outcome = Outcome()
