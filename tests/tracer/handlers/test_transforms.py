@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.traceable_call import Call
+from jaxsight.tracer.calls.transforms import transformed
+from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import UserError
-from jaxsight.tracer.function_lookup import Found
-from jaxsight.tracer.handlers.transforms import Call, transformed
-from jaxsight.tracer.inputs import Inputs
 
 
 def array(*shape: int, dtype: Any = jnp.float32) -> Any:
@@ -23,7 +24,7 @@ def array(*shape: int, dtype: Any = jnp.float32) -> Any:
 
 
 def call(transform: str, function: Any, *args: Any, **kwargs: Any) -> Call:
-    found = Found(function, hasattr(function, "trace"), None)
+    found = UserFunction(function, hasattr(function, "trace"), None)
     return transformed(found, Inputs(args, kwargs, {}), "Model.loss", transform)
 
 

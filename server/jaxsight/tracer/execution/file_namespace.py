@@ -34,7 +34,7 @@ from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
 from jaxsight.tracer.isolation import process_effects
 from jaxsight.tracer.isolation.code_origins import SliceLoader
-from jaxsight.tracer.isolation.footprint import Footprint
+from jaxsight.tracer.isolation.object_snapshot import Footprint
 from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.recorder import Recorder

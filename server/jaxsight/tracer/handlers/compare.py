@@ -20,10 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.calls.stateful_call import Stateful
 from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
 from jaxsight.tracer.comparison.two_ways import Miscompiled, TwoWays, names_of
 from jaxsight.tracer.compat import in_place, jaxprs
-from jaxsight.tracer.states.stateful import Outcome, Stateful
 from jaxsight.wire.messages import tracing as protocol
 
 LARGEST = 512 << 20

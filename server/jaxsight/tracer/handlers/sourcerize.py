@@ -20,11 +20,11 @@ import numpy as np
 
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.text import units
+from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.traceable_call import Call
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import clean, failure, refusal
 from jaxsight.tracer.handlers import show as shown
-from jaxsight.tracer.handlers.transforms import Call
-from jaxsight.tracer.inputs import is_array
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.observation.variable_names import Naming
 from jaxsight.wire.messages import tracing as protocol

@@ -21,24 +21,24 @@ import jax
 
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls import stateful_traces as stateful
+from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.calls.transforms import transformed
+from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.compat import config, contexts, jaxprs, leaks, lowering, traces
 from jaxsight.tracer.failures import UserError, clean, failure, refusal, span_of
-from jaxsight.tracer.function_lookup import find
 from jaxsight.tracer.handlers import show as shown
 from jaxsight.tracer.handlers.compare import compared, compared_with_values
 from jaxsight.tracer.handlers.fingerprint import fingerprint
 from jaxsight.tracer.handlers.lower import lowered, stablehlo
 from jaxsight.tracer.handlers.outline import outlined
 from jaxsight.tracer.handlers.sourcerize import written
-from jaxsight.tracer.handlers.transforms import transformed
 from jaxsight.tracer.handlers.view import viewed
-from jaxsight.tracer.inputs import Evaluator
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.observation import display
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.observation.variable_names import Naming
-from jaxsight.tracer.states import stateful
-from jaxsight.tracer.states.stateful import Outcome
 from jaxsight.tracer.states.watch import Watch
 from jaxsight.wire.messages import tracing as protocol
 

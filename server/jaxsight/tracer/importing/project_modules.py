@@ -19,7 +19,7 @@ from typing import Any
 
 from jaxsight.tracer.importing.overlay_finder import Finder, Loader, Texts, Version
 from jaxsight.tracer.isolation import code_origins, file_reads
-from jaxsight.tracer.isolation.footprint import Footprint
+from jaxsight.tracer.isolation.object_snapshot import Footprint
 from jaxsight.tracer.isolation.process_effects import Effects
 
 Edges = dict[str, int]

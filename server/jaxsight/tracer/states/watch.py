@@ -22,8 +22,8 @@ import numpy as np
 
 from jaxsight.tracer.compat import refs
 from jaxsight.tracer.observation.instrumentation import NAME
-from jaxsight.tracer.states import nnx, objects
-from jaxsight.tracer.states.objects import CELL, CLASS, NAMES, SLOTS, Contents, Kind
+from jaxsight.tracer.states import mutable_contents, nnx
+from jaxsight.tracer.states.mutable_contents import CELL, CLASS, NAMES, SLOTS, Contents, Kind
 
 _MOST = 20_000
 """Maximum number of objects."""
@@ -127,7 +127,7 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         for saved in self._saved:
-            if not objects.same(saved.contents, saved.kind.read(saved.target)):
+            if not mutable_contents.same(saved.contents, saved.kind.read(saved.target)):
                 saved.kind.restore(saved.target, saved.contents)
 
     def put(self, change: Change, value: Any) -> None:
@@ -139,9 +139,9 @@ class Watch:
         """Yield the changes since the beginning."""
         for saved in self._saved:
             after = saved.kind.read(saved.target)
-            if objects.same(saved.contents, after):
+            if mutable_contents.same(saved.contents, after):
                 continue
-            for key, old, new in objects.differences(saved.contents, after):
+            for key, old, new in mutable_contents.differences(saved.contents, after):
                 old = self._replaced.get((id(saved.target), _hashable(key)), old)
                 if old is new or _is_bookkeeping(saved, key, new):
                     continue
@@ -204,7 +204,7 @@ class Watch:
             place = _Place(place.label, place.own and own_class, place.code)
         if own_class:
             self._waiting.append((_Place(kind.__name__, code=True), kind))
-        for changing, target in objects.kinds(value):
+        for changing, target in mutable_contents.kinds(value):
             named = changing is SLOTS or (target is not value)
             self._save(changing, target, place, kind if named else None)
 
@@ -293,7 +293,7 @@ def _package(kind: type) -> str:
 
 def _wrapped(value: Any) -> Any:
     """Return the function in a wrapper of `functools.wraps` or `jax.jit`, if any."""
-    names = objects.attributes(value)
+    names = mutable_contents.attributes(value)
     found = names.get("__wrapped__") if names is not None else None
     if found is None and _package(type(value)) in ("jax", "jaxlib"):
         found = getattr(value, "__wrapped__", None)

@@ -28,7 +28,7 @@ _PURE = {("equinox", "_JitWrapper")}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UserFunction:
     """The function.
 
     `jitted`: it is a `jax.jit` object.
@@ -46,45 +46,31 @@ class Found:
     @property
     def donates(self) -> tuple[bool, bool]:
         """Whether the buffers of the first argument, and those of the others, are donated."""
-        first, rest = (
+        donates_first, donates_others = (
             getattr(self.wrapper, name, False) for name in ("donate_first", "donate_rest")
         )
-        return bool(self.pure and first), bool(self.pure and rest)
+        return bool(self.pure and donates_first), bool(self.pure and donates_others)
 
 
-def find(namespace: Mapping[str, Any], name: str) -> Found:
+def find(namespace: Mapping[str, Any], name: str) -> UserFunction:
     """Look up `name` (`f`, `Class.method`).
 
     Raises:
         UserError: there is no such function, or it cannot be traced; its stage is `find`.
     """
-    first, *rest = name.split(".")
-    if "<locals>" in rest:
+    first, *attributes = name.split(".")
+    if "<locals>" in attributes:
         raise refusal("find", f"{name} is a nested function: trace the enclosing function instead")
     if first not in namespace:
         raise refusal("find", f"{first} is not defined after running the module", type="NameError")
     value, owner = namespace[first], None
-    for part in rest:
+    for part in attributes:
         value, owner = _member(value, part, name)
     call = _opened(value)
     _check(call, name)
     if call is value:
-        return Found(call, _is_jitted(call), owner)
-    return Found(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
-
-
-def parameter(found: Found, position: int) -> str:
-    """Return the name of the parameter at a position, for items of `*args` e.g. `args[1]`."""
-    try:
-        parameters = list(inspect.signature(found.call).parameters.values())
-    except (TypeError, ValueError):
-        return f"argument {position}"
-    for index, each in enumerate(parameters):
-        if each.kind is inspect.Parameter.VAR_POSITIONAL:
-            return f"{each.name}[{position - index}]"
-        if index == position:
-            return each.name
-    return f"argument {position}"
+        return UserFunction(call, _is_jitted(call), owner)
+    return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
 
 
 def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:

@@ -10,33 +10,29 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.parameters import parameter
+from jaxsight.tracer.calls.stateful_call import Stateful
+from jaxsight.tracer.calls.traceable_call import Call
+from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import refusal
-from jaxsight.tracer.function_lookup import Found, parameter
-from jaxsight.tracer.inputs import Inputs, is_array
-from jaxsight.tracer.states.stateful import Stateful
 from jaxsight.wire.messages import tracing as protocol
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function with the inputs to trace it with; `about` describes it for users."""
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    name: str
-    about: str
-
-
 def transformed(
-    found: Found, inputs: Inputs, function: str, transform: str, stateful: Stateful | None = None
+    user_function: UserFunction,
+    inputs: Inputs,
+    function: str,
+    transform: str,
+    stateful: Stateful | None = None,
 ) -> Call:
     """Return `transform` (one of `protocol.TRANSFORMS`, or empty) of the function `function`.
 
@@ -52,37 +48,46 @@ def transformed(
     name = f"{own}_{transform}" if transform else own
     args, kwargs = inputs.args, inputs.kwargs
     if stateful is not None and transform in ("", "jit"):
-        found = replace(found, call=stateful.pure)
+        user_function = replace(user_function, call=stateful.pure)
         kwargs = {**kwargs, **stateful.extra}
     elif stateful is not None:
-        found = replace(found, call=_returning(Stateful(found, inputs).pure))
+        user_function = replace(
+            user_function, call=_returning(Stateful(user_function, inputs).pure)
+        )
     match transform:
         case "":
-            return Call(found.call, args, kwargs, name, function)
+            return Call(user_function.call, args, kwargs, name, function)
         case "grad" | "value_and_grad":
             by = _differentiable(args, function)[0]
             differentiate: Any = jax.grad if transform == "grad" else jax.value_and_grad
-            told = f"{transform}({function}) with respect to {parameter(found, by)}"
-            return Call(differentiate(found.call, argnums=by), args, kwargs, name, told)
+            about = f"{transform}({function}) with respect to {parameter(user_function, by)}"
+            return Call(differentiate(user_function.call, argnums=by), args, kwargs, name, about)
         case "vmap":
-            told = (
+            about = (
                 f"vmap({function}) over a new leading axis of {protocol.MAPPED_SIZE} in every array"
             )
             args, kwargs = jax.tree_util.tree_map(_mapped, (args, kwargs))
-            return Call(_vmap(found.call), args, kwargs, name, told)
+            return Call(_vmap(user_function.call), args, kwargs, name, about)
         case "jvp":
             chosen = _differentiable(args, function)
             primals = tuple(args[index] for index in chosen)
-            rest = [arg for index, arg in enumerate(args) if index not in chosen]
-            told = f"jvp({function}) by {', '.join(parameter(found, index) for index in chosen)}"
-            return Call(_jvp(found.call, chosen), (primals, primals, *rest), kwargs, name, told)
+            constants = [arg for index, arg in enumerate(args) if index not in chosen]
+            names = ", ".join(parameter(user_function, index) for index in chosen)
+            about = f"jvp({function}) by {names}"
+            return Call(
+                _jvp(user_function.call, chosen),
+                (primals, primals, *constants),
+                kwargs,
+                name,
+                about,
+            )
         case "jit":
-            return Call(_jit(found, args, kwargs), args, kwargs, name, f"jit({function})")
+            return Call(_jit(user_function, args, kwargs), args, kwargs, name, f"jit({function})")
         case "inverse":
             # Imported on first use, as few sessions need it.
-            from jaxsight.tracer.handlers.inverse import inverted
+            from jaxsight.tracer.calls.inverse import inverted
 
-            return inverted(found, inputs, function, name)
+            return inverted(user_function, inputs, function, name)
         case _:
             raise refusal("sourcerize", f"unknown transformation {transform}")
 
@@ -131,10 +136,10 @@ def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:
         places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 
         def one(arrays: Sequence[Any]) -> Any:
-            whole = list(leaves)
+            filled = list(leaves)
             for index, array in zip(places, arrays, strict=True):
-                whole[index] = array
-            own_args, own_kwargs = jax.tree_util.tree_unflatten(structure, whole)
+                filled[index] = array
+            own_args, own_kwargs = jax.tree_util.tree_unflatten(structure, filled)
             return function(*own_args, **own_kwargs)
 
         return jax.vmap(one)([leaves[index] for index in places])
@@ -146,10 +151,13 @@ def _jvp(function: Callable[..., Any], chosen: Sequence[int]) -> Callable[..., A
     """Return a function of primals and tangents of the arguments `chosen`, then the others."""
 
     def jvp(primals: Any, tangents: Any, *rest: Any, **kwargs: Any) -> Any:
-        def of_chosen(*given: Any) -> Any:
-            own, others = iter(given), iter(rest)
-            count = len(given) + len(rest)
-            args = [next(own) if index in chosen else next(others) for index in range(count)]
+        def of_chosen(*chosen_args: Any) -> Any:
+            chosen_iterator, constant_args = iter(chosen_args), iter(rest)
+            count = len(chosen_args) + len(rest)
+            args = [
+                next(chosen_iterator) if index in chosen else next(constant_args)
+                for index in range(count)
+            ]
             return function(*args, **kwargs)
 
         return jax.jvp(of_chosen, primals, tangents)
@@ -157,13 +165,15 @@ def _jvp(function: Callable[..., Any], chosen: Sequence[int]) -> Callable[..., A
     return jvp
 
 
-def _jit(found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+def _jit(
+    user_function: UserFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., Any]:
     """Return `jax.jit` of a function, with arguments without arrays as static ones."""
-    if found.jitted:
-        return found.call
+    if user_function.jitted:
+        return user_function.call
     still = [index for index, arg in enumerate(args) if not _has_array(arg)]
     named = [name for name, arg in kwargs.items() if not _has_array(arg)]
-    return jax.jit(found.call, static_argnums=still, static_argnames=named)
+    return jax.jit(user_function.call, static_argnums=still, static_argnames=named)
 
 
 def _has_array(arg: Any) -> bool:

@@ -15,10 +15,12 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters import NotInvertible, inverse
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.parameters import parameter
+from jaxsight.tracer.calls.traceable_call import Call
+from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import refusal
-from jaxsight.tracer.function_lookup import Found, parameter
-from jaxsight.tracer.handlers.transforms import Call
-from jaxsight.tracer.inputs import Inputs, is_array
 
 Key = int | str
 """An argument: its position, or its keyword."""
@@ -35,7 +37,7 @@ class _Arguments:
         return [key for key, value in self.given.items() if _arrays(value)]
 
 
-def inverted(found: Found, inputs: Inputs, function: str, name: str) -> Call:
+def inverted(found: UserFunction, inputs: Inputs, function: str, name: str) -> Call:
     """Return the inverse, traceable with its inputs.
 
     Raises:
@@ -64,7 +66,7 @@ def inverted(found: Found, inputs: Inputs, function: str, name: str) -> Call:
 
 
 def _call(
-    found: Found, arguments: _Arguments, asked: Sequence[Key], function: str, name: str
+    found: UserFunction, arguments: _Arguments, asked: Sequence[Key], function: str, name: str
 ) -> Call:
     known = [key for key in arguments.with_arrays() if key not in asked]
     like = [_arrays(arguments.given[key]) for key in asked]
