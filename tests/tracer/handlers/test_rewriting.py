@@ -97,7 +97,7 @@ def test_only_recording_calls_are_added_and_the_result_compiles() -> None:
         inserted = {
             (place.line, place.column)
             for site in sites
-            for place in site.places
+            for place in site.ranges
             if place.kind != "expression"
         }
         erased = _Erased(inserted).visit(tree)

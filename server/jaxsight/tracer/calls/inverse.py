@@ -30,102 +30,109 @@ Key = int | str
 class _Arguments:
     """The arguments of a call."""
 
-    given: dict[Key, Any]
+    by_key: dict[Key, Any]
     names: dict[Key, str]
 
     def with_arrays(self) -> list[Key]:
-        return [key for key, value in self.given.items() if _arrays(value)]
+        return [key for key, value in self.by_key.items() if _arrays(value)]
 
 
-def inverted(found: UserFunction, inputs: Inputs, function: str, name: str) -> Call:
+def inverted(user_function: UserFunction, inputs: Inputs, function: str, name: str) -> Call:
     """Return the inverse, traceable with its inputs.
 
     Raises:
         UserError: there is no inverse; its stage is `sourcerize`, and the message names the
             operation and its line.
     """
-    given: dict[Key, Any] = dict(enumerate(inputs.args))
-    given.update(inputs.kwargs)
-    names = {key: parameter(found, key) if isinstance(key, int) else key for key in given}
-    arguments = _Arguments(given, names)
-    every = arguments.with_arrays()
-    one = [key for key in every if not (key == 0 and found.owner is not None)][:1]
+    by_key: dict[Key, Any] = dict(enumerate(inputs.args))
+    by_key.update(inputs.kwargs)
+    names = {key: parameter(user_function, key) if isinstance(key, int) else key for key in by_key}
+    arguments = _Arguments(by_key, names)
+    with_arrays = arguments.with_arrays()
+    first = [key for key in with_arrays if not (key == 0 and user_function.owner is not None)][:1]
     problem: NotInvertible | None = None
-    for asked in dict.fromkeys((tuple(every), tuple(one))):
-        if not asked:
+    for wanted in dict.fromkeys((tuple(with_arrays), tuple(first))):
+        if not wanted:
             continue
-        call = _call(found, arguments, asked, function, name)
+        call = _call(user_function, arguments, wanted, function, name)
         try:
             jax.eval_shape(call.function, *call.args)
         except NotInvertible as error:
             problem = error
         else:
             return call
-    told = str(problem) if problem is not None else f"{function} takes no arrays"
-    raise refusal("sourcerize", told, type="NotInvertible") from problem
+    reason = str(problem) if problem is not None else f"{function} takes no arrays"
+    raise refusal("sourcerize", reason, type="NotInvertible") from problem
 
 
 def _call(
-    found: UserFunction, arguments: _Arguments, asked: Sequence[Key], function: str, name: str
+    user_function: UserFunction,
+    arguments: _Arguments,
+    wanted: Sequence[Key],
+    function: str,
+    name: str,
 ) -> Call:
-    known = [key for key in arguments.with_arrays() if key not in asked]
-    like = [_arrays(arguments.given[key]) for key in asked]
-    others = [arguments.given[key] for key in known]
+    given_keys = [key for key in arguments.with_arrays() if key not in wanted]
+    like = [_arrays(arguments.by_key[key]) for key in wanted]
+    known_args = [arguments.by_key[key] for key in given_keys]
 
     def of_asked(known_values: Sequence[Any]) -> Callable[..., Any]:
         def run(*values: Any) -> Any:
-            whole = dict(arguments.given) | dict(zip(known, known_values, strict=True))
-            for key, arrays in zip(asked, values, strict=True):
-                whole[key] = _filled(arguments.given[key], arrays)
-            args = [value for key, value in whole.items() if isinstance(key, int)]
-            kwargs = {key: value for key, value in whole.items() if isinstance(key, str)}
-            return found.call(*args, **kwargs)
+            by_key = dict(arguments.by_key) | dict(zip(given_keys, known_values, strict=True))
+            for key, arrays in zip(wanted, values, strict=True):
+                by_key[key] = _filled(arguments.by_key[key], arrays)
+            args = [value for key, value in by_key.items() if isinstance(key, int)]
+            kwargs = {key: value for key, value in by_key.items() if isinstance(key, str)}
+            return user_function.call(*args, **kwargs)
 
         run.__name__ = function.rpartition(".")[2]
         return run
 
-    results = _results(of_asked, like, others)
+    results = _results(of_asked, like, known_args)
     several = type(results) is tuple and len(results) > 1
     parts = results if several else (results,)
 
-    def undone(*given: Any) -> Any:
-        values = inverse(of_asked(given[len(parts) :]), *like)(*given[: len(parts)])
-        values = (values,) if len(asked) == 1 else values
+    def undone(*args: Any) -> Any:
+        values = inverse(of_asked(args[len(parts) :]), *like)(*args[: len(parts)])
+        values = (values,) if len(wanted) == 1 else values
         back = [
-            _emptied(arguments.given[key], arrays)
-            for key, arrays in zip(asked, values, strict=True)
+            _emptied(arguments.by_key[key], arrays)
+            for key, arrays in zip(wanted, values, strict=True)
         ]
         return back[0] if len(back) == 1 else tuple(back)
 
-    taken = [arguments.names[key] for key in known]
-    labels = _labels(len(parts), taken)
+    parameters = [arguments.names[key] for key in given_keys]
+    labels = _labels(len(parts), parameters)
     undone.__name__ = name
     undone.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(label, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            for label in (*labels, *_identifiers(taken))
+            for label in (*labels, *_identifiers(parameters))
         ]
     )
-    told = f"inverse({function})"
-    if known:
-        wanted = ", ".join(arguments.names[key] for key in asked)
-        told += f" with respect to {wanted}"
-    return Call(undone, (*parts, *others), {}, name, told)
+    about = f"inverse({function})"
+    if given_keys:
+        wanted_names = ", ".join(arguments.names[key] for key in wanted)
+        about += f" with respect to {wanted_names}"
+    return Call(undone, (*parts, *known_args), {}, name, about)
 
 
 def _results(
     of_asked: Callable[[Sequence[Any]], Callable[..., Any]],
     like: Sequence[Any],
-    others: Sequence[Any],
+    known_args: Sequence[Any],
 ) -> Any:
     """Return the function's results as structs; raise the function's errors."""
-    known = [_arrays(other) for other in others]
+    arrays_of_known = [_arrays(known_arg) for known_arg in known_args]
 
     def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> Any:
-        whole = [_filled(other, arrays) for other, arrays in zip(others, known_arrays, strict=True)]
-        return of_asked(whole)(*values)
+        filled = [
+            _filled(known_arg, arrays)
+            for known_arg, arrays in zip(known_args, known_arrays, strict=True)
+        ]
+        return of_asked(filled)(*values)
 
-    return jax.eval_shape(run, list(like), known)
+    return jax.eval_shape(run, list(like), arrays_of_known)
 
 
 def _arrays(value: Any) -> list[Any]:
@@ -136,24 +143,24 @@ def _filled(like: Any, arrays: Sequence[Any]) -> Any:
     """Return a pytree with replaced arrays."""
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)
-    whole = [next(own) if is_array(leaf) else leaf for leaf in leaves]
-    return jax.tree_util.tree_unflatten(structure, whole)
+    filled = [next(own) if is_array(leaf) else leaf for leaf in leaves]
+    return jax.tree_util.tree_unflatten(structure, filled)
 
 
 def _emptied(like: Any, arrays: Sequence[Any]) -> Any:
     """Return a pytree with replaced arrays, and `None` for all other leaves."""
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)
-    whole = [next(own) if is_array(leaf) else None for leaf in leaves]
-    return jax.tree_util.tree_unflatten(structure, whole)
+    emptied = [next(own) if is_array(leaf) else None for leaf in leaves]
+    return jax.tree_util.tree_unflatten(structure, emptied)
 
 
-def _labels(count: int, taken: Sequence[str]) -> list[str]:
+def _labels(count: int, names: Sequence[str]) -> list[str]:
     """Return names of the parameters for results: `y`, or `y0`, `y1`, …."""
     base = "y"
     while True:
         labels = [base] if count == 1 else [f"{base}{index}" for index in range(count)]
-        if set(labels).isdisjoint(taken):
+        if set(labels).isdisjoint(names):
             return labels
         base += "_"
 

@@ -45,8 +45,8 @@ def changeable() -> Iterator[None]:
     world.get, as_array = ArrayImpl.__getitem__, np.asarray
 
     def copied(value: Any, *args: Any, **kwargs: Any) -> Any:
-        found = as_array(value, *args, **kwargs)
-        return found.copy() if isinstance(value, ArrayImpl) else found
+        converted = as_array(value, *args, **kwargs)
+        return converted.copy() if isinstance(value, ArrayImpl) else converted
 
     _set(ArrayImpl, "__setitem__", lambda array, index, value: world.change(array, index, value))
     _set(ArrayImpl, "__getitem__", lambda array, index: world.view(array, index))
@@ -85,12 +85,17 @@ class _World:
 
     def view(self, array: Any, index: Any) -> Any:
         """Return `array[index]`, which is a view where NumPy's would be one."""
-        found = self.get(array, index)
-        if found is not array and isinstance(found, ArrayImpl) and found.ndim and _is_basic(index):
+        element = self.get(array, index)
+        if (
+            element is not array
+            and isinstance(element, ArrayImpl)
+            and element.ndim
+            and _is_basic(index)
+        ):
             if len(self._views) >= _MOST_VIEWS:
                 raise TypeError("too many slices to follow")
-            self._views.append(_View(array, index, found))
-        return found
+            self._views.append(_View(array, index, element))
+        return element
 
     def change(self, array: Any, index: Any, value: Any) -> None:
         """Assign to items of an array, of what it is a view of, and of its views."""

@@ -93,9 +93,9 @@ def without_first(traced: Any, count: int) -> Any:
     jaxpr = opened.replace(outvars=opened.outvars[count:], debug_info=info)
     if opened is not traced.jaxpr:
         jaxpr = traced.jaxpr.replace(jaxpr=jaxpr)
-    seen = copy.copy(traced)
-    seen._params = {**traced._params, "jaxpr": jaxpr}
-    return seen
+    shortened = copy.copy(traced)
+    shortened._params = {**traced._params, "jaxpr": jaxpr}
+    return shortened
 
 
 def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
@@ -119,9 +119,9 @@ def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
 def _devices(module: Any) -> int:
     """Return the number of devices of a module; an abstract mesh is only in its text."""
     attributes = module.operation.attributes
-    counts = (f"mhlo.num_{what}" for what in ("partitions", "replicas"))
+    counts = (f"mhlo.num_{unit}" for unit in ("partitions", "replicas"))
     assigned = math.prod(int(attributes[name].value) for name in counts if name in attributes)
-    meshes = (_MESH.match(str(each)) for each in module.body.operations)
+    meshes = (_MESH.match(str(operation)) for operation in module.body.operations)
     sizes = (math.prod(map(int, _AXIS.findall(mesh[1]))) for mesh in meshes if mesh is not None)
     return max([assigned, *sizes])
 
@@ -147,8 +147,8 @@ def _lower(traced: Any, platform: str, capability: str) -> _Module:
         with absent.clients(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             lowered = located(traced, capability).lower(lowering_platforms=(platform,))
-        kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
-        return _Module(lowered.compiler_ir("stablehlo"), tuple(kept))
+        parameters = sorted(lowered._lowering.compile_args["kept_var_idx"])
+        return _Module(lowered.compiler_ir("stablehlo"), tuple(parameters))
     finally:
         config.update("jax_traceback_in_locations_limit", limit)
 
@@ -169,7 +169,8 @@ class _Placed:
         if placed is None:
             opened = jaxprs.open_jaxpr(jaxpr)
             equations = [
-                self._equation(each, f"{label}{index}") for index, each in enumerate(opened.eqns)
+                self._equation(equation, f"{label}{index}")
+                for index, equation in enumerate(opened.eqns)
             ]
             placed = opened.replace(eqns=equations)
             if opened is not jaxpr:
@@ -177,8 +178,8 @@ class _Placed:
             self._known[key] = placed
         return placed
 
-    def _equation(self, equation: Any, place: str) -> Any:
-        source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{place}]"))
+    def _equation(self, equation: Any, path: str) -> Any:
+        source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{path}]"))
         params = equation.params
         if equation.primitive.name in _LEFT_ALONE:
             equation = absent.on_gpu(equation, self._capability)
@@ -205,8 +206,8 @@ class _Placed:
 def _without_locations(printed: str) -> Text:
     """Return the text without locations, and the name at each line."""
     lines = printed.split("\n")
-    named = {found[1]: found[2] for line in lines if (found := _LOCATION.match(line)) is not None}
-    kept: list[str] = []
+    named = {match[1]: match[2] for line in lines if (match := _LOCATION.match(line)) is not None}
+    remaining: list[str] = []
     names: list[str] = []
     for line in lines:
         if line.startswith("#loc"):
@@ -214,11 +215,11 @@ def _without_locations(printed: str) -> Text:
         used = _USE.findall(line)
         # The last location of a line is the operation's; those before it are of arguments.
         names.append(named.get(used[-1], "") if used else "")
-        kept.append(_PLAIN.sub("", _USE.sub("", line)))
-    while kept and not kept[-1].strip():
-        kept.pop()
+        remaining.append(_PLAIN.sub("", _USE.sub("", line)))
+    while remaining and not remaining[-1].strip():
+        remaining.pop()
         names.pop()
-    return Text("\n".join(kept) + "\n", tuple(names))
+    return Text("\n".join(remaining) + "\n", tuple(names))
 
 
 def names(traced: Any) -> tuple[str, ...]:
@@ -226,8 +227,8 @@ def names(traced: Any) -> tuple[str, ...]:
 
     The result is empty if JAX does not know them.
     """
-    told = jaxprs.open_jaxpr(traced.jaxpr).debug_info.arg_names
-    return tuple(name or "" for name in told) if told is not None else ()
+    argument_names = jaxprs.open_jaxpr(traced.jaxpr).debug_info.arg_names
+    return tuple(name or "" for name in argument_names) if argument_names is not None else ()
 
 
 def compiler_options(traced: Any) -> dict[str, Any]:
@@ -238,4 +239,4 @@ def compiler_options(traced: Any) -> dict[str, Any]:
 def donated(traced: Any) -> tuple[int, ...]:
     """Return the flat inputs of a traced function whose buffers are donated."""
     flags = traced._params.get("donated_invars", ())
-    return tuple(index for index, given in enumerate(flags) if given)
+    return tuple(index for index, is_donated in enumerate(flags) if is_donated)

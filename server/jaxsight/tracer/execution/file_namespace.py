@@ -34,7 +34,7 @@ from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
 from jaxsight.tracer.isolation import process_effects
 from jaxsight.tracer.isolation.code_origins import SliceLoader
-from jaxsight.tracer.isolation.object_snapshot import Footprint
+from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
@@ -63,7 +63,7 @@ class World:
         self._state: State | None = None
         self._stopped: set[str] = set()
         """Ids of chunks that took too long and have been skipped since."""
-        self._before_trace: Footprint | None = None
+        self._before_trace: ObjectSnapshot | None = None
         self.starting_over: Callable[[], None] = lambda: None
         """Called before all executions are forgotten."""
 
@@ -87,7 +87,7 @@ class World:
             else:
                 break
         own = {self.module.__name__, *imports.modules.loaded}
-        self._before_trace = Footprint((self.namespace, *imports.modules.namespaces()), own)
+        self._before_trace = ObjectSnapshot((self.namespace, *imports.modules.namespaces()), own)
 
     def _prepare(self, request: Trace, imports: Imports) -> None:
         self._clear_names(request)

@@ -133,21 +133,21 @@ def _folds(
         operands = [of(var) for var in equation.invars]
         name = equation.primitive.name
         parts = list(jaxprs.inner(equation)) if equation.params else []
-        made: list[str]
+        result_kinds: list[str]
         if name in _THROUGH and len(parts) >= 1 and len(parts[0].jaxpr.invars) == len(operands):
-            made = []
+            result_kinds = []
             inner = parts[0]
-            yield from _folds(inner.jaxpr, operands, {}, f"{path}/{inner.name}/", made)
+            yield from _folds(inner.jaxpr, operands, {}, f"{path}/{inner.name}/", result_kinds)
         else:
-            made = [_kind(equation, operands)] * len(equation.outvars)
+            result_kinds = [_kind(equation, operands)] * len(equation.outvars)
             elements = max((_elements(var) for var in equation.outvars), default=0)
             if elements > LARGEST:
-                made = [_UNKNOWN] * len(made)
-            elif made and made[0] == _VALUE and name not in (_FREE | _SAME):
+                result_kinds = [_UNKNOWN] * len(result_kinds)
+            elif result_kinds and result_kinds[0] == _VALUE and name not in (_FREE | _SAME):
                 fold = _fold(equation, path, name)
                 if fold.elements >= SMALLEST:
                     yield fold
-        kinds.update(zip(equation.outvars, made, strict=False))
+        kinds.update(zip(equation.outvars, result_kinds, strict=False))
     results += [of(var) for var in opened.outvars]
 
 
@@ -160,11 +160,11 @@ def _kind(equation: Any, operands: list[str]) -> str:
     if name in _MADE:
         if not operands:
             return _REGULAR
-        given = _elements(equation.invars[0])
-        if elements == given:  # if it only adds axes of length 1, it is a reshape
+        operand_elements = _elements(equation.invars[0])
+        if elements == operand_elements:  # if it only adds axes of length 1, it is a reshape
             return operands[0]
         # The broadcast of an iota is neither a constant nor a broadcast of one.
-        return _REGULAR if operands[0] == _VALUE or given <= 1 else _UNKNOWN
+        return _REGULAR if operands[0] == _VALUE or operand_elements <= 1 else _UNKNOWN
     if not operands:
         return _UNKNOWN
     if name in _SAME:

@@ -62,7 +62,7 @@ def _reply(request: Import) -> Imported | Failed:
         from jaxsight.tracer.failures import failure
 
         return Failed(request.id, failure(error, "execute"))
-    return Imported(request.id, tuple(_program(each, module) for each in request.functions))
+    return Imported(request.id, tuple(_program(function, module) for function in request.functions))
 
 
 def _imported(request: Import) -> ModuleType:
@@ -127,7 +127,7 @@ class _Loader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         tree = ast.parse(self.get_data(self.path), self.path)
-        tree.body = [each for each in tree.body if self._runs(each)]
+        tree.body = [statement for statement in tree.body if self._runs(statement)]
         code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
         return code
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from jaxsight.tracer.importing.overlay_finder import Finder, Loader, Texts, Version
 from jaxsight.tracer.isolation import code_origins, file_reads
-from jaxsight.tracer.isolation.object_snapshot import Footprint
+from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_effects import Effects
 
 Edges = dict[str, int]
@@ -40,7 +40,7 @@ class Loaded:
     imports: Edges = field(default_factory=dict)
     jax: bool = False
     """Whether importing it imports JAX."""
-    footprint: Footprint | None = None
+    snapshot: ObjectSnapshot | None = None
     """Its contents after the import."""
     reads: file_reads.Reads = field(default_factory=file_reads.Reads)
     """Files that it read during the import."""
@@ -174,8 +174,8 @@ class ProjectModules:
         changed = {
             name
             for name, loaded in self.loaded.items()
-            if loaded.footprint is None
-            or not loaded.footprint.holds()
+            if loaded.snapshot is None
+            or not loaded.snapshot.holds()
             or self._is_elsewhere(name, loaded.path)
         }
         for name in changed:
@@ -298,7 +298,7 @@ class ProjectModules:
         finally:
             if name in self.importing:
                 self.importing.remove(name)
-        loaded.footprint = Footprint([vars(module)], {name})
+        loaded.snapshot = ObjectSnapshot([vars(module)], {name})
 
 
 def prefixes(name: str) -> list[str]:

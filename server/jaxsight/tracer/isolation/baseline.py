@@ -57,7 +57,7 @@ class Baseline:
         self._thread_hook = threading.excepthook
         self._switch_interval = sys.getswitchinterval()
         self._collector = gc.get_threshold(), gc.get_debug()
-        self._finder_types = {type(each) for each in sys.path_importer_cache.values()}
+        self._finder_types = {type(finder) for finder in sys.path_importer_cache.values()}
         self._system = System()
 
     def restore(self) -> tuple[str, ...]:
@@ -106,12 +106,15 @@ class Baseline:
                 sys.meta_path.insert(0, finder)
         # A finder that a library such as `six` adds on import is needed by its later importers.
         sys.meta_path[:] = [
-            each
-            for each in sys.meta_path
-            if any(each is finder for finder in self._finders) or not _is_hook(each)
+            finder_on_path
+            for finder_on_path in sys.meta_path
+            if any(finder_on_path is finder for finder in self._finders)
+            or not _is_hook(finder_on_path)
         ]
         cache = sys.path_importer_cache
-        for folder in [f for f, each in cache.items() if type(each) not in self._finder_types]:
+        for folder in [
+            f for f, cached_finder in cache.items() if type(cached_finder) not in self._finder_types
+        ]:
             del cache[folder]
 
     def _restore_descriptors(self) -> None:
@@ -177,9 +180,9 @@ def _stream(descriptor: int) -> TextIO:
     )
 
 
-def _same(descriptor: int, other: int) -> bool:
+def _same(descriptor: int, expected: int) -> bool:
     try:
-        return os.path.samestat(os.fstat(descriptor), os.fstat(other))
+        return os.path.samestat(os.fstat(descriptor), os.fstat(expected))
     except OSError:  # closed
         return False
 
@@ -187,8 +190,8 @@ def _same(descriptor: int, other: int) -> bool:
 def _handlers() -> dict[signal.Signals, Any]:
     """Return the handlers that can be set from Python."""
     numbers = (s for s in signal.Signals if s.name not in _UNCATCHABLE)
-    found = {number: signal.getsignal(number) for number in numbers}
-    return {number: handler for number, handler in found.items() if handler is not None}
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    return {number: handler for number, handler in handlers.items() if handler is not None}
 
 
 def _signal_mask() -> set[int]:

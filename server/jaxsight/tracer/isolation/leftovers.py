@@ -89,17 +89,17 @@ class Leftovers:
         `lost` has the effects that could not be undone, such as `lowered a resource limit`.
         """
         self._used = True
-        for what in (*lost, *self._registered, *_threads()):
-            self._note(what)
+        for reason in (*lost, *self._registered, *_threads()):
+            self._note(reason)
             self._waits_for_children = False
         if not self.reason and _children():
             self._note("left a child process running")
             self._waits_for_children = True
 
-    def _note(self, what: str) -> None:
+    def _note(self, reason: str) -> None:
         if not self.reason or self._waits_for_children:
             self.owner = self._file
-            self.reason = f"{PurePath(self._file).name} {what}"
+            self.reason = f"{PurePath(self._file).name} {reason}"
 
     def doubt(self, failure: Failure) -> None:
         """Check whether a failure may be caused by registrations of an earlier run.
@@ -123,8 +123,8 @@ class Leftovers:
             name = frame.f_globals.get("__name__", "")
             if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER:
                 if kind.__module__ != name and _lives_there(kind):
-                    what = f"{kind.__module__}.{kind.__qualname__}"
-                    self._registered.append(f"registered {what} as a pytree")
+                    class_name = f"{kind.__module__}.{kind.__qualname__}"
+                    self._registered.append(f"registered {class_name} as a pytree")
                 return
             if name.startswith("importlib"):
                 return  # during the import of a library

@@ -145,7 +145,7 @@ class Snapshot:
         gone = self._modules.keys() - now.keys()
         if gone:
             self._copied = {
-                key: each for key, each in self._copied.items() if id(each.module) not in gone
+                key: copied for key, copied in self._copied.items() if id(copied.module) not in gone
             }
             for key in gone:
                 del self._modules[key]
@@ -161,21 +161,23 @@ class Snapshot:
 
     def changes(self) -> Changes:
         """Return the changes since the snapshot."""
-        known = functools.cache(self._known)
-        found = [
+        named_objects = functools.cache(self._known)
+        changes = [
             _Change(sys.modules, name, before, after)
             for name, before, after in _differences(self._made, _made())
         ]
-        for each in self._copied.values():
-            if not _same(each.live, each.then):
-                found += _counting(each, known)
-        return Changes(tuple(found))
+        for copied in self._copied.values():
+            if not _same(copied.live, copied.then):
+                changes += _counting(copied, named_objects)
+        return Changes(tuple(changes))
 
     def _take(self, module: ModuleType) -> None:
         names = vars(module)
         if module.__name__ in _APART:
             # Other modules may have references to these.
-            self._left.update(id(each) for each in names.values() if type(each) in _CONTAINERS)
+            self._left.update(
+                id(container) for container in names.values() if type(container) in _CONTAINERS
+            )
             return
         if module.__name__ not in self._apart:
             self._copied[id(names)] = _Copied(module, names, names, dict(names))
@@ -195,15 +197,15 @@ class Snapshot:
         """Return the objects named by modules: keys of registries that are not the user's."""
         return {
             id(value)
-            for each in self._copied.values()
-            if each.holder is each.live and not each.name
-            for value in each.then.values()
+            for copied in self._copied.values()
+            if copied.holder is copied.live and not copied.name
+            for value in copied.then.values()
         }
 
 
-def same_objects(some: Collection[object], others: Collection[object]) -> bool:
+def same_objects(before: Collection[object], after: Collection[object]) -> bool:
     """Return whether two collections contain the same objects in the same order."""
-    return len(some) == len(others) and all(map(operator.is_, some, others))
+    return len(before) == len(after) and all(map(operator.is_, before, after))
 
 
 def _made() -> dict[str, object]:
@@ -233,22 +235,22 @@ def _is_being_imported(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(live: Any, then: Any) -> bool:
     """Return whether two containers are equal, with identical elements assumed to be equal."""
     try:
-        return bool(one == other)
+        return bool(live == then)
     except Exception:  # noqa: BLE001 - arrays, and comparisons defined by user code
         return False
 
 
-def _counting(copied: _Copied, known: Known) -> Iterator[_Change]:
+def _counting(copied: _Copied, named_objects: Known) -> Iterator[_Change]:
     """Yield the changes of a namespace, class or container that count.
 
     The other changes are added to its copy.
     """
     project = code_origins.of_module(copied.module.__name__) == code_origins.USER
     if isinstance(copied.live, list | set):
-        added = [each for each in copied.live if not _holds(copied.then, each)]
+        added = [element for element in copied.live if not _holds(copied.then, element)]
         if project or not _mutates(copied) or any(map(code_origins.is_users, added)):
             yield _Change(copied.holder, None, copied.then, copied.live.copy())
         else:
@@ -256,7 +258,7 @@ def _counting(copied: _Copied, known: Known) -> Iterator[_Change]:
         return
     for key, before, after in list(_differences(copied.then, copied.live)):
         if copied.name:
-            counts = project or _counts_in_container(copied, key, before, after, known)
+            counts = project or _counts_in_container(copied, key, before, after, named_objects)
         else:
             counts = key not in _NO_CHANGE and _counts_as_name(copied, key, before, after, project)
         if counts:
@@ -290,8 +292,10 @@ def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project
     return before is not _GONE or "__getattr__" not in vars(copied.module)
 
 
-def _counts_in_container(copied: _Copied, key: Any, before: Any, after: Any, known: Known) -> bool:
-    if before is _GONE and _is_new(key, known):
+def _counts_in_container(
+    copied: _Copied, key: Any, before: Any, after: Any, named_objects: Known
+) -> bool:
+    if before is _GONE and _is_new(key, named_objects):
         return False  # registrations for the user's objects do not affect other files
     if code_origins.is_users(after):
         return True
@@ -299,15 +303,17 @@ def _counts_in_container(copied: _Copied, key: Any, before: Any, after: Any, kno
     return not (before is _GONE and callable(after)) and not _mutates(copied)
 
 
-def _is_new(key: Any, known: Known) -> bool:
+def _is_new(key: Any, named_objects: Known) -> bool:
     """Return whether a key is an object that no module has."""
     if isinstance(key, str | int | float | tuple):
         return False
-    return code_origins.is_users(key) or (not isinstance(key, type) and id(key) not in known())
+    return code_origins.is_users(key) or (
+        not isinstance(key, type) and id(key) not in named_objects()
+    )
 
 
 def _holds(container: Any, value: Any) -> bool:
-    return any(each is value for each in container)
+    return any(element is value for element in container)
 
 
 def _mutates(copied: _Copied) -> bool:

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -36,7 +36,7 @@ _ITERATORS: tuple[type, ...] = (
 State = tuple[Any, ...]
 
 
-class Footprint:
+class ObjectSnapshot:
     """The contents of all objects reachable from the namespaces, by identity."""
 
     def __init__(self, namespaces: Iterable[Mapping[str, Any]], own: AbstractSet[str]) -> None:
@@ -48,33 +48,33 @@ class Footprint:
 
     def holds(self) -> bool:
         """Return whether nothing has changed."""
-        return self._complete and all(_same(state, _state(thing)) for thing, state in self._seen)
+        return self._complete and all(_same(state, _state(value)) for value, state in self._seen)
 
     def _walk(self, namespaces: Iterable[Mapping[str, Any]]) -> None:
-        known = {id(vars(builtins))}
+        visited = {id(vars(builtins))}
         todo: deque[Any] = deque(namespaces)
         while todo:
-            thing = todo.popleft()
-            if id(thing) in known or isinstance(thing, _PLAIN):
+            value = todo.popleft()
+            if id(value) in visited or isinstance(value, _PLAIN):
                 continue
-            known.add(id(thing))
-            if not self._is_looked_into(thing):
+            visited.add(id(value))
+            if not self._is_looked_into(value):
                 continue
             if len(self._seen) >= _MOST:
                 self._complete = False
                 return
-            state = _state(thing)
-            self._seen.append((thing, state))
+            state = _state(value)
+            self._seen.append((value, state))
             todo.extend(state)
 
-    def _is_looked_into(self, thing: Any) -> bool:
-        kind = type(thing)
+    def _is_looked_into(self, value: Any) -> bool:
+        kind = type(value)
         if issubclass(kind, (dict, list, set, deque, tuple, frozenset, bytearray)):
             return True
         if issubclass(kind, type):
-            return _module_of(thing) in self._own
+            return _module_of(value) in self._own
         if kind is types.FunctionType:
-            return thing.__module__ in self._own
+            return value.__module__ in self._own
         if kind in _HELD or kind in _ITERATORS or kind.__module__ == "itertools":
             return True
         if registrations.is_ruled(kind):
@@ -97,68 +97,59 @@ def _module_of(kind: type) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _state(thing: Any) -> State:
+def _state(value: Any) -> State:
     """Return the contents of an object, read only by methods of builtin types."""
-    kind = type(thing)
+    kind = type(value)
     try:
-        if issubclass(kind, dict):
-            return (*_flat(_without_submodules(thing)), *_attributes(thing))
-        if issubclass(kind, list):
-            return (*list.__iter__(thing), *_attributes(thing))
-        if issubclass(kind, tuple):
-            return (*tuple.__iter__(thing), *_attributes(thing))
-        if issubclass(kind, set):
-            return (*sorted(set.__iter__(thing), key=id), *_attributes(thing))
-        if issubclass(kind, frozenset):
-            return (*sorted(frozenset.__iter__(thing), key=id), *_attributes(thing))
-        if issubclass(kind, deque):
-            return (*deque.__iter__(thing), *_attributes(thing))
+        for base, elements in _CONTAINERS:
+            if issubclass(kind, base):
+                return (*elements(value), *_attributes(value))
         if issubclass(kind, bytearray):
-            return (bytes(thing),)
+            return (bytes(value),)
         if issubclass(kind, type):
-            subclasses = sorted(type.__subclasses__(thing), key=id)
-            names = {
-                k: v for k, v in type.__getattribute__(thing, "__dict__").items() if k[:2] != "__"
-            }
-            return (*_flat(names.items()), *map(id, subclasses))
-        if kind is types.FunctionType:
-            cells = thing.__closure__ or ()
-            return (
-                thing.__code__,
-                *(thing.__defaults__ or ()),
-                *_flat((thing.__kwdefaults__ or {}).items()),
-                *_flat(thing.__dict__.items()),
-                *cells,
-            )
-        if kind is types.CellType:
-            return (thing.cell_contents,)
-        if kind is types.MethodType:
-            return (thing.__func__, thing.__self__)
-        if kind is types.GeneratorType:
-            frame = thing.gi_frame
-            return (-1,) if frame is None else (frame.f_lasti, *_flat(frame.f_locals.items()))
-        if kind is functools.partial:
-            return (thing.func, *thing.args, *_flat(thing.keywords.items()))
-        if kind is functools._lru_cache_wrapper:
-            return (thing.cache_info().currsize, thing.__wrapped__)
+            return _class_state(value)
+        for exact, state in _STATES:
+            if kind is exact:
+                return state(value)
         if kind in _ITERATORS or kind.__module__ == "itertools":
-            return tuple(_flat_state(thing.__reduce__()))
+            return tuple(_flat_state(value.__reduce__()))
         if registrations.is_ruled(kind):
-            return (*_attributes(thing), *registrations.rules_of(thing))
-        return tuple(_attributes(thing))
+            return (*_attributes(value), *registrations.rules_of(value))
+        return tuple(_attributes(value))
     except Exception:  # noqa: BLE001 - an empty cell, or an iterator without `__reduce__`
-        return (type(thing),)
+        return (type(value),)
 
 
-def _attributes(thing: Any) -> Iterator[Any]:
+def _class_state(value: Any) -> State:
+    subclasses = sorted(type.__subclasses__(value), key=id)
+    names = {k: v for k, v in type.__getattribute__(value, "__dict__").items() if k[:2] != "__"}
+    return (*_flat(names.items()), *map(id, subclasses))
+
+
+def _function_state(function: types.FunctionType) -> State:
+    return (
+        function.__code__,
+        *(function.__defaults__ or ()),
+        *_flat((function.__kwdefaults__ or {}).items()),
+        *_flat(function.__dict__.items()),
+        *(function.__closure__ or ()),
+    )
+
+
+def _generator_state(generator: types.GeneratorType[Any, Any, Any]) -> State:
+    frame = generator.gi_frame
+    return (-1,) if frame is None else (frame.f_lasti, *_flat(frame.f_locals.items()))
+
+
+def _attributes(value: Any) -> Iterator[Any]:
     """Yield the attributes of an instance, including those in slots."""
     with contextlib.suppress(AttributeError):
-        yield from _flat(object.__getattribute__(thing, "__dict__").items())
-    for kind in type(thing).__mro__[:-1]:
+        yield from _flat(object.__getattribute__(value, "__dict__").items())
+    for kind in type(value).__mro__[:-1]:
         for name, slot in type.__getattribute__(kind, "__dict__").items():
             if isinstance(slot, types.MemberDescriptorType):
                 try:
-                    yield slot.__get__(thing)
+                    yield slot.__get__(value)
                 except AttributeError:
                     yield name
 
@@ -176,8 +167,8 @@ def _without_submodules(names: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
             yield key, value
 
 
-def _flat(items: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
-    for key, value in items:
+def _flat(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+    for key, value in pairs:
         yield key
         yield value
 
@@ -193,9 +184,35 @@ def _flat_state(state: Any) -> Iterator[Any]:
 
 def _same(before: State, now: State) -> bool:
     return len(before) == len(now) and all(
-        one is other or (type(one) is type(other) and isinstance(one, _VALUES) and one == other)
-        for one, other in zip(before, now, strict=True)
+        old is new or (type(old) is type(new) and isinstance(old, _VALUES) and old == new)
+        for old, new in zip(before, now, strict=True)
     )
 
+
+_CONTAINERS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
+    (dict, lambda names: _flat(_without_submodules(names))),
+    (list, list.__iter__),
+    (tuple, tuple.__iter__),
+    (set, lambda elements: sorted(set.__iter__(elements), key=id)),
+    (frozenset, lambda elements: sorted(frozenset.__iter__(elements), key=id)),
+    (deque, deque.__iter__),
+)
+"""Containers, including subclasses, each with a function that returns its elements."""
+
+_STATES: tuple[tuple[type, Callable[[Any], State]], ...] = (
+    (types.FunctionType, _function_state),
+    (types.CellType, lambda cell: (cell.cell_contents,)),
+    (types.MethodType, lambda method: (method.__func__, method.__self__)),
+    (types.GeneratorType, _generator_state),
+    (
+        functools.partial,
+        lambda partial: (partial.func, *partial.args, *_flat(partial.keywords.items())),
+    ),
+    (
+        functools._lru_cache_wrapper,
+        lambda cached: (cached.cache_info().currsize, cached.__wrapped__),
+    ),
+)
+"""Classes, without subclasses, each with a function that returns the contents of an object."""
 
 _VALUES = (bool, int, float, complex, str, bytes)

@@ -30,12 +30,12 @@ _TEXT = 60
 class Display:
     """The text of a value.
 
-    `arrays` counts its array leaves, `other` the leaves that are neither arrays nor numbers.
+    `arrays` counts its array leaves, `opaque` the leaves that are neither arrays nor numbers.
     """
 
     text: str
     arrays: int = 0
-    other: int = 0
+    opaque: int = 0
     numbers: int = 0
 
 
@@ -51,7 +51,7 @@ def display(value: Any, leaves: int = _LEAVES) -> Display:
     writer = _Writer(leaves)
     parts: list[str] = []
     writer.write(value, parts)
-    return Display("".join(parts), writer.arrays, writer.other, writer.numbers)
+    return Display("".join(parts), writer.arrays, writer.opaque, writer.numbers)
 
 
 def text(value: Any, leaves: int = _LEAVES) -> str:
@@ -81,15 +81,15 @@ class _Writer:
         self.left = leaves
         self.depth = 0
         self.arrays = 0
-        self.other = 0
+        self.opaque = 0
         self.numbers = 0
 
     def write(self, value: Any, out: list[str]) -> None:
-        found = array(value)
-        if found is not None:
+        array_text = array(value)
+        if array_text is not None:
             self.left -= 1
             self.arrays += 1
-            out.append(found)
+            out.append(array_text)
             return
         match value:
             case None:
@@ -102,7 +102,7 @@ class _Writer:
                 out.append(_plain(value))
             case str() | bytes():
                 self.left -= 1
-                self.other += 1
+                self.opaque += 1
                 out.append(_plain(value))
             case _:
                 self.node(value, out)
@@ -111,14 +111,14 @@ class _Writer:
         children = _children(value) if self.depth < _DEEPEST else None
         if children is None:
             self.left -= 1
-            self.other += 1
+            self.opaque += 1
             out.append(_opaque(value))
             return
-        opening, items, closing = children
+        opening, labelled, closing = children
         out.append(opening)
         self.depth += 1
         first = True
-        for label, child in items:
+        for label, child in labelled:
             if not first:
                 out.append(", ")
             if self.left <= 0:

@@ -129,7 +129,7 @@ def add_array(values: SiteValues, key: Any, value: Any, situation: traces.Situat
 def add_tree(values: SiteValues, value: Any, situation: traces.Situation) -> None:
     """Add a pytree, if it has arrays or is a plain container of numbers."""
     shown = display.display(value)
-    plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.other
+    plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.opaque
     if shown.arrays or plain:
         values.add(shown.text, lambda: protocol.Seen(shown.text, inside=situation.inside))
     else:

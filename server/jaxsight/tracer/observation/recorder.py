@@ -272,8 +272,8 @@ def _last_passes(contexts: list[_Context]) -> list[_Context]:
     latest: dict[tuple[int, traces.Staged], int] = {}
     for context in contexts:
         for run in context.situation.passes:
-            known = latest.get((run.loop, run.staged), run.at)
-            latest[run.loop, run.staged] = max(known, run.at)
+            latest_run = latest.get((run.loop, run.staged), run.at)
+            latest[run.loop, run.staged] = max(latest_run, run.at)
     return [
         context
         for context in contexts

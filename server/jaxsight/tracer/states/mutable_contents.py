@@ -217,11 +217,11 @@ def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
 def attributes(value: Any) -> dict[str, Any] | None:
     """Return the `__dict__` of an object without calling code of its class."""
     for base in type.__dict__["__mro__"].__get__(type(value)):
-        found = vars(base).get("__dict__")
-        if found is not None:
-            if type(found).__name__ != "getset_descriptor":
+        descriptor = vars(base).get("__dict__")
+        if descriptor is not None:
+            if type(descriptor).__name__ != "getset_descriptor":
                 return None
-            names = found.__get__(value)
+            names = descriptor.__get__(value)
             return names if type(names) is dict else None
     return None
 
@@ -238,23 +238,23 @@ def differences(before: Contents, after: Contents) -> Iterable[tuple[Any, Any, A
         was = old.pop(_identity(key), GONE)
         if not _is_same(was, value):
             yield key, was, value
-    left = {_identity(key): key for key in before[0]}
+    keys = {_identity(key): key for key in before[0]}
     for identity, value in old.items():
-        yield left[identity], value, GONE
+        yield keys[identity], value, GONE
 
 
 def _identity(key: Any) -> Any:
     return key if type(key) in (str, int) else id(key)
 
 
-def _same(one: list[Any], other: list[Any]) -> bool:
-    return len(one) == len(other) and all(map(_is_same, one, other))
+def _same(before: list[Any], after: list[Any]) -> bool:
+    return len(before) == len(after) and all(map(_is_same, before, after))
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if type(one) is _Bytes and type(other) is _Bytes:
-        return one.data == other.data
-    return one is other
+def _is_same(before: Any, after: Any) -> bool:
+    if type(before) is _Bytes and type(after) is _Bytes:
+        return before.data == after.data
+    return before is after
 
 
 def _restore_each(kind: Kind, target: Any, contents: Contents) -> None:
@@ -268,13 +268,13 @@ def _base(target: Any) -> Any:
 
 def _members(target: Any) -> dict[str, Any]:
     """Return the descriptors of slots, by attribute."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for base in type.__dict__["__mro__"].__get__(type(target)):
         if "__slots__" in vars(base):
             for name, member in vars(base).items():
                 if type(member) is MemberDescriptorType:
-                    found.setdefault(name, member)
-    return found
+                    members.setdefault(name, member)
+    return members
 
 
 def _value(member: Any, target: Any) -> Any:
