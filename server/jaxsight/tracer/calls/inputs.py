@@ -30,7 +30,16 @@ from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.inputs import (
+    Argument,
+    ArraySpec,
+    InputSpec,
+    KeySpec,
+    TreeSpec,
+    ValueSpec,
+)
+from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import Warned
 
 _EXPRESSION = "<example inputs>"
 
@@ -49,7 +58,7 @@ class Inputs:
     kwargs: dict[str, Any]
     named: dict[str, Any]
     """Arguments by parameter, for users."""
-    warnings: list[protocol.Warned] = field(default_factory=list)
+    warnings: list[Warned] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +101,14 @@ class Evaluator:
         )
 
     def inputs(
-        self, request: protocol.Trace, user_function: UserFunction, namespace: Mapping[str, Any]
+        self, request: Trace, user_function: UserFunction, namespace: Mapping[str, Any]
     ) -> Inputs:
         """Return the arguments for `user_function`.
 
         Raises:
             UserError: the inputs are invalid; its stage is `inputs`, and it names the argument.
         """
-        warned: list[protocol.Warned] = []
+        warned: list[Warned] = []
         if request.call is not None:
             args, kwargs = self._call(request.call, request, user_function, namespace)
             args = tuple(with_varying_numbers(arg, user_function) for arg in args)
@@ -118,27 +127,27 @@ class Evaluator:
 
     def _value(
         self,
-        argument: protocol.Argument,
-        spec: protocol.InputSpec,
-        request: protocol.Trace,
+        argument: Argument,
+        spec: InputSpec,
+        request: Trace,
         namespace: Mapping[str, Any],
         user_function: UserFunction,
-        warned: list[protocol.Warned],
+        warned: list[Warned],
     ) -> Any:
         match spec:
-            case protocol.ArraySpec():
+            case ArraySpec():
                 return _array(argument.name, spec, warned)
-            case protocol.KeySpec():
+            case KeySpec():
                 try:
                     return avals.key_struct(spec.impl, spec.shape)
                 except ValueError as error:
                     raise UserError(failure(error, "inputs", argument.name)) from error
-            case protocol.ValueSpec(source, True):
+            case ValueSpec(source, True):
                 return _literal(source, argument.name)
-            case protocol.ValueSpec(source, False):
+            case ValueSpec(source, False):
                 value = self._evaluate(source, argument.name, request, namespace)
                 return with_varying_numbers(value, user_function)
-            case protocol.TreeSpec(kind, children, keys):
+            case TreeSpec(kind, children, keys):
                 parts = [
                     self._value(argument, part, request, namespace, user_function, warned)
                     for part in children
@@ -151,7 +160,7 @@ class Evaluator:
     def _call(
         self,
         call: str,
-        request: protocol.Trace,
+        request: Trace,
         user_function: UserFunction,
         namespace: Mapping[str, Any],
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -174,7 +183,7 @@ class Evaluator:
         return tuple(args), dict(kwargs)
 
     def _evaluate(
-        self, source: str, argument: str, request: protocol.Trace, namespace: Mapping[str, Any]
+        self, source: str, argument: str, request: Trace, namespace: Mapping[str, Any]
     ) -> Any:
         usual = _USUAL if request.call is not None else {}
         scope = {**usual, **namespace, **dict(request.sizes)}
@@ -247,7 +256,7 @@ def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
     return leaves, structure
 
 
-def _array(name: str, spec: protocol.ArraySpec, warned: list[protocol.Warned]) -> Any:
+def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> Any:
     try:
         dtype = np.dtype(getattr(jnp, spec.dtype, spec.dtype))
     except TypeError as error:
@@ -258,7 +267,7 @@ def _array(name: str, spec: protocol.ArraySpec, warned: list[protocol.Warned]) -
     if canonical != dtype:
         wanted, became = (avals.array_text(kind, spec.shape) for kind in (dtype, canonical))
         text = f"example input {name}: {wanted} becomes {became}, as jax_enable_x64 is off"
-        warned.append(protocol.Warned("UserWarning", text))
+        warned.append(Warned("UserWarning", text))
     return avals.struct(spec.shape, canonical, spec.weak)
 
 

@@ -24,7 +24,7 @@ from jaxsight.tracer.calls.stateful_call import Stateful
 from jaxsight.tracer.calls.traceable_call import Call
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import refusal
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.requests import MAPPED_SIZE
 
 
 def transformed(
@@ -34,7 +34,7 @@ def transformed(
     transform: str,
     stateful: Stateful | None = None,
 ) -> Call:
-    """Return `transform` (one of `protocol.TRANSFORMS`, or empty) of the function `function`.
+    """Return `transform` (one of `TRANSFORMS`, or empty) of the function `function`.
 
     `stateful` is the function if it updates arrays in place: these are results of it and of its
     `jit`.
@@ -63,9 +63,7 @@ def transformed(
             about = f"{transform}({function}) with respect to {parameter(user_function, by)}"
             return Call(differentiate(user_function.call, argnums=by), args, kwargs, name, about)
         case "vmap":
-            about = (
-                f"vmap({function}) over a new leading axis of {protocol.MAPPED_SIZE} in every array"
-            )
+            about = f"vmap({function}) over a new leading axis of {MAPPED_SIZE} in every array"
             args, kwargs = jax.tree_util.tree_map(_mapped, (args, kwargs))
             return Call(_vmap(user_function.call), args, kwargs, name, about)
         case "jvp":
@@ -125,7 +123,7 @@ def _mapped(leaf: Any) -> Any:
     if not is_array(leaf):
         return leaf
     aval = avals.of(leaf)
-    return avals.struct((protocol.MAPPED_SIZE, *aval.shape), aval.dtype, avals.weak(aval))
+    return avals.struct((MAPPED_SIZE, *aval.shape), aval.dtype, avals.weak(aval))
 
 
 def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:

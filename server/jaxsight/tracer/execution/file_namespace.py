@@ -27,7 +27,6 @@ from typing import Any
 from jaxsight.tracer.execution import chunk_code
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
 from jaxsight.tracer.failures import clean, one_line
-from jaxsight.tracer.handlers.trace import innermost_span
 from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
@@ -38,7 +37,10 @@ from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.wire.messages.tracing import Caveat, Chunk, Trace, Warned, chunk_file
+from jaxsight.tracer.user_warnings import innermost_span
+from jaxsight.wire.chunks import Chunk, chunk_file
+from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import Caveat, Warned
 
 _SHOWWARNING = warnings.showwarning
 """Python's own, or that of the process's parent code."""

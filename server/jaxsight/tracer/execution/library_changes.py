@@ -20,7 +20,7 @@ from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.isolation.leftovers import Leftovers
 from jaxsight.tracer.isolation.library_snapshot import Changes, Snapshot
 from jaxsight.tracer.isolation.process_state import MODULES
-from jaxsight.wire.messages.tracing import Chunk
+from jaxsight.wire.chunks import Chunk
 
 _PATCHES = re.compile(r"setattr|patch")
 _ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]", re.MULTILINE)

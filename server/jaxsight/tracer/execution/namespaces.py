@@ -14,7 +14,7 @@ from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution.file_namespace import World
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
-from jaxsight.wire.messages.tracing import Trace
+from jaxsight.wire.messages.requests import Trace
 
 WORLDS = 16
 """Maximum number of files whose results are kept."""

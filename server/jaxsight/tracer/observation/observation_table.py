@@ -8,7 +8,8 @@ from typing import Any
 
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.observed_values import Sites, SiteValues
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
+from jaxsight.wire.spans import Span
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,17 +25,17 @@ class InstrumentedChunk:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Observed:
-    """The result of `Recorder.collect`; fields as in `protocol.Traced`."""
+    """The result of `Recorder.collect`; fields as in `Traced`."""
 
-    seen: tuple[protocol.Seen, ...] = ()
-    observations: tuple[protocol.Observation, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    observations: tuple[Observation, ...] = ()
 
 
 class ObservationTable:
     """Observations under construction: values by site, with shared texts."""
 
     def __init__(self) -> None:
-        self.numbers: dict[protocol.Seen, int] = {}
+        self.numbers: dict[Seen, int] = {}
         self.rows: dict[tuple[str, instrumentation.SourceRange], tuple[dict[int, None], int]] = {}
 
     def gather(
@@ -80,16 +81,16 @@ class ObservationTable:
     def observed(self) -> Observed:
         observations = []
         for (chunk, source_range), (row, more) in sorted(self.rows.items(), key=_where):
-            span = protocol.Span(
+            span = Span(
                 chunk,
                 source_range.line,
                 source_range.column,
                 source_range.end_line,
                 source_range.end_column,
             )
-            values = tuple(row)[: protocol.OBSERVED_VALUES]
+            values = tuple(row)[:OBSERVED_VALUES]
             observations.append(
-                protocol.Observation(span, source_range.kind, values, more + len(row) - len(values))
+                Observation(span, source_range.kind, values, more + len(row) - len(values))
             )
         return Observed(tuple(self.numbers), tuple(observations))
 

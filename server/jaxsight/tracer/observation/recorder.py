@@ -39,7 +39,7 @@ from jaxsight.tracer.observation.observed_values import (
     Sites,
     SiteValues,
 )
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.chunks import Chunk
 
 logger = logging.getLogger(__name__)
 
@@ -233,7 +233,7 @@ class Recorder:
 
     def collect(
         self,
-        chunks: Iterable[protocol.Chunk],
+        chunks: Iterable[Chunk],
         traced: list[Sites],
         reached: Iterable[jaxprs.Reached] = (),
     ) -> Observed:
