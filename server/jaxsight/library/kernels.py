@@ -314,7 +314,7 @@ def _kernels(
         donations(
             answer.aliases,
             len(answer.graph.parameters),
-            lowered.named(names, artifact.kept),
+            lowered.named(names, artifact.parameters),
             tuple(lowered.results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars))),
             lowered.named(names, lowering.donated(traced)),
         ),

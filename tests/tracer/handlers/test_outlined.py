@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.traces import KeptTrace, Traces
+from jaxsight.tracer.kept_traces import KeptTrace, Traces
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import Body, Step
 

@@ -18,7 +18,7 @@ from jaxsight.interpreters import NotInvertible, inverse
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.calls.parameters import parameter
-from jaxsight.tracer.calls.traceable_call import Call
+from jaxsight.tracer.calls.traceable_call import TraceableCall
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import refusal
 
@@ -37,7 +37,9 @@ class _Arguments:
         return [key for key, value in self.by_key.items() if _arrays(value)]
 
 
-def inverted(user_function: UserFunction, inputs: Inputs, function: str, name: str) -> Call:
+def inverted(
+    user_function: UserFunction, inputs: Inputs, function: str, name: str
+) -> TraceableCall:
     """Return the inverse, traceable with its inputs.
 
     Raises:
@@ -71,7 +73,7 @@ def _call(
     wanted: Sequence[Key],
     function: str,
     name: str,
-) -> Call:
+) -> TraceableCall:
     given_keys = [key for key in arguments.with_arrays() if key not in wanted]
     like = [_arrays(arguments.by_key[key]) for key in wanted]
     known_args = [arguments.by_key[key] for key in given_keys]
@@ -114,7 +116,7 @@ def _call(
     if given_keys:
         wanted_names = ", ".join(arguments.names[key] for key in wanted)
         about += f" with respect to {wanted_names}"
-    return Call(undone, (*parts, *known_args), {}, name, about)
+    return TraceableCall(undone, (*parts, *known_args), {}, name, about)
 
 
 def _results(

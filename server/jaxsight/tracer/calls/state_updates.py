@@ -24,14 +24,14 @@ _LARGEST = 4_096
 class Outcome:
     """Results of the last call besides arrays.
 
-    `structure` is that of its return value, `kept` has the texts of leaves that are not arrays, by
+    `structure` is that of its return value, `texts` has the texts of leaves that are not arrays, by
     index; `count` is the number of returned arrays, which start at output `start`.
     `updates` are the names of values that it updated in place, `left_out` of those that are not
     outputs.
     """
 
     structure: Any = None
-    kept: dict[int, Any] = field(default_factory=dict)
+    texts: dict[int, Any] = field(default_factory=dict)
     start: int = 0
     markers: int = 0
     """Number of leading results that only the library's `jit` has; `start` does not count them."""
@@ -40,7 +40,7 @@ class Outcome:
     left_out: tuple[str, ...] = ()
 
     def in_order(self, outputs: Sequence[Any]) -> list[Any]:
-        """Return the program's outputs in the order of `Stateful`: returned ones, then updates."""
+        """Return the outputs in the order of `StatefulCall`: returned ones, then updates."""
         end = self.start + self.count
         return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
 

@@ -33,7 +33,7 @@ from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
 
 
-class Stateful:
+class StatefulCall:
     """The call of a user's function with `args` and `kwargs`, the traced parts of its inputs.
 
     The static parts are filled in.
@@ -72,9 +72,11 @@ class Stateful:
         """State that it also takes, by keyword."""
         self.kwargs = {**self.kwargs, **self.extra}
 
-    def again(self) -> Stateful:
+    def again(self) -> StatefulCall:
         """Return the same call with the state that the last one replaced as inputs."""
-        return Stateful(self.user_function, self._inputs, self.lifts, tuple(self._holders.values()))
+        return StatefulCall(
+            self.user_function, self._inputs, self.lifts, tuple(self._holders.values())
+        )
 
     @property
     def function(self) -> Callable[..., list[Any]]:
@@ -178,7 +180,7 @@ def _results(returned: Any, outcome: Outcome) -> list[Any]:
         if is_array(leaf) or isinstance(leaf, bool | int | float | complex):
             arrays.append(leaf)
         else:
-            outcome.kept[index] = display.text(leaf)
+            outcome.texts[index] = display.text(leaf)
     outcome.count = len(arrays)
     return arrays
 

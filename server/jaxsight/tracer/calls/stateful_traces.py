@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.parameters import named, parameter
 from jaxsight.tracer.calls.state_updates import Outcome, Updates
-from jaxsight.tracer.calls.stateful_call import Stateful, static_leaves
+from jaxsight.tracer.calls.stateful_call import StatefulCall, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import jaxprs, refs
 from jaxsight.tracer.states import nnx
@@ -37,7 +37,7 @@ def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
     return _with_refs(stage, call.outcome, user_function, inputs)
 
 
-def updating(user_function: UserFunction, inputs: Inputs) -> Stateful | None:
+def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None:
     """Return the call if it updates arrays in place; those that it replaces are inputs.
 
     The function's errors are raised.
@@ -55,26 +55,26 @@ def updating(user_function: UserFunction, inputs: Inputs) -> Stateful | None:
     return call
 
 
-def with_values(user_function: UserFunction, inputs: Inputs) -> Stateful:
+def with_values(user_function: UserFunction, inputs: Inputs) -> StatefulCall:
     """Return the call to make with concrete arrays, without the `jit` of a jitted function."""
     if user_function.jitted:
         body = getattr(user_function.call, "__wrapped__", user_function.call)
         user_function = replace(user_function, call=body, jitted=False, pure=True)
-    return Stateful(user_function, inputs)
+    return StatefulCall(user_function, inputs)
 
 
-def _try(call: Stateful) -> None:
+def _try(call: StatefulCall) -> None:
     jax.make_jaxpr(call.function)(*call.args, **call.kwargs)
 
 
 def _begun(
-    user_function: UserFunction, inputs: Inputs, run: Callable[[Stateful], Any]
-) -> tuple[Stateful, Any]:
+    user_function: UserFunction, inputs: Inputs, run: Callable[[StatefulCall], Any]
+) -> tuple[StatefulCall, Any]:
     """Run the call for the first time, and return it with the result.
 
     NNX objects that it changes and that are not arguments become inputs.
     """
-    call = Stateful(user_function, inputs)
+    call = StatefulCall(user_function, inputs)
     try:
         return call, run(call)
     except Exception as error:
@@ -86,11 +86,11 @@ def _begun(
             holders = watch.holders
         if not holders:
             raise
-    call = Stateful(user_function, inputs, holders=holders)
+    call = StatefulCall(user_function, inputs, holders=holders)
     return call, run(call)
 
 
-def _staged(call: Stateful) -> Any:
+def _staged(call: StatefulCall) -> Any:
     user_function = call.user_function
     function = call.function
     if user_function.pure:

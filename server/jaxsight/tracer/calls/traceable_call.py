@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TraceableCall:
     """A function with the inputs to trace it with; `about` describes it for users."""
 
     function: Callable[..., Any]

@@ -20,8 +20,8 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.calls.parameters import parameter
-from jaxsight.tracer.calls.stateful_call import Stateful
-from jaxsight.tracer.calls.traceable_call import Call
+from jaxsight.tracer.calls.stateful_call import StatefulCall
+from jaxsight.tracer.calls.traceable_call import TraceableCall
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import refusal
 from jaxsight.wire.messages.requests import MAPPED_SIZE
@@ -32,8 +32,8 @@ def transformed(
     inputs: Inputs,
     function: str,
     transform: str,
-    stateful: Stateful | None = None,
-) -> Call:
+    stateful: StatefulCall | None = None,
+) -> TraceableCall:
     """Return `transform` (one of `TRANSFORMS`, or empty) of the function `function`.
 
     `stateful` is the function if it updates arrays in place: these are results of it and of its
@@ -52,27 +52,29 @@ def transformed(
         kwargs = {**kwargs, **stateful.extra}
     elif stateful is not None:
         user_function = replace(
-            user_function, call=_returning(Stateful(user_function, inputs).pure)
+            user_function, call=_returning(StatefulCall(user_function, inputs).pure)
         )
     match transform:
         case "":
-            return Call(user_function.call, args, kwargs, name, function)
+            return TraceableCall(user_function.call, args, kwargs, name, function)
         case "grad" | "value_and_grad":
             by = _differentiable(args, function)[0]
             differentiate: Any = jax.grad if transform == "grad" else jax.value_and_grad
             about = f"{transform}({function}) with respect to {parameter(user_function, by)}"
-            return Call(differentiate(user_function.call, argnums=by), args, kwargs, name, about)
+            return TraceableCall(
+                differentiate(user_function.call, argnums=by), args, kwargs, name, about
+            )
         case "vmap":
             about = f"vmap({function}) over a new leading axis of {MAPPED_SIZE} in every array"
             args, kwargs = jax.tree_util.tree_map(_mapped, (args, kwargs))
-            return Call(_vmap(user_function.call), args, kwargs, name, about)
+            return TraceableCall(_vmap(user_function.call), args, kwargs, name, about)
         case "jvp":
             chosen = _differentiable(args, function)
             primals = tuple(args[index] for index in chosen)
             constants = [arg for index, arg in enumerate(args) if index not in chosen]
             names = ", ".join(parameter(user_function, index) for index in chosen)
             about = f"jvp({function}) by {names}"
-            return Call(
+            return TraceableCall(
                 _jvp(user_function.call, chosen),
                 (primals, primals, *constants),
                 kwargs,
@@ -80,7 +82,9 @@ def transformed(
                 about,
             )
         case "jit":
-            return Call(_jit(user_function, args, kwargs), args, kwargs, name, f"jit({function})")
+            return TraceableCall(
+                _jit(user_function, args, kwargs), args, kwargs, name, f"jit({function})"
+            )
         case "inverse":
             # Imported on first use, as few sessions need it.
             from jaxsight.tracer.calls.inverse import inverted

@@ -48,12 +48,12 @@ _PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
 class Artifact:
     """A lowered program as a portable artifact; `version` is StableHLO's.
 
-    `kept` are the flat inputs of the function that are parameters of the program.
+    `parameters` are the flat inputs of the function that are parameters of the program.
     """
 
     bytes: bytes
     version: str
-    kept: tuple[int, ...] = ()
+    parameters: tuple[int, ...] = ()
     devices: int = 1
     """Number of devices that it runs on: partitions times replicas."""
 
@@ -113,7 +113,7 @@ def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
     lowered = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
     program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
-    return Artifact(program, newest, lowered.kept, _devices(lowered.module))
+    return Artifact(program, newest, lowered.parameters, _devices(lowered.module))
 
 
 def _devices(module: Any) -> int:
@@ -136,7 +136,7 @@ def text(traced: Any, platform: str) -> Text:
 
 class _Module(NamedTuple):
     module: Any
-    kept: tuple[int, ...]
+    parameters: tuple[int, ...]
 
 
 def _lower(traced: Any, platform: str, capability: str) -> _Module:

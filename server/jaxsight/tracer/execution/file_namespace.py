@@ -46,13 +46,13 @@ _SHOWWARNING = warnings.showwarning
 """Python's own, or that of the process's parent code."""
 
 
-class World:
-    """A file; `namespace` has the names of the last prepared slice."""
+class FileNamespace:
+    """A file; `names` has the names of the last prepared slice."""
 
     def __init__(self, request: Trace) -> None:
         self.file = request.file
         self.module = ModuleType(request.module)
-        self.namespace = vars(self.module)
+        self.names = vars(self.module)
         self.recorder = Recorder()
         self.slice: list[Execution] = []
         """The prepared part of the current request's slice."""
@@ -89,7 +89,7 @@ class World:
             else:
                 break
         own = {self.module.__name__, *imports.modules.loaded}
-        self._before_trace = ObjectSnapshot((self.namespace, *imports.modules.namespaces()), own)
+        self._before_trace = ObjectSnapshot((self.names, *imports.modules.namespaces()), own)
 
     def _prepare(self, request: Trace, imports: Imports) -> None:
         self._clear_names(request)
@@ -223,8 +223,8 @@ class World:
             is_package=name == self._package,
         )
         spec.has_location = True
-        self.namespace.clear()
-        self.namespace.update(
+        self.names.clear()
+        self.names.update(
             __name__=name,
             __doc__=None,
             __package__=self._package,
@@ -234,10 +234,10 @@ class World:
             __cached__=spec.cached,
             __builtins__=builtins,
         )
-        self.namespace[instrumentation.NAME] = self.recorder.record
+        self.names[instrumentation.NAME] = self.recorder.record
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(str(PurePath(request.file).parent))
-            self.namespace["__path__"] = spec.submodule_search_locations
+            self.names["__path__"] = spec.submodule_search_locations
 
     def _import_packages(self, request: Trace, imports: Imports) -> None:
         """Import the packages around the file, outermost first, as importing the file would."""
@@ -261,7 +261,7 @@ class World:
         # A plain definition only binds its name.
         only_binds = not (chunk.executes or chunk.acts or chunk.unlimited)
         before = self._state if only_binds or self._state is not None else process_effects.capture()
-        names = dict(self.namespace)
+        names = dict(self.names)
         applied = set(imports.applied)
         jax, imports.jax = imports.jax, False
         execution = Execution(chunk, file, {}, (), None, {}, frozenset(), False)
@@ -285,11 +285,11 @@ class World:
         execution.warnings = tuple(warned)
         execution.bindings = {
             name: value
-            for name, value in self.namespace.items()
+            for name, value in self.names.items()
             if (names.get(name, missing) is not value or name in chunk.binds)
             and name != "__warningregistry__"
         }
-        execution.unbound = tuple(names.keys() - self.namespace.keys())
+        execution.unbound = tuple(names.keys() - self.names.keys())
         for name in (*execution.unbound, *execution.bindings):
             if not execution.caveat and self._is_missed(names.get(name)):
                 execution.caveat = f"ends `{name}`, which is kept here: no finalizer of it has run"
@@ -307,7 +307,7 @@ class World:
         kind = type(value)
         if kind.__module__ != self.module.__name__ or isinstance(value, type | FunctionType):
             return False
-        if any(value is named_value for named_value in self.namespace.values()):
+        if any(value is named_value for named_value in self.names.values()):
             return False
         return hasattr(kind, "__del__") or weakref.getweakrefcount(value) > 0
 
@@ -318,12 +318,12 @@ class World:
         """
         chunk = execution.chunk
         if chunk.needed:
-            exec(code, self.namespace)  # noqa: S102 - runs user code
+            exec(code, self.names)  # noqa: S102 - runs user code
             return
         limit = contextlib.nullcontext() if chunk.unlimited else at_most(patience)
         try:
             with limit:
-                exec(code, self.namespace)  # noqa: S102
+                exec(code, self.names)  # noqa: S102
         except TookTooLong:
             self._stopped.add(chunk.id)
             raise _Again from None
@@ -343,9 +343,9 @@ class World:
 
     def _redo(self, execution: Execution, imports: Imports) -> None:
         self.slice.append(execution)
-        self.namespace.update(execution.bindings)
+        self.names.update(execution.bindings)
         for name in execution.unbound:
-            self.namespace.pop(name, None)
+            self.names.pop(name, None)
         if execution.effects is not None:
             execution.effects.apply()
             self._state = None

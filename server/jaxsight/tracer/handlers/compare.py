@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer.calls import stateful_traces as stateful
+from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
-from jaxsight.tracer.calls.stateful_call import Stateful
+from jaxsight.tracer.calls.stateful_call import StatefulCall
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
 from jaxsight.tracer.comparison.two_ways import Miscompiled, TwoWays, names_of
@@ -104,15 +104,15 @@ def compare(job: Job[Compare]) -> Compared:
     request = job.request
     job.begin("compare")
     if request.run is None:
-        before = job.traces.of(request.trace).seen
-        return compared(request, before, job.traces.of(request.other).seen)
+        before = job.traces.of(request.trace).shown
+        return compared(request, before, job.traces.of(request.other).shown)
     module = job.module
     after = job.traces.of(request.other)
     function = find(module.namespace, request.run.function)
     with module.recorder.tracing():
         inputs = module.evaluator.inputs(module.trace, function, module.namespace)
-    call = stateful.with_values(function, inputs)
-    return compared_with_values(request, call, after.seen, after.outcome)
+    call = stateful_traces.with_values(function, inputs)
+    return compared_with_values(request, call, after.shown, after.outcome)
 
 
 def compared(request: Compare, before: Any, after: Any) -> Compared:
@@ -183,7 +183,7 @@ def _compared(request: Compare, before: _Run, after: _Run) -> Compared:
 
 
 def compared_with_values(
-    request: Compare, call: Stateful, after: Any, outcome: Outcome
+    request: Compare, call: StatefulCall, after: Any, outcome: Outcome
 ) -> Compared:
     """Compare a function that cannot be traced, by calling it one operation at a time.
 
@@ -197,7 +197,7 @@ def compared_with_values(
 
 
 def _compared_with_values(
-    request: Compare, call: Stateful, after: _Run, outcome: Outcome
+    request: Compare, call: StatefulCall, after: _Run, outcome: Outcome
 ) -> Compared:
     _check(after)
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxsight.tracer.compat import lowering
-from jaxsight.tracer.handlers import folding_costs as folding
+from jaxsight.tracer.handlers import folding_costs
 from jaxsight.wire.messages.replies import Fold
 
 _PASSES = "xla_disable_hlo_passes"
@@ -28,4 +28,4 @@ def compiler_options(traced: Any) -> tuple[tuple[str, str], ...]:
 def folds(traced: Any) -> tuple[Fold, ...]:
     """Return the predicted folds of a traced function, none if its options disable folding."""
     passes = dict(compiler_options(traced)).get(_PASSES, "")
-    return () if _FOLDING in passes.split(",") else folding.folds(traced.jaxpr)
+    return () if _FOLDING in passes.split(",") else folding_costs.folds(traced.jaxpr)

@@ -28,19 +28,19 @@ _LINE = re.compile(r"(\.py):\d+")
 def fingerprint(jaxpr: Any) -> str:
     """Return the jaxpr's text, and a line for each array that it captures."""
     text = jaxpr_text.whole(0, jaxpr).text
-    text = _LINE.sub(r"\1", _CHUNK.sub(lambda found: found["path"], text))
+    text = _LINE.sub(r"\1", _CHUNK.sub(lambda match: match["path"], text))
     return "\n".join([text, *map(_digest, _constants(jaxpr))])
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:
     """Yield the arrays in a jaxpr and its inner jaxprs, in the order of the equations."""
-    known: set[int] = set()
+    visited: set[int] = set()
     waiting = [jaxpr]
     while waiting:
         closed = waiting.pop()
-        if id(closed) in known:
+        if id(closed) in visited:
             continue
-        known.add(id(closed))
+        visited.add(id(closed))
         yield from getattr(closed, "consts", ())
         inner = []
         for equation in jaxprs.open_jaxpr(closed).eqns:

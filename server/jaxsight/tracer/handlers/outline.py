@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals, locations
 from jaxsight.tracer.compat import jaxprs, lowering
-from jaxsight.tracer.handlers import compiler_options as options
+from jaxsight.tracer.handlers import compiler_options
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import jaxpr_text
 from jaxsight.wire.messages.replies import Outlined, Runtime
@@ -41,9 +41,9 @@ def outline(job: Job[Outline]) -> Outlined:
     Raises:
         UserError: it is no longer kept.
     """
-    traced = job.traces.of(job.request.trace).seen
+    traced = job.traces.of(job.request.trace).shown
     program = _Teller().program(traced)
-    return Outlined(job.request.id, program, options.folds(traced), runtime())
+    return Outlined(job.request.id, program, compiler_options.folds(traced), runtime())
 
 
 def runtime() -> Runtime:
@@ -143,31 +143,31 @@ class _Teller:
         finally:
             self._numbers = outer
 
-    def _number(self, var: Any, origin: str, said: str = "", integers: tuple[int, ...] = ()) -> int:
+    def _number(self, var: Any, origin: str, text: str = "", integers: tuple[int, ...] = ()) -> int:
         if hasattr(var, "val"):
             self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
             return len(self._values) - 1
         number = self._numbers.get(var)
         if number is None:
             number = self._numbers[var] = len(self._values)
-            self._values.append(self._value(var.aval, origin, said, integers))
+            self._values.append(self._value(var.aval, origin, text, integers))
         return number
 
-    def _value(self, aval: Any, origin: str, said: str, integers: tuple[int, ...] = ()) -> Value:
+    def _value(self, aval: Any, origin: str, name: str, integers: tuple[int, ...] = ()) -> Value:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
             kind = self._kinds[aval] = _kind(aval)
-        text, dtype, shape, size, weak = kind
-        return Value(text, dtype, shape, size, origin, weak, said, integers)
+        type_text, dtype, shape, size, weak = kind
+        return Value(type_text, dtype, shape, size, origin, weak, name, integers)
 
     def _span(self, equation: Any) -> Span | None:
         """Return the place of an equation; equations created by one call share its traceback."""
         traceback = equation.source_info.traceback
-        known = self._places.get(id(traceback))
-        if known is None:
-            known = self._places[id(traceback)] = traceback, jaxpr_text.span(equation)
-        return known[1]
+        cached = self._places.get(id(traceback))
+        if cached is None:
+            cached = self._places[id(traceback)] = traceback, jaxpr_text.span(equation)
+        return cached[1]
 
 
 def _kind(aval: Any) -> tuple[str, str, tuple[int, ...], int, bool]:
@@ -185,9 +185,13 @@ def _literal(value: Any) -> str:
 
 def _names(opened: Any) -> list[str]:
     info = opened.debug_info
-    given = list(getattr(info, "arg_names", None) or ())
+    argument_names = list(getattr(info, "arg_names", None) or ())
     count = len(opened.invars)
-    return [str(name or "") for name in given] if len(given) == count else [""] * count
+    return (
+        [str(name or "") for name in argument_names]
+        if len(argument_names) == count
+        else [""] * count
+    )
 
 
 def _rule(constant: Any) -> str:
@@ -199,8 +203,8 @@ def _rule(constant: Any) -> str:
 
     if getattr(constant, "nbytes", 0) not in _LOOKED_AT or not _may_be_regular(constant):
         return ""
-    found = constants.spelled(constant)
-    return layout.flat(found) if found is not None else ""
+    expression = constants.spelled(constant)
+    return layout.flat(expression) if expression is not None else ""
 
 
 def _integers(constant: Any) -> tuple[int, ...]:
@@ -236,15 +240,15 @@ def _may_be_regular(constant: Any) -> bool:
 
 
 def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
-    told = []
+    parameters = []
     skipped = jaxprs.defaults(equation)
     for key, value in equation.params.items():
         if key in skipped or jaxprs.is_jaxpr(value):
             continue
         text = _plain(_python(value))
         if text and len(text) <= _LONGEST:
-            told.append((key, text))
-    return tuple(told)
+            parameters.append((key, text))
+    return tuple(parameters)
 
 
 def _python(value: Any) -> Any:

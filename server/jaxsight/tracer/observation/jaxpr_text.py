@@ -81,9 +81,9 @@ def _beginning(opened: Any) -> list[str]:
             break
         lines += [f"    {line}" for line in printed]
         shown += 1
-    left = len(opened.eqns) - shown
-    if left:
-        lines.append(f"    … {left} more {'equation' if left == 1 else 'equations'}")
+    remaining = len(opened.eqns) - shown
+    if remaining:
+        lines.append(f"    … {remaining} more {'equation' if remaining == 1 else 'equations'}")
     lines.append(f"  in {_rendered(printer.results(opened))} }}")
     return "\n".join(lines).split("\n")
 
@@ -123,7 +123,7 @@ def whole(id: int, jaxpr: Any) -> Shown:
     links: list[Link] = []
     for line, paths in enumerate(regions):
         if paths:
-            path = max(paths, key=lambda found: found.count("/"))
+            path = max(paths, key=lambda marked_path: marked_path.count("/"))
             links.append(Link(line, path, printing.spans.get(path)))
     return Shown(id, clean(text), tuple(links))
 
@@ -180,7 +180,9 @@ def span(equation: Any) -> Span | None:
     locate: Callable[[Location], Span | None] = lambda at: span_of(
         at.file, at.line, at.column, at.end_line, at.end_column
     )
-    return next((found for at in locations(equation) if (found := locate(at)) is not None), None)
+    return next(
+        (place_span for at in locations(equation) if (place_span := locate(at)) is not None), None
+    )
 
 
 def _order(equation: Any) -> list[str]:
@@ -194,7 +196,7 @@ def parameter_text(value: Any) -> str:
     if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
         return name
     try:
-        told = str(value)
+        text = str(value)
     except Exception as error:  # noqa: BLE001 - user code: a class among the parameters
-        told = f"<{type(value).__name__}: its str raised {type(error).__name__}>"
-    return _NUMPY.sub(r"\g<number>", _ADDRESS.sub("", told)).replace("\n", " ")
+        text = f"<{type(value).__name__}: its str raised {type(error).__name__}>"
+    return _NUMPY.sub(r"\g<number>", _ADDRESS.sub("", text)).replace("\n", " ")

@@ -55,7 +55,7 @@ class _Context:
 
 
 class Recorder:
-    """Records observations of one world, that is of one file.
+    """Records observations of one file.
 
     `record` is stored in the namespace (or `builtins`) as `instrumentation.NAME`.
     """

@@ -23,11 +23,11 @@ _KEPT = 16
 class KeptTrace:
     """A trace as JAX's `Traced` stage.
 
-    `stage` is compiled; `seen` is shown, without results that only a library's `jit` returns.
+    `stage` is compiled; `shown` is for users, without results that only a library's `jit` returns.
     """
 
     stage: Any
-    seen: Any
+    shown: Any
     outcome: Outcome
     settings: Settings
     """Settings of the trace, as JAX traces functions of its own during lowering."""
@@ -35,8 +35,8 @@ class KeptTrace:
     @staticmethod
     def of(stage: Any, outcome: Outcome) -> KeptTrace:
         """Keep a trace with the current settings."""
-        seen = lowering.without_first(stage, outcome.markers)
-        return KeptTrace(stage, seen, outcome, _settings())
+        shown = lowering.without_first(stage, outcome.markers)
+        return KeptTrace(stage, shown, outcome, _settings())
 
 
 class Traces:

@@ -147,14 +147,14 @@ def _program(request: Trace, module: ModuleType) -> Made:
     from jaxsight.tracer.handlers.fingerprint import fingerprint
     from jaxsight.tracer.handlers.trace import trace
     from jaxsight.tracer.job import Job, Module
+    from jaxsight.tracer.kept_traces import Traces
     from jaxsight.tracer.observation.recorder import Recorder
-    from jaxsight.tracer.traces import Traces
 
     try:
         traces = Traces()
         executed = Module(request, vars(module), Recorder(), Evaluator())
         trace(Job(request, traces, executed=executed))
-        return Made(fingerprint(traces.of(request.id).seen.jaxpr))
+        return Made(fingerprint(traces.of(request.id).shown.jaxpr))
     except UserError as error:
         return Made(failure=error.failure)
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
