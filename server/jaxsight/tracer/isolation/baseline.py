@@ -41,14 +41,14 @@ class Baseline:
         self._streams: dict[str, TextIO] = {}
         self._give_streams()
         self._builtins = dict(_BUILTINS)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # A server started in the background inherits this. User code expects Python's default.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         self._state: State = process_effects.capture()
         self._environ = os.environ
         self._modules = dict(sys.modules)
         self._listed: list[object] = []
         """The modules that were loaded at the last restore."""
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            # A server started in the background inherits this. User code expects Python's default.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         self._finders = tuple(sys.meta_path)
         self._handlers = _handlers()
         self._mask = _signal_mask()
