@@ -71,16 +71,10 @@ def transformed(
         case "jvp":
             chosen = _differentiable(args, function)
             primals = tuple(args[index] for index in chosen)
-            constants = [arg for index, arg in enumerate(args) if index not in chosen]
+            args = (primals, primals, *_others(args, chosen))
             names = ", ".join(parameter(user_function, index) for index in chosen)
             about = f"jvp({function}) by {names}"
-            return TraceableCall(
-                _jvp(user_function.call, chosen),
-                (primals, primals, *constants),
-                kwargs,
-                name,
-                about,
-            )
+            return TraceableCall(_jvp(user_function.call, chosen), args, kwargs, name, about)
         case "jit":
             return TraceableCall(
                 _jit(user_function, args, kwargs), args, kwargs, name, f"jit({function})"
@@ -113,6 +107,11 @@ def _differentiable(args: Sequence[Any], function: str) -> list[int]:
         )
         raise refusal("sourcerize", words)
     return chosen
+
+
+def _others(args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
+    """Return the arguments except those at the positions `chosen`."""
+    return [arg for index, arg in enumerate(args) if index not in chosen]
 
 
 def _is_inexact(arg: Any) -> bool:
