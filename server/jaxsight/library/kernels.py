@@ -282,8 +282,8 @@ def _kernels(
     import jax
 
     from jaxsight.tracer.compat import jaxprs, lowering
-    from jaxsight.tracer.handlers import compiler_options as options
     from jaxsight.tracer.handlers import lower as lowered
+    from jaxsight.tracer.programs import compiler_options as options
 
     traced = (fn if hasattr(fn, "trace") else jax.jit(fn)).trace(*args, **kwargs)
     name = getattr(fn, "__name__", "function")

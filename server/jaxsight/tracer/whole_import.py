@@ -144,11 +144,11 @@ def _program(request: Trace, module: ModuleType) -> Made:
     """Return the program of a function, traced like in a tracer."""
     from jaxsight.tracer.calls.inputs import Evaluator
     from jaxsight.tracer.failures import UserError, failure
-    from jaxsight.tracer.handlers.fingerprint import fingerprint
     from jaxsight.tracer.handlers.trace import trace
     from jaxsight.tracer.job import Job, Module
     from jaxsight.tracer.kept_traces import Traces
     from jaxsight.tracer.observation.recorder import Recorder
+    from jaxsight.tracer.programs.fingerprint import fingerprint
 
     try:
         traces = Traces()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.tracer.handlers import folding_costs as folding
+from jaxsight.tracer.programs import folding_costs as folding
 
 _RNG = np.random.default_rng(0)
 SQUARE = _RNG.normal(size=(256, 512)).astype("float32")

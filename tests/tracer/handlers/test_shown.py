@@ -15,7 +15,7 @@ import pytest
 
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.observation import display
-from jaxsight.tracer.observation import jaxpr_text as shown
+from jaxsight.tracer.programs import jaxpr_text as shown
 from jaxsight.wire.chunks import CHUNK_FILE
 from jaxsight.wire.messages.replies import FOLDED_LINES
 from jaxsight.wire.messages.requests import Show

@@ -18,10 +18,9 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.handlers import compiler_options
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
-from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.tracer.programs import compiler_options, jaxpr_text
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
 from jaxsight.wire.messages.requests import Lower, Show

@@ -15,9 +15,8 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals, locations
 from jaxsight.tracer.compat import jaxprs, lowering
-from jaxsight.tracer.handlers import compiler_options
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.tracer.programs import compiler_options, jaxpr_text
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value

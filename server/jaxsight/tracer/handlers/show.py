@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jaxsight.tracer.handlers.fingerprint import fingerprint
 from jaxsight.tracer.handlers.lower import stablehlo
 from jaxsight.tracer.handlers.view import viewed
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
-from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.tracer.programs import jaxpr_text
+from jaxsight.tracer.programs.fingerprint import fingerprint
 from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import Shown
 from jaxsight.wire.messages.requests import Show

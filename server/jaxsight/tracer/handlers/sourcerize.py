@@ -29,8 +29,8 @@ from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.observation import jaxpr_text
 from jaxsight.tracer.observation.variable_names import Naming
+from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.states.watch import Watch
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.messages.replies import Link, Shown

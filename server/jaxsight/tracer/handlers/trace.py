@@ -23,8 +23,9 @@ from jaxsight.tracer.failures import UserError, clean, failure
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace
-from jaxsight.tracer.observation import display, jaxpr_text
+from jaxsight.tracer.observation import display
 from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
 from jaxsight.wire.messages.replies import Traced

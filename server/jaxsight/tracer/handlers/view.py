@@ -10,7 +10,7 @@ from typing import Any
 from jaxsight.interpreters import views
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.wire.messages.replies import Shown
 from jaxsight.wire.messages.requests import Show
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxsight.tracer.compat import lowering
-from jaxsight.tracer.handlers import folding_costs
+from jaxsight.tracer.programs import folding_costs
 from jaxsight.wire.messages.replies import Fold
 
 _PASSES = "xla_disable_hlo_passes"

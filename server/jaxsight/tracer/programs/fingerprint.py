@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.wire.chunks import CHUNK_FILE
 from jaxsight.wire.messages.requests import CONSTANT
 
