@@ -15,7 +15,7 @@ from jaxsight.tracer.failures import refusal
 Settings = tuple[Mapping[str, object], ...]
 """Options of `jax.config`, and those of the thread."""
 
-_KEPT = 16
+_MOST_TRACES = 16
 """Maximum number of traces that are kept."""
 
 
@@ -43,13 +43,13 @@ class Traces:
     """The traces of the process, by the `id` of their requests."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, KeptTrace] = OrderedDict()
+        self._traces: OrderedDict[int, KeptTrace] = OrderedDict()
 
     def keep(self, id: int, trace: KeptTrace) -> None:
         """Keep a trace, and drop the one that was not used for the longest time."""
-        self._kept[id] = trace
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        self._traces[id] = trace
+        if len(self._traces) > _MOST_TRACES:
+            self._traces.popitem(last=False)
 
     def of(self, id: int) -> KeptTrace:
         """Return an earlier trace.
@@ -57,10 +57,10 @@ class Traces:
         Raises:
             UserError: it is no longer kept.
         """
-        trace = self._kept.get(id)
+        trace = self._traces.get(id)
         if trace is None:
             raise refusal("find", f"trace {id} is no longer kept", type="LookupError")
-        self._kept.move_to_end(id)
+        self._traces.move_to_end(id)
         return trace
 
 

@@ -53,7 +53,7 @@ class StatefulCall:
         self._inputs = inputs
         self._lifted = tuple(lifts)
         self._holders = {_numbered(at, holders): holder for at, holder in enumerate(holders)}
-        self._held = nnx.split([holder.old for holder in holders])
+        self._held_state = nnx.split([holder.old for holder in holders])
         self._split = nnx.split((inputs.args, inputs.kwargs))
         self._leaves, self._structure = jax.tree_util.tree_flatten(self._split.pure)
         self._static = {
@@ -65,7 +65,7 @@ class StatefulCall:
         pure = jax.tree_util.tree_unflatten(self._structure, arrays)
         self.args, self.kwargs = pure if self._static else self._split.pure
         held_state = dict(
-            zip(self._holders, jax.tree_util.tree_map(abstract, self._held.pure), strict=True)
+            zip(self._holders, jax.tree_util.tree_map(abstract, self._held_state.pure), strict=True)
         )
         state = {**by_label(self._lifted), **held_state}
         self.extra = {self._state: state} if state else {}
@@ -145,7 +145,7 @@ class StatefulCall:
     ) -> tuple[Any, Updates]:
         """Call the function; return `read` of its result, before any restore, and its updates."""
         by_name = named(self.user_function, args, kwargs)
-        _, held_nodes = self._held.merge([state[key] for key in self._holders])
+        _, held_nodes = self._held_state.merge([state[key] for key in self._holders])
         graphs = nnx.Watch([*nodes, *held_nodes])
         owners = [*_owners(by_name, nodes), *(holding.label for holding in self._holders.values())]
         returns = not self.user_function.pure

@@ -81,7 +81,7 @@ class _World:
 
     get: Any = None
     _views: list[_View] = field(default_factory=list)
-    _kept: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    _originals: dict[int, tuple[Any, Any]] = field(default_factory=dict)
 
     def view(self, array: Any, index: Any) -> Any:
         """Return `array[index]`, which is a view where NumPy's would be one."""
@@ -106,8 +106,8 @@ class _World:
             return
         if not isinstance(new, ArrayImpl):
             raise TypeError("a traced value cannot be stored in a concrete array")
-        if id(array) not in self._kept:
-            self._kept[id(array)] = array, jnp.array(array, copy=True)
+        if id(array) not in self._originals:
+            self._originals[id(array)] = array, jnp.array(array, copy=True)
         _overwrite(array, new)
         for view in self._views:
             if view is from_view:
@@ -119,7 +119,7 @@ class _World:
 
     def restore(self) -> None:
         """Give all changed arrays their first contents again."""
-        for array, contents in self._kept.values():
+        for array, contents in self._originals.values():
             _overwrite(array, contents)
 
 

@@ -161,11 +161,11 @@ class _Placed:
 
     def __init__(self, capability: str) -> None:
         self._capability = capability
-        self._known: dict[tuple[int, str], Any] = {}
+        self._placed: dict[tuple[int, str], Any] = {}
 
     def closed(self, jaxpr: Any, label: str) -> Any:
         key = id(jaxpr), label
-        placed = self._known.get(key)
+        placed = self._placed.get(key)
         if placed is None:
             opened = jaxprs.open_jaxpr(jaxpr)
             equations = [
@@ -175,7 +175,7 @@ class _Placed:
             placed = opened.replace(eqns=equations)
             if opened is not jaxpr:
                 placed = jaxpr.replace(jaxpr=placed)
-            self._known[key] = placed
+            self._placed[key] = placed
         return placed
 
     def _equation(self, equation: Any, path: str) -> Any:

@@ -125,7 +125,7 @@ class FileNamespace:
 
     def _must_start_over(self, request: Trace, imports: Imports) -> bool:
         """Return whether a chunk to execute would see another state than in an import."""
-        if self._before_trace is None or not self._before_trace.holds():
+        if self._before_trace is None or not self._before_trace.is_current():
             return True
         if not all(
             imports.modules.are_current(execution.imports) for execution in self._executions

@@ -32,7 +32,7 @@ _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 LARGEST = 40 * 1024 * 1024
 """Limit of a program's captured constants in bytes, as it is sent in one frame in base64."""
 
-_MOST = 50_000
+_MOST_EQUATIONS = 50_000
 """Maximum number of equations in the answer."""
 
 
@@ -156,13 +156,13 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
 
 
 def _equations(opened: Any) -> Iterator[Equation]:
-    """Yield all equations with their paths, outer ones first, at most `_MOST`."""
+    """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
     waiting: list[tuple[Any, str]] = [(opened, "")]
     count = 0
     while waiting:
         jaxpr, prefix = waiting.pop(0)
         for index, equation in enumerate(jaxpr.eqns):
-            if count >= _MOST:
+            if count >= _MOST_EQUATIONS:
                 return
             count += 1
             path = f"{prefix}{index}"

@@ -22,15 +22,15 @@ from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 
-_MOST = 50_000
+_MOST_EQUATIONS = 50_000
 """Maximum number of equations in the answer."""
-_LONGEST = 400
+_LONGEST_PARAMETER = 400
 """Maximum length of a parameter in the answer."""
-_LISTED = 64
+_LISTED_ELEMENTS = 64
 """Maximum number of elements of a captured array that are listed one by one."""
-_MEASURED = 4 << 20
+_LARGEST_MEASURED = 4 << 20
 """Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
-_LOOKED_AT = range(1 << 10, 64 << 20)
+_SEARCHED_SIZES = range(1 << 10, 64 << 20)
 """Sizes in bytes of captured arrays for which a generating expression is searched."""
 
 
@@ -41,7 +41,7 @@ def outline(job: Job[Outline]) -> Outlined:
         UserError: it is no longer kept.
     """
     traced = job.traces.of(job.request.trace).shown
-    program = _Teller().program(traced)
+    program = ProgramOutliner().program(traced)
     return Outlined(job.request.id, program, compiler_options.folds(traced), runtime())
 
 
@@ -68,13 +68,13 @@ def _has_accelerators() -> bool:
     return bool(plugins) or any(map(importlib.util.find_spec, ("jax_plugins", "libtpu")))
 
 
-class _Teller:
+class ProgramOutliner:
     def __init__(self) -> None:
         self._values: list[Value] = []
         self._numbers: dict[Any, int] = {}
         self._kinds: dict[Any, tuple[str, str, tuple[int, ...], int, bool]] = {}
-        self._places: dict[int, tuple[Any, Span | None]] = {}
-        self._told = 0
+        self._spans: dict[int, tuple[Any, Span | None]] = {}
+        self._count = 0
         self._cut = False
         self._forward = self._backward = False
         """Of which pass of a derivative the equation around is: scopes inside are relative to it.
@@ -98,10 +98,10 @@ class _Teller:
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
         steps = []
         for index, equation in enumerate(opened.eqns):
-            if self._told >= _MOST:
+            if self._count >= _MOST_EQUATIONS:
                 self._cut = True
                 break
-            self._told += 1
+            self._count += 1
             steps.append(self._step(equation, f"{prefix}{index}"))
         outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
         return Body(name, inputs, outputs, tuple(steps))
@@ -163,9 +163,9 @@ class _Teller:
     def _span(self, equation: Any) -> Span | None:
         """Return the place of an equation; equations created by one call share its traceback."""
         traceback = equation.source_info.traceback
-        cached = self._places.get(id(traceback))
+        cached = self._spans.get(id(traceback))
         if cached is None:
-            cached = self._places[id(traceback)] = traceback, jaxpr_text.span(equation)
+            cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
         return cached[1]
 
 
@@ -200,7 +200,7 @@ def _rule(constant: Any) -> str:
     """
     from jaxsight.sourcerizer import constants, layout
 
-    if getattr(constant, "nbytes", 0) not in _LOOKED_AT or not _may_be_regular(constant):
+    if getattr(constant, "nbytes", 0) not in _SEARCHED_SIZES or not _may_be_regular(constant):
         return ""
     expression = constants.spelled(constant)
     return layout.flat(expression) if expression is not None else ""
@@ -208,7 +208,7 @@ def _rule(constant: Any) -> str:
 
 def _integers(constant: Any) -> tuple[int, ...]:
     """All integers of a small captured array, the least and greatest of a larger one."""
-    if not 0 < getattr(constant, "nbytes", 0) <= _MEASURED:
+    if not 0 < getattr(constant, "nbytes", 0) <= _LARGEST_MEASURED:
         return ()
     try:
         array = np.asarray(constant)
@@ -216,7 +216,7 @@ def _integers(constant: Any) -> tuple[int, ...]:
         return ()
     if array.dtype.kind not in "biu":
         return ()
-    if array.size > _LISTED:
+    if array.size > _LISTED_ELEMENTS:
         return int(array.min()), int(array.max())
     return tuple(map(int, array.reshape(-1)))
 
@@ -245,7 +245,7 @@ def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
         if key in skipped or jaxprs.is_jaxpr(value):
             continue
         text = _plain(_python(value))
-        if text and len(text) <= _LONGEST:
+        if text and len(text) <= _LONGEST_PARAMETER:
             parameters.append((key, text))
     return tuple(parameters)
 

@@ -87,14 +87,14 @@ def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming)
     with room_for_nesting():
         original = _program(call.function, call)
         try:
-            source = _made(call, wanted, naming)
+            source = _written(call, wanted, naming)
         except CancelledByServer:
             raise
         except NotTheSame as error:
             words = f"source of {call.about} discarded: {' '.join(error.why.split())}"
             raise refusal("sourcerize", words, type="NotTheSame") from error
         except Exception as error:
-            words = f"cannot write {call.about} as source: {_told(error)}"
+            words = f"cannot write {call.about} as source: {_error_text(error)}"
             raise refusal("sourcerize", words, type=type(error).__name__) from error
         file = f"<sourcerized {source.name}>"
         try:
@@ -106,7 +106,7 @@ def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming)
             raise
         except Exception as error:
             logger.exception("the source of %s failed to run:\n%s", call.about, source.text)
-            words = f"source of {call.about} discarded, as running it failed: {_told(error)}"
+            words = f"source of {call.about} discarded, as running it failed: {_error_text(error)}"
             raise refusal("sourcerize", words, type="NotTheSame") from error
         finally:
             linecache.cache.pop(file, None)
@@ -150,7 +150,7 @@ _LARGEST_FILE = 40 * 1024 * 1024
 """Limit of the arrays in bytes, as they are sent in one frame in base64."""
 
 
-def _made(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written:
+def _written(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written:
     from jaxsight.sourcerizer.api import write
     from jaxsight.sourcerizer.constants import TooLarge
     from jaxsight.sourcerizer.options import Options
@@ -159,7 +159,7 @@ def _made(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written
     constants: Any = wanted.constants or "inline"
     name = wanted.name or call.name
 
-    def made(options: Options) -> Written:
+    def write_with(options: Options) -> Written:
         return write(
             call.function,
             call.args,
@@ -183,14 +183,14 @@ def _made(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written
         run=True,
     )
     try:
-        return made(options)
+        return write_with(options)
     except TooLarge:
         if wanted.constants:
             raise
-    return made(replace(options, constants="argument"))
+    return write_with(replace(options, constants="argument"))
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return failure(error, "sourcerize").message or type(error).__name__
 
 

@@ -175,7 +175,7 @@ class ProjectModules:
             name
             for name, loaded in self.loaded.items()
             if loaded.snapshot is None
-            or not loaded.snapshot.holds()
+            or not loaded.snapshot.is_current()
             or self._is_elsewhere(name, loaded.path)
         }
         for name in changed:

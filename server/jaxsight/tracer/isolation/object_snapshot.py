@@ -19,7 +19,7 @@ from typing import Any
 
 from jaxsight.tracer.compat import registrations
 
-_MOST = 4000
+_MOST_OBJECTS = 4000
 """Maximum number of objects."""
 
 _PLAIN = (
@@ -42,13 +42,13 @@ class ObjectSnapshot:
     def __init__(self, namespaces: Iterable[Mapping[str, Any]], own: AbstractSet[str]) -> None:
         """Record the contents; `own` are the modules whose classes and functions are followed."""
         self._own = own
-        self._seen: list[tuple[Any, State]] = []
+        self._states: list[tuple[Any, State]] = []
         self._complete = True
         self._walk(namespaces)
 
-    def holds(self) -> bool:
+    def is_current(self) -> bool:
         """Return whether nothing has changed."""
-        return self._complete and all(_same(state, _state(value)) for value, state in self._seen)
+        return self._complete and all(_same(state, _state(value)) for value, state in self._states)
 
     def _walk(self, namespaces: Iterable[Mapping[str, Any]]) -> None:
         visited = {id(vars(builtins))}
@@ -60,11 +60,11 @@ class ObjectSnapshot:
             visited.add(id(value))
             if not self._is_looked_into(value):
                 continue
-            if len(self._seen) >= _MOST:
+            if len(self._states) >= _MOST_OBJECTS:
                 self._complete = False
                 return
             state = _state(value)
-            self._seen.append((value, state))
+            self._states.append((value, state))
             todo.extend(state)
 
     def _is_looked_into(self, value: Any) -> bool:
@@ -75,14 +75,14 @@ class ObjectSnapshot:
             return _module_of(value) in self._own
         if kind is types.FunctionType:
             return value.__module__ in self._own
-        if kind in _HELD or kind in _ITERATORS or kind.__module__ == "itertools":
+        if kind in _FOLLOWED or kind in _ITERATORS or kind.__module__ == "itertools":
             return True
         if registrations.is_ruled(kind):
             return True
         return _module_of(kind) in self._own
 
 
-_HELD = (
+_FOLLOWED = (
     types.CellType,
     types.MethodType,
     types.GeneratorType,

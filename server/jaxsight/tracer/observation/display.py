@@ -78,7 +78,7 @@ def array(value: Any) -> str | None:
 
 class _Writer:
     def __init__(self, leaves: int) -> None:
-        self.left = leaves
+        self.remaining = leaves
         self.depth = 0
         self.arrays = 0
         self.opaque = 0
@@ -87,7 +87,7 @@ class _Writer:
     def write(self, value: Any, out: list[str]) -> None:
         array_text = array(value)
         if array_text is not None:
-            self.left -= 1
+            self.remaining -= 1
             self.arrays += 1
             out.append(array_text)
             return
@@ -97,11 +97,11 @@ class _Writer:
             case Shown(shown):
                 out.append(shown)
             case bool() | int() | float() | complex():
-                self.left -= 1
+                self.remaining -= 1
                 self.numbers += 1
                 out.append(_plain(value))
             case str() | bytes():
-                self.left -= 1
+                self.remaining -= 1
                 self.opaque += 1
                 out.append(_plain(value))
             case _:
@@ -110,7 +110,7 @@ class _Writer:
     def node(self, value: Any, out: list[str]) -> None:
         children = _children(value) if self.depth < _DEEPEST else None
         if children is None:
-            self.left -= 1
+            self.remaining -= 1
             self.opaque += 1
             out.append(_opaque(value))
             return
@@ -121,7 +121,7 @@ class _Writer:
         for label, child in labelled:
             if not first:
                 out.append(", ")
-            if self.left <= 0:
+            if self.remaining <= 0:
                 out.append("…")
                 break
             out.append(label)

@@ -158,7 +158,7 @@ class Recorder:
             return value
         if kind is None:
             kind = IGNORED
-            with self._looking(value):
+            with self._inspecting(value):
                 kind = self._kinds[type(value)] = observed_values.classify(value)
         if kind == IGNORED:
             return value
@@ -187,7 +187,9 @@ class Recorder:
         elif kind == NUMBER and type(value) in NUMBERS:
             observed_values.add_number(values, value, situation)
         elif kind == NUMBER:
-            with self._looking(value):  # a member of an enum has no hash yet during its `__new__`
+            with self._inspecting(
+                value
+            ):  # a member of an enum has no hash yet during its `__new__`
                 observed_values.add_number(values, value, situation)
         elif kind == ARRAY:
             key = (type(value), value.shape, value.dtype)
@@ -195,11 +197,11 @@ class Recorder:
                 values.last = key
                 observed_values.add_array(values, key, value, situation)
         elif values.quiet < QUIET_TREES:
-            with self._looking(value):
+            with self._inspecting(value):
                 observed_values.add_tree(values, value, situation)
 
     @contextlib.contextmanager
-    def _looking(self, value: Any) -> Iterator[None]:
+    def _inspecting(self, value: Any) -> Iterator[None]:
         """Inspect a value, which may run user code (`tree_flatten`).
 
         That code is not recorded, to prevent infinite recursion, and its errors are not the

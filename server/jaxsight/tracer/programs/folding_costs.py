@@ -36,9 +36,9 @@ TRAP = 10.0
 _VALUE, _REGULAR, _UNKNOWN = "value", "regular", "unknown"
 """A constant array; a broadcast of a constant, an iota or a scalar; an unknown value."""
 
-_MADE = frozenset({"broadcast_in_dim", "iota", "broadcast"})
+_BROADCASTS = frozenset({"broadcast_in_dim", "iota", "broadcast"})
 
-_SAME = frozenset({"stop_gradient", "copy", "copy_p"})
+_COPIES = frozenset({"stop_gradient", "copy", "copy_p"})
 """Operations that are not in XLA's program."""
 
 _ELEMENTWISE = frozenset(
@@ -72,10 +72,10 @@ _OF_ANY = _ELEMENTWISE | frozenset(
 )
 """Operations that are folded if any operand is a constant array and none is unknown."""
 
-_FREE = frozenset({"broadcast_in_dim", "expand_dims", "reshape", "squeeze", "transpose"})
+_RESHAPES = frozenset({"broadcast_in_dim", "expand_dims", "reshape", "squeeze", "transpose"})
 """Operations that change the layout of a constant, and take no time."""
 
-_THROUGH = frozenset(
+_CALLS = frozenset(
     {
         "jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "custom_jvp_call",
         "custom_vjp_call", "custom_vjp_call_jaxpr",
@@ -99,7 +99,7 @@ _NANOSECONDS: Mapping[str, float] = {
     "scatter-add": 300.0,
     "gather": 300.0,
 }
-_OTHERS = 20.0
+_OTHER_NANOSECONDS = 20.0
 """Nanoseconds per element for elementwise operations, reductions and moves."""
 
 
@@ -134,7 +134,7 @@ def _folds(
         name = equation.primitive.name
         parts = list(jaxprs.inner(equation)) if equation.params else []
         result_kinds: list[str]
-        if name in _THROUGH and len(parts) >= 1 and len(parts[0].jaxpr.invars) == len(operands):
+        if name in _CALLS and len(parts) >= 1 and len(parts[0].jaxpr.invars) == len(operands):
             result_kinds = []
             inner = parts[0]
             yield from _folds(inner.jaxpr, operands, {}, f"{path}/{inner.name}/", result_kinds)
@@ -143,7 +143,7 @@ def _folds(
             elements = max((_elements(var) for var in equation.outvars), default=0)
             if elements > LARGEST:
                 result_kinds = [_UNKNOWN] * len(result_kinds)
-            elif result_kinds and result_kinds[0] == _VALUE and name not in (_FREE | _SAME):
+            elif result_kinds and result_kinds[0] == _VALUE and name not in (_RESHAPES | _COPIES):
                 fold = _fold(equation, path, name)
                 if fold.elements >= SMALLEST:
                     yield fold
@@ -157,7 +157,7 @@ def _kind(equation: Any, operands: list[str]) -> str:
     elements = max((_elements(var) for var in equation.outvars), default=0)
     if _UNKNOWN in operands:
         return _UNKNOWN
-    if name in _MADE:
+    if name in _BROADCASTS:
         if not operands:
             return _REGULAR
         operand_elements = _elements(equation.invars[0])
@@ -167,7 +167,7 @@ def _kind(equation: Any, operands: list[str]) -> str:
         return _REGULAR if operands[0] == _VALUE or operand_elements <= 1 else _UNKNOWN
     if not operands:
         return _UNKNOWN
-    if name in _SAME:
+    if name in _COPIES:
         return operands[0]
     if elements <= 1 and name in _ELEMENTWISE:
         return _REGULAR
@@ -205,7 +205,7 @@ def _fold(equation: Any, path: str, name: str) -> Fold:
     operands = [_elements(var) for var in equation.invars]
     outputs = [_elements(var) for var in equation.outvars]
     work = max([*operands, *outputs], default=0)
-    nanoseconds = _NANOSECONDS.get(name, _OTHERS)
+    nanoseconds = _NANOSECONDS.get(name, _OTHER_NANOSECONDS)
     if name == "sort":
         nanoseconds *= math.log2(max(work, 2))
     if name == "dot_general":

@@ -22,7 +22,7 @@ from jaxsight.wire.spans import Span
 _LONG_PARAMETER = 60
 """Maximum length of a parameter's text in a folded jaxpr."""
 
-_MANY = 6
+_MOST_VARIABLES = 6
 """Maximum number of inputs and outputs of a jaxpr or equation in a folded text."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -30,7 +30,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _NUMPY = re.compile(r"np\.(?:u?int|float)\d+\((?P<number>[^()]*)\)")
 """NumPy scalars in parameters, whose type is removed."""
 
-_REPEATED = 3
+_LARGEST_REPEATED = 3
 """A shared inner jaxpr with more equations is printed once, and later refers to its first place."""
 
 
@@ -59,25 +59,25 @@ def folded(jaxpr: Any, equations: int) -> Folded:
 
 _LONG_TEXT = FOLDED_LINES * 100
 
-_AROUND = 4
+_EXTRA_LINES = 4
 """Minimum number of lines of an inner jaxpr besides its equations."""
 
 
 def _least_lines(opened: Any) -> int:
     inner = [part.jaxpr for equation in opened.eqns for part in jaxprs.inner(equation)]
-    return len(opened.eqns) + sum(_AROUND + _least_lines(part) for part in inner)
+    return len(opened.eqns) + sum(_EXTRA_LINES + _least_lines(part) for part in inner)
 
 
 def _beginning(opened: Any) -> list[str]:
     """Return the lines of a jaxpr with only its first equations."""
-    printer = jaxprs.Printer(most=_MANY)
+    printer = jaxprs.Printer(most=_MOST_VARIABLES)
     constants = _rendered(printer.variables(opened.constvars, binder=True))
     inputs = _rendered(printer.variables(opened.invars, binder=True))
     lines = [f"{{ lambda {constants}; {inputs}. let"]
     shown = 0
-    for equation in itertools.islice(opened.eqns, _ROOM):
+    for equation in itertools.islice(opened.eqns, _EQUATION_LINES):
         printed = _rendered(_folded_equation(printer, equation)).split("\n")
-        if len(lines) + len(printed) > _ROOM:
+        if len(lines) + len(printed) > _EQUATION_LINES:
             break
         lines += [f"    {line}" for line in printed]
         shown += 1
@@ -92,7 +92,7 @@ def _rendered(document: Any) -> str:
     return jaxprs.render(document)[0]
 
 
-_ROOM = FOLDED_LINES - 4
+_EQUATION_LINES = FOLDED_LINES - 4
 """Lines for equations, besides those for inputs, the elision and results."""
 
 
@@ -167,7 +167,7 @@ class _Whole:
 
     def inner(self, equation: Any, part: jaxprs.Inner, path: str) -> Any:
         first = self.first.get(id(part.jaxpr))
-        if first is not None and len(part.jaxpr.eqns) > _REPEATED:
+        if first is not None and len(part.jaxpr.eqns) > _LARGEST_REPEATED:
             return jaxprs.line(f"{{ lambda … as in {first} }}")
         self.first[id(part.jaxpr)] = path
         if equation.primitive.name in ("jit", "pjit"):

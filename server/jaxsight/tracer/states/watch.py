@@ -25,10 +25,10 @@ from jaxsight.tracer.observation.instrumentation import NAME
 from jaxsight.tracer.states import mutable_contents, nnx
 from jaxsight.tracer.states.mutable_contents import CELL, CLASS, NAMES, SLOTS, Contents, Kind
 
-_MOST = 20_000
+_MOST_OBJECTS = 20_000
 """Maximum number of objects."""
 
-_LONGEST = 2_000
+_MOST_ELEMENTS = 2_000
 """Maximum number of elements of a container that are followed; all are restored."""
 
 _LEAVES: frozenset[type] = frozenset(
@@ -113,13 +113,13 @@ class Watch:
         """Places with NNX objects, as changes with equal old and new values."""
         self._saved: list[_Saved] = []
         self._replaced: dict[tuple[int, Any], Any] = {}
-        self._seen: dict[int, Any] = {}
+        self._visited: dict[int, Any] = {}
         self._refs: dict[int, str] = {}
         self._waiting: deque[tuple[_Location, Any]] = deque()
         for name, value in arguments.items():
             self._waiting.append((_Location(name), value))
         self._waiting.append((_Location("", code=True), function))
-        while self._waiting and len(self._seen) < _MOST:
+        while self._waiting and len(self._visited) < _MOST_OBJECTS:
             self._visit(*self._waiting.popleft())
 
     def __enter__(self) -> Self:
@@ -169,14 +169,14 @@ class Watch:
 
     def _visit(self, location: _Location, value: Any) -> None:
         kind = type(value)
-        if kind in _LEAVES or id(value) in self._seen or issubclass(kind, jax.core.Tracer):
+        if kind in _LEAVES or id(value) in self._visited or issubclass(kind, jax.core.Tracer):
             return
         if refs.is_ref(value):
             self._refs.setdefault(id(value), location.label)
             return
         if nnx.is_node(value) or issubclass(kind, ModuleType):
             return
-        self._seen[id(value)] = value
+        self._visited[id(value)] = value
         if kind is FunctionType:
             self._visit_function(location, value)
         elif kind in _PARTS:
@@ -218,8 +218,8 @@ class Watch:
             return
         names = set(_names(function.__code__))
         module_names = function.__globals__
-        if id(module_names) not in self._seen:
-            self._seen[id(module_names)] = module_names
+        if id(module_names) not in self._visited:
+            self._visited[id(module_names)] = module_names
             self._saved.append(
                 _Saved(
                     NAMES, module_names, NAMES.read(module_names), _Location("", code=True), None
@@ -237,8 +237,8 @@ class Watch:
                 self._waiting.append((_Location(name, code=True), value))
         free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for name, cell in free:
-            if id(cell) not in self._seen:
-                self._seen[id(cell)] = cell
+            if id(cell) not in self._visited:
+                self._visited[id(cell)] = cell
                 self._save(CELL, cell, _Location(name, code=True), None)
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._waiting.append((_Location(function.__name__, code=True), value))
@@ -250,8 +250,8 @@ class Watch:
         file = vars(module).get("__file__")
         if not isinstance(file, str) or _is_installed(file):
             return
-        if id(vars(module)) not in self._seen:
-            self._seen[id(vars(module))] = vars(module)
+        if id(vars(module)) not in self._visited:
+            self._visited[id(vars(module))] = vars(module)
             contents = NAMES.read(vars(module))
             self._saved.append(
                 _Saved(NAMES, vars(module), contents, _Location(name, code=True), None)
@@ -273,7 +273,7 @@ class Watch:
 
 
 def _few(contents: Contents) -> Contents:
-    return contents[0][:_LONGEST], contents[1][:_LONGEST]
+    return contents[0][:_MOST_ELEMENTS], contents[1][:_MOST_ELEMENTS]
 
 
 def _hashable(key: Any) -> Any:
