@@ -152,7 +152,7 @@ def test_the_digest_sees_what_the_program_is(source: str) -> None:
 def test_the_digest_is_the_same_in_another_process(fresh_python: Callable[[str], str]) -> None:
     told = lower(ONE, x="f32[8]").key
     program = """
-        from tests.tracer.handlers.test_lowered import lower, ONE
+        from tests.tracer.handlers.test_lower import lower, ONE
         print(lower(ONE, x="f32[8]").key)
     """
     assert fresh_python(program).strip() == told
