@@ -24,7 +24,7 @@ from jaxsight.interpreters import views
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
 from jaxsight.tracer.execution.file_namespace import FileNamespace
-from jaxsight.tracer.execution.library_changes import Patches
+from jaxsight.tracer.execution.library_changes import LibraryChanges
 from jaxsight.tracer.execution.namespaces import Namespaces
 from jaxsight.tracer.failures import UserError, failure
 from jaxsight.tracer.handlers.table import HANDLERS, Handler
@@ -33,7 +33,7 @@ from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.isolation import file_reads
 from jaxsight.tracer.isolation.baseline import Baseline
 from jaxsight.tracer.isolation.file_reads import Reads
-from jaxsight.tracer.isolation.leftovers import Leftovers, Spoilt
+from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
 from jaxsight.tracer.job import Job, Module
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.observation_table import Observed
@@ -74,7 +74,7 @@ class Tracer:
         self._namespaces = Namespaces(self._imports)
         self._traces = Traces()
         self._evaluator = Evaluator()
-        self._leftovers = Leftovers()
+        self._irreversible = IrreversibleEffects()
         self._traced_in: dict[int, ref[FileNamespace]] = {}
         """The namespaces of traces that requests may still refer to, by id."""
         self._reads: WeakKeyDictionary[FileNamespace, Reads] = WeakKeyDictionary()
@@ -84,7 +84,7 @@ class Tracer:
         if connection.requests.empty():
             _warm_up()
             gc.collect()
-        self._patches = Patches(self._imports, self._leftovers)
+        self._library_changes = LibraryChanges(self._imports, self._irreversible)
         gc.freeze()  # JAX's objects stay alive, so collections need not scan them
         gc.enable()
         self._baseline = Baseline()
@@ -116,7 +116,7 @@ class Tracer:
         If it needs a fresh process, the answer is `Spoiled`.
         """
         try:
-            self._leftovers.begin(about.file if about is not None else "")
+            self._irreversible.begin(about.file if about is not None else "")
             return contextvars.copy_context().run(answer, handler, request, about)
         except Spoilt as spoilt:
             return Spoiled(request.id, str(spoilt))
@@ -125,11 +125,11 @@ class Tracer:
         """Answer a request about a trace, with its file's changes of libraries applied."""
         namespace_ref = self._traced_in.get(request.trace)
         namespace = namespace_ref() if namespace_ref is not None else None
-        self._patches.enter(namespace)
+        self._library_changes.enter(namespace)
         try:
             return self._apart(self._answer, handler, request, namespace)
         finally:
-            self._patches.leave(namespace)
+            self._library_changes.leave(namespace)
 
     def _answer(
         self, handler: Handler, request: AboutTrace[object], namespace: FileNamespace | None
@@ -214,10 +214,10 @@ class Tracer:
         """Restore the process after a request, and record changes that cannot be undone."""
         lost = self._baseline.restore()
         if slice is not None and namespace is not None:
-            lost += self._patches.end(namespace, slice.chunks)
+            lost += self._library_changes.end(namespace, slice.chunks)
         if slice is None or slice.function:
             # The imports of a spare do not belong to a file.
-            self._leftovers.end(lost)
+            self._irreversible.end(lost)
 
     def _keep_house(self) -> None:
         if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
@@ -232,7 +232,7 @@ class Tracer:
             importlib.invalidate_caches()
             namespace.outdate()
             earlier_reads.clear()
-        self._patches.begin(namespace, slice.chunks)
+        self._library_changes.begin(namespace, slice.chunks)
         with file_reads.recording(earlier_reads):
             namespace.prepare(slice, self._imports)
         executed = replace(slice, chunks=namespace.chunks)
@@ -275,7 +275,7 @@ class Tracer:
         problem: Failure,
         observed: Observed | None,
     ) -> Failed:
-        self._leftovers.doubt(problem)
+        self._irreversible.doubt(problem)
         if namespace is None:
             return Failed(request.id, problem)
         if observed is None:

@@ -27,7 +27,7 @@ from jax._src import source_info_util
 from jaxlib import version
 from jaxlib.mlir.dialects import stablehlo
 
-from jaxsight.tracer.compat import absent, jaxprs
+from jaxsight.tracer.compat import absent_devices, jaxprs
 
 JAXLIB: str = version.__version__
 
@@ -144,7 +144,7 @@ def _lower(traced: Any, platform: str, capability: str) -> _Module:
     limit = config.values["jax_traceback_in_locations_limit"]
     config.update("jax_traceback_in_locations_limit", 0)
     try:
-        with absent.clients(), warnings.catch_warnings():
+        with absent_devices.clients(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             lowered = located(traced, capability).lower(lowering_platforms=(platform,))
         parameters = sorted(lowered._lowering.compile_args["kept_var_idx"])
@@ -182,7 +182,7 @@ class _Placed:
         source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{path}]"))
         params = equation.params
         if equation.primitive.name in _LEFT_ALONE:
-            equation = absent.on_gpu(equation, self._capability)
+            equation = absent_devices.on_gpu(equation, self._capability)
         elif params:
             parts = {part.parameter for part in jaxprs.inner(equation)}
             if parts:

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, ref
 
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.importing.imports import Imports
-from jaxsight.tracer.isolation.leftovers import Leftovers
+from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects
 from jaxsight.tracer.isolation.library_snapshot import Changes, Snapshot
 from jaxsight.tracer.isolation.process_state import MODULES
 from jaxsight.wire.chunks import Chunk
@@ -28,19 +28,19 @@ _ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]
 
 
 @dataclass(frozen=True, slots=True)
-class _Patched:
+class _FileChanges:
     changes: Changes
     keys: frozenset[str]
     """Keys of the statements that may have made the changes."""
 
 
-class Patches:
+class LibraryChanges:
     """The changes of all files, of which at most one file's are applied."""
 
-    def __init__(self, imports: Imports, leftovers: Leftovers) -> None:
-        self._leftovers = leftovers
+    def __init__(self, imports: Imports, irreversible: IrreversibleEffects) -> None:
+        self._irreversible = irreversible
         self._snapshot = Snapshot(MODULES)
-        self._by_namespace: WeakKeyDictionary[FileNamespace, _Patched] = WeakKeyDictionary()
+        self._by_namespace: WeakKeyDictionary[FileNamespace, _FileChanges] = WeakKeyDictionary()
         self._ran: WeakKeyDictionary[FileNamespace, set[str]] = WeakKeyDictionary()
         imports.arrived = self._snapshot.extend
 
@@ -48,20 +48,20 @@ class Patches:
         """Apply a file's changes before its statements run, or have it start again."""
         self._snapshot.extend()
         namespace.starting_over = functools.partial(self._start_over, ref(namespace))
-        patched = self._by_namespace.get(namespace)
-        if patched is None:
+        file_changes = self._by_namespace.get(namespace)
+        if file_changes is None:
             return
-        if not patched.keys <= {chunk.key for chunk in chunks}:
+        if not file_changes.keys <= {chunk.key for chunk in chunks}:
             namespace.outdate()
-        patched.changes.redo()
+        file_changes.changes.redo()
 
     def _start_over(self, namespace: ref[FileNamespace]) -> None:
         """Undo a file's changes, as all of its statements run again."""
         if (live_namespace := namespace()) is not None:
-            if (patched := self._by_namespace.pop(live_namespace, None)) is not None:
-                patched.changes.undo()
+            if (file_changes := self._by_namespace.pop(live_namespace, None)) is not None:
+                file_changes.changes.undo()
             self._ran.pop(live_namespace, None)
-        self._leftovers.start_over()
+        self._irreversible.start_over()
 
     def end(self, namespace: FileNamespace, chunks: Iterable[Chunk]) -> tuple[str, ...]:
         """Undo a file's changes after a request, and return those that cannot be undone."""
@@ -71,17 +71,17 @@ class Patches:
             new = list(chunks)
         suspects = [chunk for chunk in new if _may_patch(chunk)] if namespace.executed else []
         ran.update(chunk.key for chunk in chunks)
-        patched = self._by_namespace.get(namespace)
+        file_changes = self._by_namespace.get(namespace)
         if suspects:
             changes = self._snapshot.changes()
             keys = frozenset(chunk.key for chunk in suspects)
             if changes:
-                keys |= patched.keys if patched is not None else frozenset()
-                patched = self._by_namespace[namespace] = _Patched(changes, keys)
-        if patched is None:
+                keys |= file_changes.keys if file_changes is not None else frozenset()
+                file_changes = self._by_namespace[namespace] = _FileChanges(changes, keys)
+        if file_changes is None:
             return ()
-        patched.changes.undo()
-        return tuple(patched.changes.lost)
+        file_changes.changes.undo()
+        return tuple(file_changes.changes.lost)
 
     def enter(self, namespace: FileNamespace | None) -> None:
         """Apply a file's changes for a request about its earlier trace."""

@@ -46,7 +46,7 @@ from jaxsight.tracer.comparison.runnable_program import (
     terms,
 )
 from jaxsight.tracer.comparison.two_ways import Miscompiled, TwoWays, names_of
-from jaxsight.tracer.compat import in_place
+from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.job import Job
 from jaxsight.wire.messages.replies import Compared
 from jaxsight.wire.messages.requests import Compare
@@ -240,7 +240,7 @@ def _compared_with_values(
             inputs = drawn(after, draw, np.random.default_rng(seed))
             args, kwargs = jax.tree_util.tree_unflatten(structure, inputs.values())
             try:
-                with jax.disable_jit(), in_place.changeable():
+                with jax.disable_jit(), in_place_updates.changeable():
                     called = [_own(value) for value in call(*args, **kwargs)]
             except Exception as error:
                 raise Incomparable(f"it also fails when called with values: {error}") from error

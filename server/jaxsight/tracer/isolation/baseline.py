@@ -1,12 +1,12 @@
 """Restore the state of this process that user code may have changed, after every request.
 
-State that influences results of a file's own code is in `effects`, and is applied again when that
-file is traced again.
+State that influences results of a file's own code is in `process_effects`, and is applied again
+when that file is traced again.
 The state here must only be restored for the next request: descriptors 0 to 2 and their streams,
 `builtins`, JAX's namespaces, loaded modules, signal handlers and timers, hooks, tracing functions,
-the garbage collector, and the state in `system`.
-Changes that cannot be undone are reported to `leftovers`, which keeps other files out of this
-process.
+the garbage collector, and the state in `system_state`.
+Changes that cannot be undone are reported to `irreversible_effects`, which keeps other files out of
+this process.
 Open files, and functions that `atexit` would call (a tracer never exits that way), are not touched:
 no later answer depends on them.
 """
@@ -26,7 +26,7 @@ from jaxsight.tracer.isolation import code_origins, process_effects
 from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.library_snapshot import same_objects
 from jaxsight.tracer.isolation.process_state import State
-from jaxsight.tracer.isolation.system import System
+from jaxsight.tracer.isolation.system_state import System
 from jaxsight.wire.descriptors import private
 
 _BUILTINS = vars(builtins)

@@ -41,12 +41,12 @@ class Spoilt(Exception):
     """This process cannot answer like a fresh one; the message has the reason."""
 
 
-class Leftovers:
-    """Known leftovers; `owner` is the file that caused them."""
+class IrreversibleEffects:
+    """Known effects; `owner` is the file that caused them."""
 
     def __init__(self) -> None:
         self.reason = ""
-        """The reason with the file's name; empty if there are no leftovers."""
+        """The reason with the file's name; empty if there are none."""
         self.owner = ""
         self._file = ""
         self._used = False

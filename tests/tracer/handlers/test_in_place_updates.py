@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsight.tracer.compat.in_place import changeable
+from jaxsight.tracer.compat.in_place_updates import changeable
 
 
 def test_an_item_is_assigned_and_given_back() -> None:
