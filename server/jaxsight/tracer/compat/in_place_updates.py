@@ -31,7 +31,7 @@ def changeable() -> Iterator[None]:
 
     At the end all arrays are what they were at the beginning.
     """
-    world = _World()
+    changes = _Changes()
     patched = [
         (owner, name, vars(owner).get(name))
         for owner, name in (
@@ -42,14 +42,14 @@ def changeable() -> Iterator[None]:
             (np, "asarray"),
         )
     ]
-    world.get, as_array = ArrayImpl.__getitem__, np.asarray
+    changes.get, as_array = ArrayImpl.__getitem__, np.asarray
 
     def copied(value: Any, *args: Any, **kwargs: Any) -> Any:
         converted = as_array(value, *args, **kwargs)
         return converted.copy() if isinstance(value, ArrayImpl) else converted
 
-    _set(ArrayImpl, "__setitem__", lambda array, index, value: world.change(array, index, value))
-    _set(ArrayImpl, "__getitem__", lambda array, index: world.view(array, index))
+    _set(ArrayImpl, "__setitem__", lambda array, index, value: changes.change(array, index, value))
+    _set(ArrayImpl, "__getitem__", lambda array, index: changes.view(array, index))
     _set(core.Tracer, "__setitem__", _change_tracer)
     _set(_IndexUpdateHelper, "__setitem__", _change_at)
     _set(np, "asarray", copied)
@@ -61,7 +61,7 @@ def changeable() -> Iterator[None]:
                 delattr(owner, name)
             else:
                 _set(owner, name, original)
-        world.restore()
+        changes.restore()
 
 
 def _set(owner: Any, name: str, value: object) -> None:
@@ -76,7 +76,7 @@ class _View:
 
 
 @dataclass(slots=True, eq=False)
-class _World:
+class _Changes:
     """What was changed, and which arrays are views of which."""
 
     get: Any = None

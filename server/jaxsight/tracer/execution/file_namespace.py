@@ -13,20 +13,18 @@ import builtins
 import contextlib
 import functools
 import os
-import sys
-import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
 
+from jaxsight.tracer import user_warnings
 from jaxsight.tracer.execution import chunk_code
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
-from jaxsight.tracer.failures import clean, one_line
+from jaxsight.tracer.failures import one_line
 from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
@@ -37,13 +35,9 @@ from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.tracer.user_warnings import innermost_span
 from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import Caveat, Warned
-
-_SHOWWARNING = warnings.showwarning
-"""Python's own, or that of the process's parent code."""
 
 
 class FileNamespace:
@@ -275,7 +269,10 @@ class FileNamespace:
         if chunk.id in self._stopped:
             execution.caveat = f"was stopped after {request.patience:g} s and skipped"
         else:
-            with self.recorder.executing(chunk.id, chunk.key), _warnings(warned):
+            with (
+                self.recorder.executing(chunk.id, chunk.key),
+                user_warnings.collected_from_chunk(warned),
+            ):
                 self._exec(code, execution, request.patience)
         if before is not None and not only_binds:
             process_effects.heed_variables(before, jax)
@@ -365,24 +362,3 @@ def _missing(error: BaseException) -> str:
         case FileNotFoundError(filename=str(name)):
             return os.path.abspath(name)  # noqa: PTH100 - relative to where the chunk runs
     return ""
-
-
-@contextlib.contextmanager
-def _warnings(into: list[Warned]) -> Iterator[None]:
-    """Collect Python's warnings, but keep filters or a hook that a chunk sets."""
-    before = warnings.showwarning
-
-    def show(message: Any, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-        span = innermost_span(sys._getframe(1))
-        into.append(Warned(category.__name__, clean(str(message)), span))
-        if before is not _SHOWWARNING:
-            before(message, category, *args, **kwargs)
-
-    with warnings.catch_warnings():
-        pass  # resets the warnings that modules have shown already
-    warnings.showwarning = show
-    try:
-        yield
-    finally:
-        if warnings.showwarning is show:
-            warnings.showwarning = before

@@ -86,7 +86,7 @@ def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
 
 
 class Facts(TypedDict):
-    """Facts about a program that its HLO does not have, as for `compiler.protocol.Compile`."""
+    """Facts about a program that its HLO does not have, as for the message `Compile`."""
 
     constants: tuple[str, ...]
     trips: tuple[tuple[str, int], ...]
