@@ -22,7 +22,7 @@ _REF: Any = getattr(core, "Ref", None) or vars(core)["MutableArray"]
 _WRITES = (types.WriteEffect, types.AccumEffect)
 
 
-def is_ref(value: object) -> bool:
+def is_ref(value: Any) -> bool:
     """Return whether a value is a reference to a concrete array."""
     kind = type(value)
     return issubclass(kind, _REF) and not issubclass(kind, jax.core.Tracer)
@@ -38,8 +38,8 @@ def written(jaxpr: Any) -> Iterator[int]:
     places = set()
     for effect in opened.effects:
         if isinstance(effect, _WRITES):
-            found: object = getattr(effect, "input", None)
-            if found is None:
-                found = vars(effect)["input_index"]
-            places.add(found if isinstance(found, int) else variables.index(found))
+            reference: Any = getattr(effect, "input", None)
+            if reference is None:
+                reference = vars(effect)["input_index"]
+            places.add(reference if isinstance(reference, int) else variables.index(reference))
     yield from sorted(places)

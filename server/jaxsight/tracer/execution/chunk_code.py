@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 
 from jaxsight.tracer.failures import UserError, failure
-from jaxsight.wire.messages.tracing import Chunk, chunk_file
+from jaxsight.wire.chunks import Chunk, chunk_file
 
 Instrument = Callable[[ast.Module], ast.Module]
 """Rewrites the tree of a chunk so that its expressions are observed."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.isolation.process_effects import Effects
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.wire.messages.tracing import Chunk, Warned
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.observations import Warned
 
 VARIANTS = 2
 """Unused executions kept per chunk, so that undoing an edit runs nothing."""

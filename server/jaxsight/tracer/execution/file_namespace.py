@@ -13,44 +13,40 @@ import builtins
 import contextlib
 import functools
 import os
-import sys
-import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
 
+from jaxsight.tracer import user_warnings
 from jaxsight.tracer.execution import chunk_code
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
-from jaxsight.tracer.failures import clean, one_line
-from jaxsight.tracer.handlers.trace import innermost_span
+from jaxsight.tracer.failures import one_line
 from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
 from jaxsight.tracer.isolation import process_effects
 from jaxsight.tracer.isolation.code_origins import SliceLoader
-from jaxsight.tracer.isolation.footprint import Footprint
+from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.wire.messages.tracing import Caveat, Chunk, Trace, Warned, chunk_file
+from jaxsight.wire.chunks import Chunk, chunk_file
+from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import Caveat, Warned
 
-_SHOWWARNING = warnings.showwarning
-"""Python's own, or that of the process's parent code."""
 
-
-class World:
-    """A file; `namespace` has the names of the last prepared slice."""
+class FileNamespace:
+    """A file; `names` has the names of the last prepared slice."""
 
     def __init__(self, request: Trace) -> None:
         self.file = request.file
         self.module = ModuleType(request.module)
-        self.namespace = vars(self.module)
+        self.names = vars(self.module)
         self.recorder = Recorder()
         self.slice: list[Execution] = []
         """The prepared part of the current request's slice."""
@@ -63,7 +59,7 @@ class World:
         self._state: State | None = None
         self._stopped: set[str] = set()
         """Ids of chunks that took too long and have been skipped since."""
-        self._before_trace: Footprint | None = None
+        self._before_trace: ObjectSnapshot | None = None
         self.starting_over: Callable[[], None] = lambda: None
         """Called before all executions are forgotten."""
 
@@ -87,7 +83,7 @@ class World:
             else:
                 break
         own = {self.module.__name__, *imports.modules.loaded}
-        self._before_trace = Footprint((self.namespace, *imports.modules.namespaces()), own)
+        self._before_trace = ObjectSnapshot((self.names, *imports.modules.namespaces()), own)
 
     def _prepare(self, request: Trace, imports: Imports) -> None:
         self._clear_names(request)
@@ -123,7 +119,7 @@ class World:
 
     def _must_start_over(self, request: Trace, imports: Imports) -> bool:
         """Return whether a chunk to execute would see another state than in an import."""
-        if self._before_trace is None or not self._before_trace.holds():
+        if self._before_trace is None or not self._before_trace.is_current():
             return True
         if not all(
             imports.modules.are_current(execution.imports) for execution in self._executions
@@ -221,8 +217,8 @@ class World:
             is_package=name == self._package,
         )
         spec.has_location = True
-        self.namespace.clear()
-        self.namespace.update(
+        self.names.clear()
+        self.names.update(
             __name__=name,
             __doc__=None,
             __package__=self._package,
@@ -232,10 +228,10 @@ class World:
             __cached__=spec.cached,
             __builtins__=builtins,
         )
-        self.namespace[instrumentation.NAME] = self.recorder.record
+        self.names[instrumentation.NAME] = self.recorder.record
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(str(PurePath(request.file).parent))
-            self.namespace["__path__"] = spec.submodule_search_locations
+            self.names["__path__"] = spec.submodule_search_locations
 
     def _import_packages(self, request: Trace, imports: Imports) -> None:
         """Import the packages around the file, outermost first, as importing the file would."""
@@ -259,7 +255,7 @@ class World:
         # A plain definition only binds its name.
         only_binds = not (chunk.executes or chunk.acts or chunk.unlimited)
         before = self._state if only_binds or self._state is not None else process_effects.capture()
-        names = dict(self.namespace)
+        names = dict(self.names)
         applied = set(imports.applied)
         jax, imports.jax = imports.jax, False
         execution = Execution(chunk, file, {}, (), None, {}, frozenset(), False)
@@ -273,7 +269,10 @@ class World:
         if chunk.id in self._stopped:
             execution.caveat = f"was stopped after {request.patience:g} s and skipped"
         else:
-            with self.recorder.executing(chunk.id, chunk.key), _warnings(warned):
+            with (
+                self.recorder.executing(chunk.id, chunk.key),
+                user_warnings.collected_from_chunk(warned),
+            ):
                 self._exec(code, execution, request.patience)
         if before is not None and not only_binds:
             process_effects.heed_variables(before, jax)
@@ -283,11 +282,11 @@ class World:
         execution.warnings = tuple(warned)
         execution.bindings = {
             name: value
-            for name, value in self.namespace.items()
+            for name, value in self.names.items()
             if (names.get(name, missing) is not value or name in chunk.binds)
             and name != "__warningregistry__"
         }
-        execution.unbound = tuple(names.keys() - self.namespace.keys())
+        execution.unbound = tuple(names.keys() - self.names.keys())
         for name in (*execution.unbound, *execution.bindings):
             if not execution.caveat and self._is_missed(names.get(name)):
                 execution.caveat = f"ends `{name}`, which is kept here: no finalizer of it has run"
@@ -305,7 +304,7 @@ class World:
         kind = type(value)
         if kind.__module__ != self.module.__name__ or isinstance(value, type | FunctionType):
             return False
-        if any(value is named_value for named_value in self.namespace.values()):
+        if any(value is named_value for named_value in self.names.values()):
             return False
         return hasattr(kind, "__del__") or weakref.getweakrefcount(value) > 0
 
@@ -316,12 +315,12 @@ class World:
         """
         chunk = execution.chunk
         if chunk.needed:
-            exec(code, self.namespace)  # noqa: S102 - runs user code
+            exec(code, self.names)  # noqa: S102 - runs user code
             return
         limit = contextlib.nullcontext() if chunk.unlimited else at_most(patience)
         try:
             with limit:
-                exec(code, self.namespace)  # noqa: S102
+                exec(code, self.names)  # noqa: S102
         except TookTooLong:
             self._stopped.add(chunk.id)
             raise _Again from None
@@ -341,9 +340,9 @@ class World:
 
     def _redo(self, execution: Execution, imports: Imports) -> None:
         self.slice.append(execution)
-        self.namespace.update(execution.bindings)
+        self.names.update(execution.bindings)
         for name in execution.unbound:
-            self.namespace.pop(name, None)
+            self.names.pop(name, None)
         if execution.effects is not None:
             execution.effects.apply()
             self._state = None
@@ -363,24 +362,3 @@ def _missing(error: BaseException) -> str:
         case FileNotFoundError(filename=str(name)):
             return os.path.abspath(name)  # noqa: PTH100 - relative to where the chunk runs
     return ""
-
-
-@contextlib.contextmanager
-def _warnings(into: list[Warned]) -> Iterator[None]:
-    """Collect Python's warnings, but keep filters or a hook that a chunk sets."""
-    before = warnings.showwarning
-
-    def show(message: Any, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-        span = innermost_span(sys._getframe(1))
-        into.append(Warned(category.__name__, clean(str(message)), span))
-        if before is not _SHOWWARNING:
-            before(message, category, *args, **kwargs)
-
-    with warnings.catch_warnings():
-        pass  # resets the warnings that modules have shown already
-    warnings.showwarning = show
-    try:
-        yield
-    finally:
-        if warnings.showwarning is show:
-            warnings.showwarning = before

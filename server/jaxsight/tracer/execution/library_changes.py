@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary, ref
 
-from jaxsight.tracer.execution.file_namespace import World
+from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.importing.imports import Imports
-from jaxsight.tracer.isolation.leftovers import Leftovers
+from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects
 from jaxsight.tracer.isolation.library_snapshot import Changes, Snapshot
 from jaxsight.tracer.isolation.process_state import MODULES
-from jaxsight.wire.messages.tracing import Chunk
+from jaxsight.wire.chunks import Chunk
 
 _PATCHES = re.compile(r"setattr|patch")
 _ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]", re.MULTILINE)
@@ -28,70 +28,70 @@ _ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]
 
 
 @dataclass(frozen=True, slots=True)
-class _Patched:
+class _FileChanges:
     changes: Changes
     keys: frozenset[str]
     """Keys of the statements that may have made the changes."""
 
 
-class Patches:
+class LibraryChanges:
     """The changes of all files, of which at most one file's are applied."""
 
-    def __init__(self, imports: Imports, leftovers: Leftovers) -> None:
-        self._leftovers = leftovers
+    def __init__(self, imports: Imports, irreversible: IrreversibleEffects) -> None:
+        self._irreversible = irreversible
         self._snapshot = Snapshot(MODULES)
-        self._by_world: WeakKeyDictionary[World, _Patched] = WeakKeyDictionary()
-        self._ran: WeakKeyDictionary[World, set[str]] = WeakKeyDictionary()
+        self._by_namespace: WeakKeyDictionary[FileNamespace, _FileChanges] = WeakKeyDictionary()
+        self._ran: WeakKeyDictionary[FileNamespace, set[str]] = WeakKeyDictionary()
         imports.arrived = self._snapshot.extend
 
-    def begin(self, world: World, chunks: Iterable[Chunk]) -> None:
+    def begin(self, namespace: FileNamespace, chunks: Iterable[Chunk]) -> None:
         """Apply a file's changes before its statements run, or have it start again."""
         self._snapshot.extend()
-        world.starting_over = functools.partial(self._start_over, ref(world))
-        patched = self._by_world.get(world)
-        if patched is None:
+        namespace.starting_over = functools.partial(self._start_over, ref(namespace))
+        file_changes = self._by_namespace.get(namespace)
+        if file_changes is None:
             return
-        if not patched.keys <= {chunk.key for chunk in chunks}:
-            world.outdate()
-        patched.changes.redo()
+        if not file_changes.keys <= {chunk.key for chunk in chunks}:
+            namespace.outdate()
+        file_changes.changes.redo()
 
-    def _start_over(self, world: ref[World]) -> None:
+    def _start_over(self, namespace: ref[FileNamespace]) -> None:
         """Undo a file's changes, as all of its statements run again."""
-        if (live_world := world()) is not None:
-            if (patched := self._by_world.pop(live_world, None)) is not None:
-                patched.changes.undo()
-            self._ran.pop(live_world, None)
-        self._leftovers.start_over()
+        if (live_namespace := namespace()) is not None:
+            if (file_changes := self._by_namespace.pop(live_namespace, None)) is not None:
+                file_changes.changes.undo()
+            self._ran.pop(live_namespace, None)
+        self._irreversible.start_over()
 
-    def end(self, world: World, chunks: Iterable[Chunk]) -> tuple[str, ...]:
+    def end(self, namespace: FileNamespace, chunks: Iterable[Chunk]) -> tuple[str, ...]:
         """Undo a file's changes after a request, and return those that cannot be undone."""
-        ran = self._ran.setdefault(world, set())
+        ran = self._ran.setdefault(namespace, set())
         new = [chunk for chunk in chunks if chunk.key not in ran]
-        if len(new) != world.executed:  # some ran once more
+        if len(new) != namespace.executed:  # some ran once more
             new = list(chunks)
-        suspects = [chunk for chunk in new if _may_patch(chunk)] if world.executed else []
+        suspects = [chunk for chunk in new if _may_patch(chunk)] if namespace.executed else []
         ran.update(chunk.key for chunk in chunks)
-        patched = self._by_world.get(world)
+        file_changes = self._by_namespace.get(namespace)
         if suspects:
             changes = self._snapshot.changes()
             keys = frozenset(chunk.key for chunk in suspects)
             if changes:
-                keys |= patched.keys if patched is not None else frozenset()
-                patched = self._by_world[world] = _Patched(changes, keys)
-        if patched is None:
+                keys |= file_changes.keys if file_changes is not None else frozenset()
+                file_changes = self._by_namespace[namespace] = _FileChanges(changes, keys)
+        if file_changes is None:
             return ()
-        patched.changes.undo()
-        return tuple(patched.changes.lost)
+        file_changes.changes.undo()
+        return tuple(file_changes.changes.lost)
 
-    def enter(self, world: World | None) -> None:
+    def enter(self, namespace: FileNamespace | None) -> None:
         """Apply a file's changes for a request about its earlier trace."""
-        if world is not None and world in self._by_world:
-            self._by_world[world].changes.redo()
+        if namespace is not None and namespace in self._by_namespace:
+            self._by_namespace[namespace].changes.redo()
 
-    def leave(self, world: World | None) -> None:
+    def leave(self, namespace: FileNamespace | None) -> None:
         """Undo a file's changes after such a request."""
-        if world is not None and world in self._by_world:
-            self._by_world[world].changes.undo()
+        if namespace is not None and namespace in self._by_namespace:
+            self._by_namespace[namespace].changes.undo()
 
 
 def _may_patch(chunk: Chunk) -> bool:

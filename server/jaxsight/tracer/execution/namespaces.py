@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxsight.tracer.compat import devices
-from jaxsight.tracer.execution.file_namespace import World
+from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
-from jaxsight.wire.messages.tracing import Trace
+from jaxsight.wire.messages.requests import Trace
 
-WORLDS = 16
+FILES = 16
 """Maximum number of files whose results are kept."""
 
 
@@ -34,24 +34,24 @@ def _unsaved_lines(file: str, text: str | None) -> Iterator[None]:
         linecache.cache.pop(file, None)
 
 
-class Worlds:
-    """The worlds of recently traced files, one of which runs at a time."""
+class Namespaces:
+    """The namespaces of recently traced files, one of which runs at a time."""
 
     def __init__(self, imports: Imports) -> None:
         self._imports = imports
-        self._worlds: OrderedDict[tuple[str, str], World] = OrderedDict()
+        self._namespaces: OrderedDict[tuple[str, str], FileNamespace] = OrderedDict()
         self._devices: tuple[str, ...] = ()
 
     @contextlib.contextmanager
-    def running(self, request: Trace) -> Iterator[World]:
-        """Activate the world of the request's file: path, working folder, and `sys.modules`."""
+    def running(self, request: Trace) -> Iterator[FileNamespace]:
+        """Activate the namespace of the request's file: path, working folder, and `sys.modules`."""
         name = (request.file, request.module)
-        world = self._worlds.get(name)
-        if world is None:
-            world = self._worlds[name] = World(request)
-        self._worlds.move_to_end(name)
-        while len(self._worlds) > WORLDS:
-            self._worlds.popitem(last=False)[1].forget_all()
+        namespace = self._namespaces.get(name)
+        if namespace is None:
+            namespace = self._namespaces[name] = FileNamespace(request)
+        self._namespaces.move_to_end(name)
+        while len(self._namespaces) > FILES:
+            self._namespaces.popitem(last=False)[1].forget_all()
         self._give_devices(request)
         folders = import_folders(request.file, request.module, request.root)
         sys.path[:0] = [folder for folder in folders if folder not in sys.path]
@@ -59,14 +59,14 @@ class Worlds:
         if Path(request.root).is_dir():
             os.chdir(request.root)
         with (
-            self._imports.running(world.module, request.file, folders),
+            self._imports.running(namespace.module, request.file, folders),
             _unsaved_lines(request.file, self._imports.modules.texts.unsaved(request.file)),
         ):
             try:
-                yield world
+                yield namespace
             finally:
-                world.note_imports(self._imports)
-                world.trim()
+                namespace.note_imports(self._imports)
+                namespace.trim()
 
     def _give_devices(self, request: Trace) -> None:
         """Reset the number of devices for a file that sets it, after another file has used them."""
@@ -75,5 +75,5 @@ class Worlds:
             return
         self._devices = wanted
         if devices.reset():
-            for world in self._worlds.values():
-                world.forget_all()
+            for namespace in self._namespaces.values():
+                namespace.forget_all()

@@ -18,7 +18,7 @@ from types import ModuleType
 
 from jaxsight.tracer.importing.overlay_finder import Finder, Loader, Texts, Version
 from jaxsight.tracer.isolation import code_origins, file_reads
-from jaxsight.tracer.isolation.footprint import Footprint
+from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_effects import Effects
 
 Edges = dict[str, int]
@@ -39,7 +39,7 @@ class Loaded:
     imports: Edges = field(default_factory=dict)
     jax: bool = False
     """Whether importing it imports JAX."""
-    footprint: Footprint | None = None
+    snapshot: ObjectSnapshot | None = None
     """Its contents after the import."""
     reads: file_reads.Reads = field(default_factory=file_reads.Reads)
     """Files that it read during the import."""
@@ -173,8 +173,8 @@ class ProjectModules:
         changed = {
             name
             for name, loaded in self.loaded.items()
-            if loaded.footprint is None
-            or not loaded.footprint.holds()
+            if loaded.snapshot is None
+            or not loaded.snapshot.is_current()
             or self._is_elsewhere(name, loaded.path)
         }
         for name in changed:
@@ -297,7 +297,7 @@ class ProjectModules:
         finally:
             if name in self.importing:
                 self.importing.remove(name)
-        loaded.footprint = Footprint([vars(module)], {name})
+        loaded.snapshot = ObjectSnapshot([vars(module)], {name})
 
 
 def prefixes(name: str) -> list[str]:

@@ -63,11 +63,11 @@ def of_module(name: str) -> str:
 
 def of_frames(frame: FrameType | None) -> set[str]:
     """Return the origins of the code of a frame and its callers."""
-    found: set[str] = set()
+    origins: set[str] = set()
     while frame is not None:
-        found.add(of_file(frame.f_code.co_filename))
+        origins.add(of_file(frame.f_code.co_filename))
         frame = frame.f_back
-    return found
+    return origins
 
 
 def asked_by_user(through: tuple[str, ...]) -> bool:
@@ -115,7 +115,7 @@ def _is_users_class(kind: type) -> bool:
     name = str(kind.__module__)
     if name in sys.modules or name == "builtins":
         return name != "builtins" and of_module(name) == USER
-    codes = (getattr(each, "__code__", None) for each in vars(kind).values())
+    codes = (getattr(member, "__code__", None) for member in vars(kind).values())
     return any(isinstance(code, CodeType) and of_file(code.co_filename) == USER for code in codes)
 
 
@@ -124,7 +124,7 @@ _WRAPPED = ("__wrapped__", "__func__", "func", "fget", "fun")
 
 def wrapped(value: object) -> object:
     """Return the object that a wrapper wraps, or `None`."""
-    return next((each for name in _WRAPPED if (each := attribute(value, name)) is not None), None)
+    return next((inner for name in _WRAPPED if (inner := attribute(value, name)) is not None), None)
 
 
 def attribute(value: object, name: str) -> object:

@@ -63,7 +63,7 @@ def recording(into: Reads | None = None) -> Iterator[Reads]:
         yield noted
     finally:
         # By identity, as equal ones may be active at once.
-        _recording[:] = [each for each in _recording if each is not noted]
+        _recording[:] = [active for active in _recording if active is not noted]
 
 
 def missing(paths: Iterable[str]) -> None:

@@ -22,16 +22,16 @@ from typing import Any
 
 from jaxsight.tracer.isolation import code_origins, module_code
 
-Known = Callable[[], set[int]]
+NamedObjects = Callable[[], set[int]]
 
 _GONE = object()
 
-_APART = frozenset(
+_IGNORED_MODULES = frozenset(
     {"sys", "builtins", "warnings", "linecache", "importlib", "threading", "gc", "signal", "re"}
 )
 """Modules whose state is restored elsewhere, or changes at each request."""
 
-_NO_CHANGE = frozenset(
+_SET_BY_PYTHON = frozenset(
     {
         "__abstractmethods__",
         "__annotate_func__",
@@ -61,7 +61,7 @@ class _Copied:
     """
 
     module: ModuleType
-    holder: object
+    holder: Any
     live: Any
     then: Any
     name: str = ""
@@ -72,10 +72,10 @@ class _Copied:
 class _Change:
     """A changed name, attribute or key, before and after; for a list or a set its whole content."""
 
-    holder: object
+    holder: Any
     key: Any
-    before: object
-    after: object
+    before: Any
+    after: Any
 
 
 @dataclass(slots=True)
@@ -123,17 +123,17 @@ class Changes:
 class Snapshot:
     """Loaded modules, as they are when `extend` first sees them."""
 
-    def __init__(self, apart: tuple[ModuleType, ...] = ()) -> None:
-        """Take a snapshot; changes of names in `apart` are ignored, but not of their classes."""
-        self._apart = frozenset(module.__name__ for module in apart) | _APART
+    def __init__(self, ignored: tuple[ModuleType, ...] = ()) -> None:
+        """Take a snapshot; changes of names in `ignored` are ignored, but not of their classes."""
+        self._ignored_modules = frozenset(module.__name__ for module in ignored) | _IGNORED_MODULES
         self._modules: dict[int, ModuleType] = {}
         self._copied: dict[int, _Copied] = {}
-        self._left: set[int] = set()
-        self._made = _made()
+        self._ignored_containers: set[int] = set()
+        self._unimported = _unimported_modules()
         self._listed: list[object] = []
         """The modules that were loaded at the last call of `extend`."""
-        for name in _APART & sys.modules.keys():
-            self._take(sys.modules[name])
+        for name in _IGNORED_MODULES & sys.modules.keys():
+            self._copy(sys.modules[name])
         self.extend()
 
     def extend(self) -> None:
@@ -145,7 +145,7 @@ class Snapshot:
         gone = self._modules.keys() - now.keys()
         if gone:
             self._copied = {
-                key: each for key, each in self._copied.items() if id(each.module) not in gone
+                key: copied for key, copied in self._copied.items() if id(copied.module) not in gone
             }
             for key in gone:
                 del self._modules[key]
@@ -154,35 +154,37 @@ class Snapshot:
             if key not in self._modules:
                 if _is_complete(module):
                     self._modules[key] = module
-                    self._take(module)
+                    self._copy(module)
                 elif _is_being_imported(module):
                     complete = False
         self._listed = list(loaded.values()) if complete else []
 
     def changes(self) -> Changes:
         """Return the changes since the snapshot."""
-        known = functools.cache(self._known)
-        found = [
+        named_objects = functools.cache(self._named_objects)
+        changes = [
             _Change(sys.modules, name, before, after)
-            for name, before, after in _differences(self._made, _made())
+            for name, before, after in _differences(self._unimported, _unimported_modules())
         ]
-        for each in self._copied.values():
-            if not _same(each.live, each.then):
-                found += _counting(each, known)
-        return Changes(tuple(found))
+        for copied in self._copied.values():
+            if not _same(copied.live, copied.then):
+                changes += _counting_changes(copied, named_objects)
+        return Changes(tuple(changes))
 
-    def _take(self, module: ModuleType) -> None:
+    def _copy(self, module: ModuleType) -> None:
         names = vars(module)
-        if module.__name__ in _APART:
+        if module.__name__ in _IGNORED_MODULES:
             # Other modules may have references to these.
-            self._left.update(id(each) for each in names.values() if type(each) in _CONTAINERS)
+            self._ignored_containers.update(
+                id(container) for container in names.values() if type(container) in _CONTAINERS
+            )
             return
-        if module.__name__ not in self._apart:
+        if module.__name__ not in self._ignored_modules:
             self._copied[id(names)] = _Copied(module, names, names, dict(names))
         for name, value in list(names.items()):
             kind = type(value)
             if kind in _CONTAINERS:
-                if id(value) not in self._copied and id(value) not in self._left:
+                if id(value) not in self._copied and id(value) not in self._ignored_containers:
                     self._copied[id(value)] = _Copied(module, value, value, value.copy(), name)
             elif isinstance(value, type) and id(value) not in self._copied:
                 attributes = vars(value)
@@ -191,22 +193,22 @@ class Snapshot:
                     then = dict(attributes)
                     self._copied[id(value)] = _Copied(module, value, attributes, then)
 
-    def _known(self) -> set[int]:
+    def _named_objects(self) -> set[int]:
         """Return the objects named by modules: keys of registries that are not the user's."""
         return {
             id(value)
-            for each in self._copied.values()
-            if each.holder is each.live and not each.name
-            for value in each.then.values()
+            for copied in self._copied.values()
+            if copied.holder is copied.live and not copied.name
+            for value in copied.then.values()
         }
 
 
-def same_objects(some: Collection[object], others: Collection[object]) -> bool:
+def same_objects(before: Collection[object], after: Collection[object]) -> bool:
     """Return whether two collections contain the same objects in the same order."""
-    return len(some) == len(others) and all(map(operator.is_, some, others))
+    return len(before) == len(after) and all(map(operator.is_, before, after))
 
 
-def _made() -> dict[str, object]:
+def _unimported_modules() -> dict[str, object]:
     """Return modules that were not imported, such as the user's substitutes for missing modules."""
     return {
         name: module
@@ -233,22 +235,22 @@ def _is_being_imported(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-def _same(one: object, other: object) -> bool:
+def _same(live: Any, then: Any) -> bool:
     """Return whether two containers are equal, with identical elements assumed to be equal."""
     try:
-        return bool(one == other)
+        return bool(live == then)
     except Exception:  # noqa: BLE001 - arrays, and comparisons defined by user code
         return False
 
 
-def _counting(copied: _Copied, known: Known) -> Iterator[_Change]:
+def _counting_changes(copied: _Copied, named_objects: NamedObjects) -> Iterator[_Change]:
     """Yield the changes of a namespace, class or container that count.
 
     The other changes are added to its copy.
     """
     project = code_origins.of_module(copied.module.__name__) == code_origins.USER
     if isinstance(copied.live, list | set):
-        added = [each for each in copied.live if not _holds(copied.then, each)]
+        added = [element for element in copied.live if not _contains(copied.then, element)]
         if project or not _mutates(copied) or any(map(code_origins.is_users, added)):
             yield _Change(copied.holder, None, copied.then, copied.live.copy())
         else:
@@ -256,9 +258,11 @@ def _counting(copied: _Copied, known: Known) -> Iterator[_Change]:
         return
     for key, before, after in list(_differences(copied.then, copied.live)):
         if copied.name:
-            counts = project or _counts_in_container(copied, key, before, after, known)
+            counts = project or _counts_in_container(copied, key, before, after, named_objects)
         else:
-            counts = key not in _NO_CHANGE and _counts_as_name(copied, key, before, after, project)
+            counts = key not in _SET_BY_PYTHON and _counts_as_name(
+                copied, key, before, after, project
+            )
         if counts:
             yield _Change(copied.holder, key, before, after)
         elif after is _GONE:
@@ -277,9 +281,7 @@ def _differences(then: Mapping[Any, Any], now: Mapping[Any, Any]) -> Iterator[tu
             yield key, before, _GONE
 
 
-def _counts_as_name(
-    copied: _Copied, name: str, before: object, after: object, project: bool
-) -> bool:
+def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project: bool) -> bool:
     if isinstance(before, ModuleType) or isinstance(after, ModuleType):
         return False  # part of a package, loaded or unloaded
     if project or code_origins.is_users(after):
@@ -293,9 +295,9 @@ def _counts_as_name(
 
 
 def _counts_in_container(
-    copied: _Copied, key: object, before: object, after: object, known: Known
+    copied: _Copied, key: Any, before: Any, after: Any, named_objects: NamedObjects
 ) -> bool:
-    if before is _GONE and _is_new(key, known):
+    if before is _GONE and _is_new(key, named_objects):
         return False  # registrations for the user's objects do not affect other files
     if code_origins.is_users(after):
         return True
@@ -303,15 +305,17 @@ def _counts_in_container(
     return not (before is _GONE and callable(after)) and not _mutates(copied)
 
 
-def _is_new(key: object, known: Known) -> bool:
+def _is_new(key: Any, named_objects: NamedObjects) -> bool:
     """Return whether a key is an object that no module has."""
     if isinstance(key, str | int | float | tuple):
         return False
-    return code_origins.is_users(key) or (not isinstance(key, type) and id(key) not in known())
+    return code_origins.is_users(key) or (
+        not isinstance(key, type) and id(key) not in named_objects()
+    )
 
 
-def _holds(container: Any, value: Any) -> bool:
-    return any(each is value for each in container)
+def _contains(container: Any, value: Any) -> bool:
+    return any(element is value for element in container)
 
 
 def _mutates(copied: _Copied) -> bool:

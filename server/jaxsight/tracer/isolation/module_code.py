@@ -34,17 +34,17 @@ _MUTATORS = frozenset(
 def _codes(module: ModuleType) -> Iterator[CodeType]:
     """Yield the code of all functions that a module's own file defines."""
     file = getattr(module, "__file__", None)
-    seen: set[int] = set()
+    visited: set[int] = set()
     todo: list[Any] = list(vars(module).values())
     while todo:
         value = todo.pop()
         if isinstance(value, CodeType):
             yield value
-            todo += [each for each in value.co_consts if isinstance(each, CodeType)]
+            todo += [constant for constant in value.co_consts if isinstance(constant, CodeType)]
             continue
-        if id(value) in seen:
+        if id(value) in visited:
             continue
-        seen.add(id(value))
+        visited.add(id(value))
         if isinstance(value, type):
             if value.__module__ == module.__name__:
                 todo += vars(value).values()
@@ -73,13 +73,13 @@ def stored(module: ModuleType) -> frozenset[str]:
 
     `setattr` and `globals` are included if the functions use them.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for code in _codes(module):
-        found |= {"setattr", "globals"}.intersection(code.co_names)
+        names |= {"setattr", "globals"}.intersection(code.co_names)
         for instruction in dis.get_instructions(code):
             if instruction.opname in _STORES:
-                found.add(instruction.argval)
-    return frozenset(found)
+                names.add(instruction.argval)
+    return frozenset(names)
 
 
 _STORES = frozenset({"STORE_GLOBAL", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_ATTR"})
@@ -88,11 +88,11 @@ _STORES = frozenset({"STORE_GLOBAL", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_ATTR
 @functools.cache
 def mutated(module: ModuleType) -> frozenset[str]:
     """Return the names in functions that change a container."""
-    found: set[str] = set()
+    names: set[str] = set()
     for code in _codes(module):
         if not _MUTATORS.isdisjoint(code.co_names) or any(
-            each.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
-            for each in dis.get_instructions(code)
+            instruction.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+            for instruction in dis.get_instructions(code)
         ):
-            found.update(code.co_names)
-    return frozenset(found)
+            names.update(code.co_names)
+    return frozenset(names)

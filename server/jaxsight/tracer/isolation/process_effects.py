@@ -35,9 +35,9 @@ class Effects:
     changes: tuple[Values, ...]
     serial: int = field(default_factory=lambda: next(_serials))
 
-    def same_as(self, other: Effects) -> bool:
+    def same_as(self, effects: Effects) -> bool:
         """Return whether both make the same changes."""
-        return _equal(self.changes, other.changes)
+        return _equal(self.changes, effects.changes)
 
     def apply(self) -> None:
         """Apply the changes to the current process."""

@@ -295,7 +295,7 @@ class RandomGenerators(Part):
     def __init__(self) -> None:
         self._python: Any = random._inst
         self._numpy: Any = np.random.mtrand._rand
-        self._seen: dict[str, tuple[object, object]] = {}
+        self._cached: dict[str, tuple[object, object]] = {}
         generator = self._numpy._bit_generator
         self._generator = generator
         # The object's own memory, up to its type's size: the words of the Mersenne twister.
@@ -322,24 +322,24 @@ class RandomGenerators(Part):
                 pass
 
     def _state(self, name: str, mark: object, read: Callable[[], object]) -> object:
-        seen = self._seen.get(name)
-        if seen is None or seen[0] != mark:
-            seen = self._seen[name] = mark, read()
-        return seen[1]
+        cached = self._cached.get(name)
+        if cached is None or cached[0] != mark:
+            cached = self._cached[name] = mark, read()
+        return cached[1]
 
     def _numpy_mark(self) -> object:
         """Return a value that differs if the state does.
 
         A normal number that is cached for the next draw is not part of the words.
         """
-        kept = self._seen.get("numpy")
-        keeps = kept is not None and isinstance(kept[1], tuple) and kept[1][3]
+        cached = self._cached.get("numpy")
+        keeps_draw = cached is not None and isinstance(cached[1], tuple) and cached[1][3]
         words = ctypes.string_at(*self._numpy_words)
-        return words, self._numpy.get_state()[3:] if keeps else 0
+        return words, self._numpy.get_state()[3:] if keeps_draw else 0
 
     def _numpy_state(self) -> object:
-        legacy, key, *rest = self._numpy.get_state()
-        return legacy, key.tobytes(), *rest
+        legacy, key, *position = self._numpy.get_state()
+        return legacy, key.tobytes(), *position
 
 
 OPTIONS = JaxOptions()

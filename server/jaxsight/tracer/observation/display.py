@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from types import CodeType
+from typing import Any
 
 import jax
 import numpy as np
@@ -29,12 +30,12 @@ _TEXT = 60
 class Display:
     """The text of a value.
 
-    `arrays` counts its array leaves, `other` the leaves that are neither arrays nor numbers.
+    `arrays` counts its array leaves, `opaque` the leaves that are neither arrays nor numbers.
     """
 
     text: str
     arrays: int = 0
-    other: int = 0
+    opaque: int = 0
     numbers: int = 0
 
 
@@ -45,19 +46,19 @@ class Shown:
     text: str
 
 
-def display(value: object, leaves: int = _LEAVES) -> Display:
+def display(value: Any, leaves: int = _LEAVES) -> Display:
     """Format a value, eliding everything past `leaves` leaves as `…`."""
     writer = _Writer(leaves)
     parts: list[str] = []
     writer.write(value, parts)
-    return Display("".join(parts), writer.arrays, writer.other, writer.numbers)
+    return Display("".join(parts), writer.arrays, writer.opaque, writer.numbers)
 
 
-def text(value: object, leaves: int = _LEAVES) -> str:
+def text(value: Any, leaves: int = _LEAVES) -> str:
     return display(value, leaves).text
 
 
-def array(value: object) -> str | None:
+def array(value: Any) -> str | None:
     """Return the text of an array, tracer or abstract array, or `None` for other values.
 
     NumPy arrays are marked, because JAX copies them.
@@ -77,18 +78,18 @@ def array(value: object) -> str | None:
 
 class _Writer:
     def __init__(self, leaves: int) -> None:
-        self.left = leaves
+        self.remaining = leaves
         self.depth = 0
         self.arrays = 0
-        self.other = 0
+        self.opaque = 0
         self.numbers = 0
 
-    def write(self, value: object, out: list[str]) -> None:
-        found = array(value)
-        if found is not None:
-            self.left -= 1
+    def write(self, value: Any, out: list[str]) -> None:
+        array_text = array(value)
+        if array_text is not None:
+            self.remaining -= 1
             self.arrays += 1
-            out.append(found)
+            out.append(array_text)
             return
         match value:
             case None:
@@ -96,31 +97,31 @@ class _Writer:
             case Shown(shown):
                 out.append(shown)
             case bool() | int() | float() | complex():
-                self.left -= 1
+                self.remaining -= 1
                 self.numbers += 1
                 out.append(_plain(value))
             case str() | bytes():
-                self.left -= 1
-                self.other += 1
+                self.remaining -= 1
+                self.opaque += 1
                 out.append(_plain(value))
             case _:
                 self.node(value, out)
 
-    def node(self, value: object, out: list[str]) -> None:
+    def node(self, value: Any, out: list[str]) -> None:
         children = _children(value) if self.depth < _DEEPEST else None
         if children is None:
-            self.left -= 1
-            self.other += 1
+            self.remaining -= 1
+            self.opaque += 1
             out.append(_opaque(value))
             return
-        opening, items, closing = children
+        opening, labelled, closing = children
         out.append(opening)
         self.depth += 1
         first = True
-        for label, child in items:
+        for label, child in labelled:
             if not first:
                 out.append(", ")
-            if self.left <= 0:
+            if self.remaining <= 0:
                 out.append("…")
                 break
             out.append(label)
@@ -132,10 +133,10 @@ class _Writer:
 
 _DEEPEST = 16
 
-Children = tuple[str, Iterator[tuple[str, object]], str]
+Children = tuple[str, Iterator[tuple[str, Any]], str]
 
 
-def _children(value: object) -> Children | None:
+def _children(value: Any) -> Children | None:
     """Return the opening, the labelled parts and the closing of a container, or `None`."""
     match value:
         case tuple():
@@ -162,7 +163,7 @@ def _children(value: object) -> Children | None:
             return None
 
 
-def is_node(value: object) -> bool:
+def is_node(value: Any) -> bool:
     """Return whether JAX flattens values of this class."""
     return not jax.tree_util.all_leaves([value])
 
@@ -171,10 +172,10 @@ _BOOKKEEPING = "_pytree__"
 """Prefix of attributes with internal objects of Flax's NNX."""
 
 
-def _registered(value: object) -> Iterator[tuple[str, object]]:
+def _registered(value: Any) -> Iterator[tuple[str, Any]]:
     if _is_flattened_by_user(type(value)):
         # Calling user code now could add equations to the current trace.
-        attributes: dict[str, object] = getattr(value, "__dict__", {})
+        attributes: dict[str, Any] = getattr(value, "__dict__", {})
         for attribute, part in list(attributes.items()):
             yield f"{attribute}=", part
         return
@@ -193,7 +194,7 @@ def _is_flattened_by_user(kind: type) -> bool:
     )
 
 
-def _plain(value: object) -> str:
+def _plain(value: Any) -> str:
     try:
         shown = repr(value)
     except Exception as error:  # noqa: BLE001 - user code: a subclass's __repr__
@@ -201,7 +202,7 @@ def _plain(value: object) -> str:
     return shown if len(shown) <= _TEXT else shown[: _TEXT - 1] + "…"
 
 
-def _opaque(value: object) -> str:
+def _opaque(value: Any) -> str:
     """Return the text of other values: the name of a function or class, else that of the class."""
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) else f"<{type(value).__name__}>"

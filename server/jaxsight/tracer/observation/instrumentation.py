@@ -49,7 +49,7 @@ _WRAPPED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceRange:
     """The place of a site's value: lines from 1 in the chunk, UTF-8 columns, the end exclusive."""
 
     kind: Kind
@@ -68,7 +68,7 @@ class Site:
     """
 
     scope: int
-    places: list[Place] = field(default_factory=list)
+    ranges: list[SourceRange] = field(default_factory=list)
 
 
 def instrument(tree: ast.Module, first: int) -> list[Site]:
@@ -99,12 +99,12 @@ class _Rewriting(ast.NodeTransformer):
         if not isinstance(getattr(node, "ctx", _LOAD), ast.Load) or _is_constant(node):
             return node
         assert isinstance(node, ast.expr)
-        return self.recorded(node, _place(node, "expression"))
+        return self.recorded(node, _range_of(node, "expression"))
 
-    def recorded(self, node: ast.expr, place: Place) -> ast.expr:
+    def recorded(self, node: ast.expr, source_range: SourceRange) -> ast.expr:
         number = self.first + len(self.sites)
         assert self.scope is not None
-        self.sites.append(Site(self.scope, [place]))
+        self.sites.append(Site(self.scope, [source_range]))
         call = ast.Call(
             func=ast.copy_location(ast.Name(NAME, _LOAD), node),
             args=[ast.copy_location(ast.Constant(number), node), node],
@@ -118,7 +118,7 @@ class _Rewriting(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=int(number)), _]) if (
                 name == NAME
             ):
-                self.sites[number - self.first].places.append(_place(target, "target"))
+                self.sites[number - self.first].ranges.append(_range_of(target, "target"))
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """Return the rewritten statements, each followed by recordings of names that it binds."""
@@ -143,14 +143,14 @@ class _Rewriting(ast.NodeTransformer):
     def bound(self, target: ast.expr) -> list[ast.stmt]:
         """Return statements that record the names that `target` binds."""
         return [
-            self.recording(node.id, node, _place(node, "target"))
+            self.recording(node.id, node, _range_of(node, "target"))
             for node in ast.walk(target)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         ]
 
-    def recording(self, name: str, at: ast.expr | ast.arg, place: Place) -> ast.stmt:
+    def recording(self, name: str, at: ast.expr | ast.arg, source_range: SourceRange) -> ast.stmt:
         read = ast.copy_location(ast.Name(name, _LOAD), at)
-        return ast.copy_location(ast.Expr(self.recorded(read, place)), at)
+        return ast.copy_location(ast.Expr(self.recorded(read, source_range)), at)
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         outer, self.scope = self.scope, self.scopes
@@ -161,8 +161,8 @@ class _Rewriting(ast.NodeTransformer):
         parameters: list[ast.stmt] = []
         for arg in _arguments(node.args):
             end = arg.col_offset + len(arg.arg.encode())
-            place = Place("parameter", arg.lineno, arg.col_offset, arg.lineno, end)
-            parameters.append(self.recording(arg.arg, arg, place))
+            source_range = SourceRange("parameter", arg.lineno, arg.col_offset, arg.lineno, end)
+            parameters.append(self.recording(arg.arg, arg, source_range))
         node.body = [*docstring, *parameters, *self.block(body)]
         self.scope, self.depth = outer, depth
         return node
@@ -261,10 +261,10 @@ class _Rewriting(ast.NodeTransformer):
 
     def context(self, node: ast.With | ast.AsyncWith) -> ast.AST:
         bound: list[ast.stmt] = []
-        for item in node.items:
-            item.context_expr = self.expression(item.context_expr)
-            if item.optional_vars is not None and self.scope is not None:
-                bound += self.bound(item.optional_vars)
+        for manager in node.items:
+            manager.context_expr = self.expression(manager.context_expr)
+            if manager.optional_vars is not None and self.scope is not None:
+                bound += self.bound(manager.optional_vars)
         node.body = [*bound, *self.block(node.body)]
         return node
 
@@ -321,15 +321,15 @@ class _Rewriting(ast.NodeTransformer):
 _LOAD = ast.Load()
 
 
-def _place(node: ast.expr, kind: Kind) -> Place:
+def _range_of(node: ast.expr, kind: Kind) -> SourceRange:
     end_line = node.end_lineno if node.end_lineno is not None else node.lineno
     end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset
-    return Place(kind, node.lineno, node.col_offset, end_line, end_column)
+    return SourceRange(kind, node.lineno, node.col_offset, end_line, end_column)
 
 
 def _arguments(args: ast.arguments) -> list[ast.arg]:
-    rest = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
-    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *rest]
+    variadic = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *variadic]
 
 
 def _is_constant(node: ast.AST | None, depth: int = 0) -> bool:

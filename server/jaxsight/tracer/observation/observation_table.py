@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.observed_values import Sites, SiteValues
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
+from jaxsight.wire.spans import Span
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,26 +25,26 @@ class InstrumentedChunk:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Observed:
-    """The result of `Recorder.collect`; fields as in `protocol.Traced`."""
+    """The result of `Recorder.collect`; fields as in `Traced`."""
 
-    seen: tuple[protocol.Seen, ...] = ()
-    observations: tuple[protocol.Observation, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    observations: tuple[Observation, ...] = ()
 
 
 class ObservationTable:
     """Observations under construction: values by site, with shared texts."""
 
     def __init__(self) -> None:
-        self.numbers: dict[protocol.Seen, int] = {}
-        self.rows: dict[tuple[str, instrumentation.Place], tuple[dict[int, None], int]] = {}
+        self.numbers: dict[Seen, int] = {}
+        self.rows: dict[tuple[str, instrumentation.SourceRange], tuple[dict[int, None], int]] = {}
 
     def gather(
         self,
         contexts: Iterable[Sites],
         instances: dict[tuple[str, str], InstrumentedChunk],
-        known: frozenset[tuple[str, str, int]] = frozenset(),
+        functions: frozenset[tuple[str, str, int]] = frozenset(),
     ) -> frozenset[tuple[str, str, int]]:
-        """Add observations in functions that are not `known`, and return their functions.
+        """Add observations in functions that are not in `functions`, and return their functions.
 
         A function is identified by chunk, key and scope.
         """
@@ -61,30 +63,38 @@ class ObservationTable:
                 instance = instances[name]
                 site = instance.sites[number - instance.first]
                 scope = (*name, site.scope)
-                if scope in known:
+                if scope in functions:
                     continue
                 scopes.add(scope)
-                for place in site.places:
-                    self.add(name[0], place, values)
+                for source_range in site.ranges:
+                    self.add(name[0], source_range, values)
         return frozenset(scopes)
 
-    def add(self, chunk: str, place: instrumentation.Place, values: SiteValues) -> None:
-        row, more = self.rows.setdefault((chunk, place), ({}, 0))
-        for seen in values.described.values():
-            row[self.numbers.setdefault(seen, len(self.numbers))] = None
-        self.rows[chunk, place] = (row, more + len(values.more))
+    def add(
+        self, chunk: str, source_range: instrumentation.SourceRange, values: SiteValues
+    ) -> None:
+        row, more = self.rows.setdefault((chunk, source_range), ({}, 0))
+        for description in values.described.values():
+            row[self.numbers.setdefault(description, len(self.numbers))] = None
+        self.rows[chunk, source_range] = (row, more + len(values.more))
 
     def observed(self) -> Observed:
         observations = []
-        for (chunk, place), (row, more) in sorted(self.rows.items(), key=_where):
-            span = protocol.Span(chunk, place.line, place.column, place.end_line, place.end_column)
-            kept = tuple(row)[: protocol.OBSERVED_VALUES]
+        for (chunk, source_range), (row, more) in sorted(self.rows.items(), key=_where):
+            span = Span(
+                chunk,
+                source_range.line,
+                source_range.column,
+                source_range.end_line,
+                source_range.end_column,
+            )
+            values = tuple(row)[:OBSERVED_VALUES]
             observations.append(
-                protocol.Observation(span, place.kind, kept, more + len(row) - len(kept))
+                Observation(span, source_range.kind, values, more + len(row) - len(values))
             )
         return Observed(tuple(self.numbers), tuple(observations))
 
 
-def _where(item: tuple[tuple[str, instrumentation.Place], object]) -> tuple[str, int, int]:
-    (chunk, place), _ = item
-    return chunk, place.line, place.column
+def _where(row_item: tuple[tuple[str, instrumentation.SourceRange], Any]) -> tuple[str, int, int]:
+    (chunk, source_range), _ = row_item
+    return chunk, source_range.line, source_range.column

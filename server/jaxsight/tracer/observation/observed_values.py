@@ -17,7 +17,7 @@ import numpy as np
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.observation import display
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.observations import OBSERVED_VALUES, Seen
 
 IGNORED, ABSTRACT, NUMBER, ARRAY, TREE = range(5)
 
@@ -48,19 +48,19 @@ QUIET_TREES = 64
 class SiteValues:
     """Values of an expression in a context, by aval, number or text."""
 
-    last: object = None
+    last: Any = None
     """The key of the last value."""
-    described: dict[object, protocol.Seen] = dataclasses.field(default_factory=dict)
+    described: dict[Any, Seen] = dataclasses.field(default_factory=dict)
     more: set[Any] = dataclasses.field(default_factory=set)
     """Keys of values past the maximum number of descriptions."""
     quiet: int = 0
     """Number of values since the last new one."""
 
-    def add(self, key: object, describe: Callable[[], protocol.Seen]) -> None:
+    def add(self, key: Any, describe: Callable[[], Seen]) -> None:
         """Add a value by its key; `describe` is called if it is new."""
         if key in self.described or key in self.more:
             self.quiet += 1
-        elif len(self.described) < protocol.OBSERVED_VALUES:
+        elif len(self.described) < OBSERVED_VALUES:
             self.described[key] = describe()
             self.quiet = 0
         elif len(self.more) < _DISTINCT:
@@ -80,7 +80,7 @@ Sites = dict[int, SiteValues]
 """The values of expressions, by the numbers of their sites."""
 
 
-def classify(value: object) -> int:
+def classify(value: Any) -> int:
     """Return how to handle values of this class."""
     match value:
         case jax.core.Tracer() | jax.Array():
@@ -99,7 +99,7 @@ def classify(value: object) -> int:
             return IGNORED
 
 
-def add_abstract(values: SiteValues, value: object, aval: Any, situation: traces.Situation) -> None:
+def add_abstract(values: SiteValues, value: Any, aval: Any, situation: traces.Situation) -> None:
     """Add an array or tracer by its aval, and by the vmaps that it does not depend on."""
     inside = situation.inside
     key = aval
@@ -108,29 +108,27 @@ def add_abstract(values: SiteValues, value: object, aval: Any, situation: traces
         if constant:
             inside = (*inside, *(f"not mapped over {trace.axis_data.size}" for trace in constant))
             key = (aval, inside)
-    values.add(
-        key, lambda: protocol.Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside)
-    )
+    values.add(key, lambda: Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside))
 
 
-def add_number(values: SiteValues, value: object, situation: traces.Situation) -> None:
+def add_number(values: SiteValues, value: Any, situation: traces.Situation) -> None:
     """Add a Python number."""
-    key: object = (type(value), value)
+    key: Any = (type(value), value)
     if key != values.last:
         values.last = key
-        values.add(key, lambda: protocol.Seen(repr(value), inside=situation.inside))
+        values.add(key, lambda: Seen(repr(value), inside=situation.inside))
 
 
-def add_array(values: SiteValues, key: object, value: object, situation: traces.Situation) -> None:
+def add_array(values: SiteValues, key: Any, value: Any, situation: traces.Situation) -> None:
     """Add an array with values or a shape, which is identified by `key`."""
-    values.add(key, lambda: protocol.Seen(display.array(value) or "", inside=situation.inside))
+    values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
-def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> None:
+def add_tree(values: SiteValues, value: Any, situation: traces.Situation) -> None:
     """Add a pytree, if it has arrays or is a plain container of numbers."""
     shown = display.display(value)
-    plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.other
+    plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.opaque
     if shown.arrays or plain:
-        values.add(shown.text, lambda: protocol.Seen(shown.text, inside=situation.inside))
+        values.add(shown.text, lambda: Seen(shown.text, inside=situation.inside))
     else:
         values.quiet += 1

@@ -39,7 +39,7 @@ from jaxsight.tracer.observation.observed_values import (
     Sites,
     SiteValues,
 )
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.chunks import Chunk
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class _Context:
 
 
 class Recorder:
-    """Records observations of one world, that is of one file.
+    """Records observations of one file.
 
     `record` is stored in the namespace (or `builtins`) as `instrumentation.NAME`.
     """
@@ -74,7 +74,7 @@ class Recorder:
         self._jaxprs = JaxprObservations()
         self._contexts: dict[int, _Context] = {}
         self._current: _Context | None = None
-        self._trace: Callable[[], object] = lambda: None
+        self._trace: Callable[[], Any] = lambda: None
         self._kinds = dict(KINDS)
         self._describing = False
 
@@ -127,7 +127,7 @@ class Recorder:
     def _end(self) -> list[_Context]:
         contexts = _last_passes(list(self._contexts.values()))
         self._begin()
-        fresh: dict[tuple[traces.Staged, tuple[object, ...]], list[ContextObservations]] = {}
+        fresh: dict[tuple[traces.Staged, tuple[Any, ...]], list[ContextObservations]] = {}
         for context in contexts:
             situation = context.situation
             if situation.staged is not None:
@@ -145,7 +145,7 @@ class Recorder:
         numbers = {number for context in contexts for number in context.sites}
         return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
 
-    def record(self, site: int, value: object) -> object:
+    def record(self, site: int, value: Any) -> Any:
         """Record a value at a site, and return it.
 
         Raises:
@@ -158,7 +158,7 @@ class Recorder:
             return value
         if kind is None:
             kind = IGNORED
-            with self._looking(value):
+            with self._inspecting(value):
                 kind = self._kinds[type(value)] = observed_values.classify(value)
         if kind == IGNORED:
             return value
@@ -187,7 +187,9 @@ class Recorder:
         elif kind == NUMBER and type(value) in NUMBERS:
             observed_values.add_number(values, value, situation)
         elif kind == NUMBER:
-            with self._looking(value):  # a member of an enum has no hash yet during its `__new__`
+            with self._inspecting(
+                value
+            ):  # a member of an enum has no hash yet during its `__new__`
                 observed_values.add_number(values, value, situation)
         elif kind == ARRAY:
             key = (type(value), value.shape, value.dtype)
@@ -195,11 +197,11 @@ class Recorder:
                 values.last = key
                 observed_values.add_array(values, key, value, situation)
         elif values.quiet < QUIET_TREES:
-            with self._looking(value):
+            with self._inspecting(value):
                 observed_values.add_tree(values, value, situation)
 
     @contextlib.contextmanager
-    def _looking(self, value: object) -> Iterator[None]:
+    def _inspecting(self, value: Any) -> Iterator[None]:
         """Inspect a value, which may run user code (`tree_flatten`).
 
         That code is not recorded, to prevent infinite recursion, and its errors are not the
@@ -220,7 +222,7 @@ class Recorder:
                 return chunk, instance.sites[number - instance.first]
         return None
 
-    def _enter(self, trace: object) -> None:
+    def _enter(self, trace: Any) -> None:
         context = self._contexts.get(id(trace))
         if context is None or context.trace() is not trace:
             if context is not None:
@@ -233,7 +235,7 @@ class Recorder:
 
     def collect(
         self,
-        chunks: Iterable[protocol.Chunk],
+        chunks: Iterable[Chunk],
         traced: list[Sites],
         reached: Iterable[jaxprs.Reached] = (),
     ) -> Observed:
@@ -272,8 +274,8 @@ def _last_passes(contexts: list[_Context]) -> list[_Context]:
     latest: dict[tuple[int, traces.Staged], int] = {}
     for context in contexts:
         for run in context.situation.passes:
-            known = latest.get((run.loop, run.staged), run.at)
-            latest[run.loop, run.staged] = max(known, run.at)
+            latest_run = latest.get((run.loop, run.staged), run.at)
+            latest[run.loop, run.staged] = max(latest_run, run.at)
     return [
         context
         for context in contexts
