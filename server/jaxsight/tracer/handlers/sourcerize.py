@@ -47,7 +47,7 @@ def written(
     # Imported on first use, as few sessions need it.
     from jaxsight.interpreters.depth import room_for_nesting
     from jaxsight.sourcerizer import api
-    from jaxsight.sourcerizer.writer import NotTheSame
+    from jaxsight.sourcerizer.writing.writer import NotTheSame
 
     with room_for_nesting():
         original = _program(call.function, call)
@@ -117,8 +117,8 @@ _LARGEST_FILE = 40 * 1024 * 1024
 
 def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
     from jaxsight.sourcerizer.api import write
-    from jaxsight.sourcerizer.constants import TooLarge
     from jaxsight.sourcerizer.options import Options
+    from jaxsight.sourcerizer.values.constants import TooLarge
 
     style: Any = wanted.style
     constants: Any = wanted.constants or "inline"
