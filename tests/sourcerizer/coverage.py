@@ -35,9 +35,9 @@ if __name__ == "__main__":  # before JAX starts: collectives need devices
 import jax
 
 from jaxsight.interpreters.compat.staging import opened
-from jaxsight.sourcerizer import spelling
 from jaxsight.sourcerizer.api import Written, write
-from jaxsight.sourcerizer.rules import bound
+from jaxsight.sourcerizer.equations import fallback as bound
+from jaxsight.sourcerizer.values import spelling
 from tests.sourcerizer.programs import third_party
 
 RECORDED = Path(__file__).with_name("coverage.json")

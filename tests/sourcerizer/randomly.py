@@ -20,7 +20,7 @@ from jax import lax
 
 from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.options import Options, Style
-from jaxsight.sourcerizer.writer import NotTheSame, Unsourceable
+from jaxsight.sourcerizer.writing.writer import NotTheSame, Unsourceable
 
 Function = Callable[..., Any]
 Draw = np.random.Generator

@@ -15,7 +15,7 @@ from jax import lax
 
 import jaxsight
 from jaxsight.sourcerizer.api import Written
-from jaxsight.sourcerizer.constants import TooLarge
+from jaxsight.sourcerizer.values.constants import TooLarge
 from tests.sourcerizer.gate import check_format
 
 X = jnp.asarray(np.linspace(-1, 1, 64, dtype=np.float32))

@@ -10,7 +10,7 @@ import pytest
 
 from jaxsight.sourcerizer import api
 from jaxsight.sourcerizer.options import Options
-from jaxsight.sourcerizer.writer import TooLong
+from jaxsight.sourcerizer.writing.writer import TooLong
 
 SCALAR = jax.ShapeDtypeStruct((), jnp.float32)
 

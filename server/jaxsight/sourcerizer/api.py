@@ -26,17 +26,26 @@ from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.interpreters.same.comparison import same_jaxpr
 from jaxsight.interpreters.same.difference import Difference
 from jaxsight.interpreters.same.liveness import read_by_live
-from jaxsight.sourcerizer import constants as arrays
-from jaxsight.sourcerizer import passing, rules, shadowing, signature, spelling
-from jaxsight.sourcerizer.assignments import Fits
-from jaxsight.sourcerizer.collecting import nothing_collected
-from jaxsight.sourcerizer.exprs import Atom, Call, Expr, Index, is_identifier, is_number
-from jaxsight.sourcerizer.exprs import call as calling
-from jaxsight.sourcerizer.fixed import checks
-from jaxsight.sourcerizer.gathering import gathered
-from jaxsight.sourcerizer.inlining import handled, inlined
-from jaxsight.sourcerizer.layout import flat as text_of
-from jaxsight.sourcerizer.module import (
+from jaxsight.sourcerizer import rules
+from jaxsight.sourcerizer.calls import signature
+from jaxsight.sourcerizer.calls.jitted_function import jitted
+from jaxsight.sourcerizer.calls.static_guards import checks
+from jaxsight.sourcerizer.folding.repeats import repeats_of
+from jaxsight.sourcerizer.gc_pause import nothing_collected
+from jaxsight.sourcerizer.options import Constants, Derivatives, Options, Style
+from jaxsight.sourcerizer.passes import name_clashes as shadowing
+from jaxsight.sourcerizer.passes import placeholders as passing
+from jaxsight.sourcerizer.passes.gathering import gathered
+from jaxsight.sourcerizer.passes.inlining import handled, inlined
+from jaxsight.sourcerizer.passes.source_comments import with_sources
+from jaxsight.sourcerizer.primal import equations_of, primal
+from jaxsight.sourcerizer.proof.running import NOT_RUN, Differs, Ran, is_number_type, run_beside
+from jaxsight.sourcerizer.source import Source
+from jaxsight.sourcerizer.text.exprs import Atom, Call, Expr, Index, is_identifier, is_number
+from jaxsight.sourcerizer.text.exprs import call as calling
+from jaxsight.sourcerizer.text.layout import flat as text_of
+from jaxsight.sourcerizer.text.paths import path_of
+from jaxsight.sourcerizer.text.statements import (
     Assign,
     Function,
     Line,
@@ -47,16 +56,11 @@ from jaxsight.sourcerizer.module import (
     lines,
     roots,
 )
-from jaxsight.sourcerizer.options import Constants, Derivatives, Options, Style
-from jaxsight.sourcerizer.paths import path_of
-from jaxsight.sourcerizer.primal import equations_of, primal
-from jaxsight.sourcerizer.remarks import with_sources
-from jaxsight.sourcerizer.repeats import repeats_of
-from jaxsight.sourcerizer.results import pytree
-from jaxsight.sourcerizer.running import NOT_RUN, Differs, Ran, is_number_type, run_beside
-from jaxsight.sourcerizer.source import Source
-from jaxsight.sourcerizer.whole import jitted
-from jaxsight.sourcerizer.writer import (
+from jaxsight.sourcerizer.values import constants as arrays
+from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values.pytrees import pytree
+from jaxsight.sourcerizer.writing.user_names import Fits
+from jaxsight.sourcerizer.writing.writer import (
     LEAST_REFUSED,
     LONGEST_RULES,
     MOST_LINES,

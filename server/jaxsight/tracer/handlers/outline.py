@@ -198,7 +198,8 @@ def _rule(constant: Any) -> str:
 
     For example `jnp.arange(1, 10, dtype=jnp.int32)`.
     """
-    from jaxsight.sourcerizer import constants, layout
+    from jaxsight.sourcerizer.text import layout
+    from jaxsight.sourcerizer.values import constants
 
     if getattr(constant, "nbytes", 0) not in _SEARCHED_SIZES or not _may_be_regular(constant):
         return ""

@@ -82,7 +82,7 @@ def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming)
     # Imported on first use, as few sessions need it.
     from jaxsight.interpreters.depth import room_for_nesting
     from jaxsight.sourcerizer import api
-    from jaxsight.sourcerizer.writer import NotTheSame
+    from jaxsight.sourcerizer.writing.writer import NotTheSame
 
     with room_for_nesting():
         original = _program(call.function, call)
@@ -152,8 +152,8 @@ _LARGEST_FILE = 40 * 1024 * 1024
 
 def _written(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written:
     from jaxsight.sourcerizer.api import write
-    from jaxsight.sourcerizer.constants import TooLarge
     from jaxsight.sourcerizer.options import Options
+    from jaxsight.sourcerizer.values.constants import TooLarge
 
     style: Any = wanted.style
     constants: Any = wanted.constants or "inline"

@@ -1,0 +1,1 @@
+"""Finds equal runs of equations, and replaces each with a step."""

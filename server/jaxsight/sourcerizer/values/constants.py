@@ -1,0 +1,210 @@
+"""Expressions for the constant arrays of a program.
+
+Regular arrays are generated, small ones are listed number by number, others are one compressed
+literal; beyond 1 MiB the caller chooses where arrays are kept. Every expression is evaluated and
+compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.same.tokens import value_token
+from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, list_
+from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.values import spelling
+
+FEW = 32
+"""The maximum number of numbers that are written one by one."""
+
+LARGEST_INLINE = 1 << 20
+"""The maximum total size, in bytes before compression, of the arrays in the text of a module."""
+
+_CHUNK = 76
+"""Characters per line of compressed data."""
+
+
+class TooLarge(ValueError):
+    """The constants are too large for the text: `value` brings their sum to `total` bytes."""
+
+    def __init__(self, value: Any, total: int) -> None:
+        shape = "×".join(map(str, value.shape))
+        held = f"a constant of {value.nbytes:,} bytes ({value.dtype} {shape})"
+        if total > value.nbytes:
+            held = f"constants of {total:,} bytes"
+        super().__init__(
+            f"the text cannot contain {held}, only up to 1 MiB; "
+            'help: use constants="npz" or constants="argument" (--constants in the terminal)'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A compressed array: its data in base 85, dtype and shape."""
+
+    data: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def regular(value: Any) -> Iterator[Expr]:
+    """Yield expressions that may make this array; the caller compares."""
+    found = np.asarray(value)
+    shape, dtype = spelling.value(found.shape), spelling.dtype(found.dtype)
+    weak = getattr(value, "weak_type", False)
+    if found.size == 0:
+        yield call("jnp.zeros", shape, dtype)
+        return
+    first = found.reshape(-1)[0]
+    if (found == first).all() or found.size == 1:
+        try:
+            plain = spelling.plain(first)
+        except spelling.Unwritable:
+            plain = spelling.typed(first)
+        match flat(plain):
+            case "0" | "0.0" | "False" if not weak:
+                yield call("jnp.zeros", shape, dtype)
+            case "1" | "1.0" | "True" if not weak:
+                yield call("jnp.ones", shape, dtype)
+            case _:
+                pass
+        if weak:
+            yield call("jnp.full", shape, plain)
+        yield call("jnp.full", shape, plain, dtype)
+        yield call("jnp.full", shape, spelling.typed(first), dtype)
+    if found.ndim == 1 and found.size > 2 and found.dtype.kind in "iuf":
+        try:
+            start, second = spelling.plain(found[0]), found[1]
+            step = second - first
+            stop = first + step * found.size
+            if not step:
+                pass  # `arange` has no such step
+            elif flat(start) in ("0", "0.0") and step == 1:
+                yield call("jnp.arange", Atom(str(found.size)), dtype=dtype)
+            elif step == 1:
+                yield call("jnp.arange", start, spelling.plain(stop), dtype=dtype)
+            else:
+                yield call(
+                    "jnp.arange", start, spelling.plain(stop), spelling.plain(step), dtype=dtype
+                )
+        except (spelling.Unwritable, ValueError, OverflowError):
+            pass
+    if found.ndim == 2:
+        rows, columns = found.shape
+        sides = (Atom(str(rows)),) if rows == columns else (Atom(str(rows)), Atom(str(columns)))
+        yield call("jnp.eye", *sides, dtype=dtype)
+        yield call("jnp.tril", call("jnp.ones", shape, dtype))
+    if found.ndim > 1:
+        for axis in range(found.ndim):
+            yield call("lax.broadcasted_iota", dtype, shape, Atom(str(axis)))
+
+
+def listed(value: Any) -> Expr:
+    """Return an array expression with all numbers listed."""
+    found = np.asarray(value)
+    dtype = spelling.dtype(found.dtype)
+
+    def nested(part: Any) -> Expr:
+        if part.ndim:
+            return list_(nested(inner) for inner in part)
+        return spelling.plain(part)
+
+    return call("jnp.array", nested(found), dtype=dtype)
+
+
+def spelled(value: Any) -> Expr | None:
+    """Return a short expression for a constant, or None if only its bytes can represent it."""
+    if dtypes.is_key(getattr(value, "aval", value)):
+        data = jax.random.key_data(value)
+        inside = spelled(data)
+        impl = spelling.text(dtypes.key_impl(value.dtype))
+        return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
+    found = np.asarray(value)
+    weak = getattr(value, "weak_type", False)
+    candidates: list[Expr] = []
+    if found.size <= FEW and not weak:
+        with contextlib.suppress(spelling.Unwritable):
+            candidates.append(listed(value))
+    if found.size > 8 or weak or not candidates:
+        candidates[:0] = list(regular(value))
+    for candidate in candidates:
+        if _makes(candidate, value):
+            return candidate
+    return None
+
+
+def _makes(candidate: Expr, value: Any) -> bool:
+    names = {"jnp": jnp, "jax": jax, "lax": jax.lax, "np": np}
+    try:
+        with jax.ensure_compile_time_eval():
+            made = eval(flat(candidate), names)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+    return (
+        value_token(made) == value_token(value)
+        and made.shape == value.shape
+        and bool(getattr(made, "weak_type", False)) == bool(getattr(value, "weak_type", False))
+    )
+
+
+def about(value: Any) -> str:
+    """Return the description of a captured array for the docstring of a function that takes it."""
+    return f"is a constant array of the original, {value.dtype}{list(value.shape)}"
+
+
+def plain(value: Any) -> np.ndarray[Any, Any]:
+    """Return an array as an NPZ file can hold it: with a dtype of NumPy's own, or as bytes."""
+    found = np.asarray(value)
+    return found if found.dtype.isbuiltin == 1 else np.ascontiguousarray(found).view(_BYTES)
+
+
+_BYTES = np.dtype(np.uint8)
+
+
+def read_back(stored: Expr, value: Any) -> Expr:
+    """Return an expression for an array from its entry in an NPZ file, with its own dtype."""
+    found = np.asarray(value)
+    if found.dtype.isbuiltin == 1:
+        return call("jnp.asarray", stored)
+    whole = call(Attribute(stored, "view"), spelling.dtype(found.dtype))
+    return call("jnp.asarray", call(Attribute(whole, "reshape"), spelling.value(found.shape)))
+
+
+def packed(value: Any) -> Packed:
+    found = np.asarray(value)
+    data = base64.b85encode(zlib.compress(found.tobytes(), 9)).decode("ascii")
+    return Packed(data, flat(spelling.dtype(found.dtype)), found.shape)
+
+
+UNPACK = [
+    "def _unpack(data, dtype, shape):",
+    "    raw = zlib.decompress(base64.b85decode(data))",
+    "    return jnp.asarray(np.frombuffer(raw, np.dtype(dtype)).reshape(shape))",
+]
+"""The helper function that a module with compressed constants defines.
+
+`np.dtype` accepts `jnp`'s names of the small floats and integers.
+"""
+
+
+def definition(name: str, given: Packed) -> list[str]:
+    """Return the lines that define a packed constant."""
+    pieces = [given.data[start : start + _CHUNK] for start in range(0, len(given.data), _CHUNK)]
+    return [
+        f"{name} = _unpack(",
+        *(f'    "{piece}"' for piece in pieces[:-1]),
+        f'    "{pieces[-1]}",',
+        f"    {given.dtype},",
+        f"    {given.shape!r},",
+        ")",
+    ]
