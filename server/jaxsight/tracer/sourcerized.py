@@ -29,7 +29,7 @@ from jaxsight.tracer.recorder import CancelledByServer
 from jaxsight.tracer.transforms import Call
 
 if TYPE_CHECKING:
-    from jaxsight.sourcerizer.api import Written
+    from jaxsight.sourcerizer.written import Written
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,8 @@ def written(
     """
     # Imported on first use, as few sessions need it.
     from jaxsight.interpreters.depth import room_for_nesting
-    from jaxsight.sourcerizer import api
-    from jaxsight.sourcerizer.writing.writer import NotTheSame
+    from jaxsight.sourcerizer.errors import NotTheSame
+    from jaxsight.sourcerizer.written import load
 
     with room_for_nesting():
         original = _program(call.function, call)
@@ -62,7 +62,7 @@ def written(
             raise refusal("sourcerize", words, type=type(error).__name__) from error
         file = f"<sourcerized {made.name}>"
         try:
-            function = api.load(made)
+            function = load(made)
             again = _program(function, call)
             original = made.counterpart(original)
             difference = made.differs(original, again)
@@ -116,8 +116,8 @@ _LARGEST_FILE = 40 * 1024 * 1024
 
 def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
     from jaxsight.sourcerizer.api import write
+    from jaxsight.sourcerizer.errors import TooLarge
     from jaxsight.sourcerizer.options import Options
-    from jaxsight.sourcerizer.values.constants import TooLarge
 
     style: Any = wanted.style
     constants: Any = wanted.constants or "inline"

@@ -17,7 +17,8 @@ import numpy as np
 
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
-from jaxsight.sourcerizer.folding.calls import Step, flow_of, token_of
+from jaxsight.sourcerizer.folding.steps import Step, flow_of
+from jaxsight.sourcerizer.folding.tokens import token_of
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
 

@@ -37,6 +37,7 @@ from jaxsight.sourcerizer.text.exprs import (
     parts_of,
     rebuilt,
 )
+from jaxsight.sourcerizer.text.imports import IMPORTS
 from jaxsight.sourcerizer.text.layout import STEP, WIDTH, flat, precedence
 from jaxsight.sourcerizer.text.name_uses import names_assigned, names_read
 from jaxsight.sourcerizer.text.statements import (
@@ -50,7 +51,6 @@ from jaxsight.sourcerizer.text.statements import (
     lines,
     replaced,
 )
-from jaxsight.sourcerizer.values.spelling import IMPORTS
 
 MOST_STEPS = 5
 """The maximum number of operations and calls on one line."""

@@ -11,7 +11,7 @@ import ast
 import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 
@@ -20,6 +20,12 @@ class Atom:
     """Text that is never broken: a name, a number, an attribute chain."""
 
     text: str
+    module: str = field(default="", compare=False, repr=False)
+    """The module to import for the name, unless a written module always imports it."""
+
+    def dot(self, name: str) -> Atom:
+        """Return an attribute of the name."""
+        return Atom(f"{self.text}.{name}", self.module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +258,27 @@ def parts_of(expr: Any) -> tuple[Any, ...]:
     """Return the parts of an expression that Python evaluates before the expression, in order."""
     parts = _PARTS.get(type(expr))
     return parts(expr) if parts is not None else ()
+
+
+def modules_in(expr: Any) -> set[str]:
+    """Return the modules to import for the names in an expression."""
+    modules: set[str] = set()
+    _add_modules(expr, modules)
+    return modules
+
+
+def _add_modules(expr: Any, modules: set[str]) -> None:
+    kind = type(expr)
+    if kind is Atom:
+        if expr.module:
+            modules.add(expr.module)
+    elif kind is Lambda:
+        _add_modules(expr.body, modules)
+    elif kind is Once:
+        _add_modules(expr.value, modules)
+    else:
+        for part in parts_of(expr):
+            _add_modules(part, modules)
 
 
 def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:

@@ -16,25 +16,20 @@ import jax
 from jaxsight.interpreters.compat import parameters as read
 from jaxsight.interpreters.compat.staging import Program, folded, is_literal, opened
 from jaxsight.interpreters.same import Comparison
+from jaxsight.sourcerizer.equations.claims import equation_key
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.lineax import linear_solve
 from jaxsight.sourcerizer.rules.functions.symbolic_zeros import with_symbolic_zeros
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import identifier
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Return, Statement
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import public_names, scalars, spelling
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    Proved,
-    Scope,
-    Unsourceable,
-    argument_bases,
-    equation_key,
-    nested_results,
-    passed_as,
-    sequence,
-)
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, passed_as, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 def closed_function(
@@ -44,7 +39,7 @@ def closed_function(
 
     It must be placed at the top of the module.
     """
-    inner = scope.writer.scope()
+    inner = Scope.top(scope.writer)
     parameters = inner.parameters(program.jaxpr.invars, argument_bases(program, unnamed))
     results = inner.program(program)
     return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
@@ -102,7 +97,7 @@ def _placed(sharding: Any, layout: Any) -> Expr:
     if layout is None:
         return where
     parts = [spelling.layout(layout)] + ([where] if where != NONE else [])
-    return call(spelling.imported("jax.experimental.layout", "Format"), *parts)
+    return call(public_names.imported("jax.experimental.layout", "Format"), *parts)
 
 
 @STRUCTURES("jit", "pjit")
@@ -122,7 +117,7 @@ def jit(scope: Scope, found: Any) -> Proved | None:
         return decorated(closed_function(scope, name, program), jax.jit, "jax.jit", options)
 
     key = ("jit", id(equation.params["jaxpr"]), str(options))
-    function = scope.writer.shared(key, equation.params["jaxpr"], base, build)
+    function = scope.writer.functions.shared(key, equation.params["jaxpr"], base, build)
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
@@ -177,7 +172,7 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
         return decorated(function, jax.checkpoint, "jax.checkpoint", options)
 
     key = ("remat", id(params["jaxpr"]), differentiated, str(options))
-    function = scope.writer.shared(key, params["jaxpr"], base, build)
+    function = scope.writer.functions.shared(key, params["jaxpr"], base, build)
     count = len(equation.outvars)
     if not differentiated:
         return Proved(call(function, *operands), nested_results(count))
@@ -187,7 +182,7 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
     jaxpr = scope.names.fresh("jaxpr")
     scope.body.append(Assign(jaxpr, Attribute(call(traced, *given), "jaxpr")))
     bound = call(
-        f"{spelling.primitive(equation.primitive)}.bind",
+        public_names.primitive(equation.primitive).dot("bind"),
         *given,
         jaxpr=Atom(jaxpr),
         prevent_cse=value(params["prevent_cse"]),
@@ -284,7 +279,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
         function = _function(home, name, program, equation.invars[:captured])
         function.decorators.append(Atom("jax.custom_jvp"))
         try:
-            with scope.writer.rule():
+            with scope.writer.functions.rule():
                 if params["symbolic_zeros"]:
                     bases = argument_bases(program)[captured:]
                     return [function, *with_symbolic_zeros(home, name, params, bases, base)]
@@ -336,17 +331,17 @@ def _with_rules_passed_in(scope: Scope, equation: Any, why: str) -> Proved:
 
     def build(name: str) -> list[Statement]:
         function = closed_function(scope, name, program, passed_as(operands))
-        function.decorators.append(scope.writer.rules_of(equation, base, why))
+        function.decorators.append(scope.writer.passed.rules_of(equation, base, why))
         return [function]
 
     key = ("ruled", equation_key(equation))
-    function = scope.writer.shared(key, equation, base, build)
+    function = scope.writer.functions.shared(key, equation, base, build)
     return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
 
 def _refusal(name: str, why: read.Refused) -> Statement:
     """Return the body of a rule for a function that cannot be differentiated."""
-    said = spelling.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
+    said = scalars.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
     return Effect(call("raise NotImplementedError", said))
 
 
@@ -358,7 +353,7 @@ def _zero_tangent(aval: Any) -> Expr:
         or tangent.dtype.kind == "V"
     ):
         return call("np.zeros", value(tangent.shape), Atom("jax.dtypes.float0"))
-    return call("jnp.zeros", value(tangent.shape), spelling.dtype(tangent.dtype))
+    return call("jnp.zeros", value(tangent.shape), scalars.dtype(tangent.dtype))
 
 
 def _function(scope: Scope, name: str, program: Program, captured: Sequence[Any]) -> Function:
@@ -383,25 +378,25 @@ def _custom(
     operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
 
     def shared(name: str) -> list[Statement]:
-        return build(scope.writer.scope(), name)
+        return build(Scope.top(scope.writer), name)
 
     if not captured or all(map(is_literal, equation.invars[:captured])):
         identity = read.rule_identity(equation.params)
         with contextlib.suppress(read.Outlived):  # a rule that captures values stays here
-            name = scope.writer.custom(identity, program, base, shared)
+            name = scope.writer.functions.custom(identity, program, base, shared)
             return Proved(call(name, *operands), nested_results(count))
     given = [_known(scope, atom) for atom in equation.invars[:captured]]
     types = [var.aval for var in program.jaxpr.invars]
     key = (read.rule_identity(equation.params), given, types)
-    for known, around in scope.writer.inside:
+    for known, around in scope.writer.functions.inside:
         if known == key:  # its own rule calls it
             return Proved(call(around, *operands), nested_results(count))
     own = scope.names.fresh(base)
-    scope.writer.inside.append((key, own))
+    scope.writer.functions.inside.append((key, own))
     try:
         scope.body.extend(build(scope, own))
     finally:
-        scope.writer.inside.pop()
+        scope.writer.functions.inside.pop()
     return Proved(call(own, *operands), nested_results(count))
 
 
@@ -421,7 +416,7 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
         function.decorators.append(Atom("jax.custom_vjp"))
         pair = f"{name}_fwd", f"{name}_bwd"
         try:
-            with scope.writer.rule():
+            with scope.writer.functions.rule():
                 made = rules_of(home, *pair)
         except read.Refused as error:
             if isinstance(error, read.Outlived) and home is not scope:

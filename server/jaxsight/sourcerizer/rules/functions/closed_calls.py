@@ -14,19 +14,14 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat.staging import Program, opened
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Star, call, dict_, list_, tuple_
 from jaxsight.sourcerizer.text.statements import Assign, Function, Return, Statement
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    Proved,
-    Scope,
-    Writer,
-    argument_bases,
-    nested_results,
-    passed_as,
-    sequence,
-)
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, passed_as, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
+from jaxsight.sourcerizer.writing.writer import Writer
 
 _BY_JAXPR = (0, 11)
 """From this version on a closed call takes a jaxpr; before, it takes functions."""
@@ -51,14 +46,14 @@ def closed_call(scope: Scope, equation: Any) -> Proved | None:
     bases = argument_bases(program, passed_as(operands))
 
     def build(name: str) -> list[Statement]:
-        inner = scope.writer.scope()
+        inner = Scope.top(scope.writer)
         parameters = inner.parameters(program.jaxpr.invars, bases)
         results = inner.program(program)
         return [Function(name, tuple(parameters), [*inner.body, Return(list_(results))])]
 
     maker = _maker(scope.writer, _is_traced_call(equation))
     key = ("closed_call", id(equation.params["call_jaxpr"]))
-    function = scope.writer.shared(key, equation.params["call_jaxpr"], "known", build)
+    function = scope.writer.functions.shared(key, equation.params["call_jaxpr"], "known", build)
     scope.writer.bound.extend([] if _is_traced_call(equation) else [equation.primitive.name])
     expr = call(maker, function, *operands)
     return Proved(expr, tuple(range(len(equation.outvars))))
@@ -90,7 +85,9 @@ def _bound_by_traced_calls() -> Any:
 def _maker(writer: Writer, traced: bool) -> str:
     """Return the name of the module's function that makes closed calls; write it if needed."""
     name = "closed_call"
-    if any(isinstance(found, Function) and found.name == name for found in writer.functions):
+    if any(
+        isinstance(found, Function) and found.name == name for found in writer.functions.statements
+    ):
         return name
     writer.names.keep(name)
     function, args = Atom("function"), Star(Atom("args"))
@@ -112,5 +109,7 @@ def _maker(writer: Writer, traced: bool) -> str:
             if jax.__version_info__ >= _BY_NAME
             else call(bind, Atom("wrapped"), args)
         )
-    writer.functions.append(Function(name, ("function", "*args"), [*body, Return(bound)]))
+    writer.functions.statements.append(
+        Function(name, ("function", "*args"), [*body, Return(bound)])
+    )
     return name

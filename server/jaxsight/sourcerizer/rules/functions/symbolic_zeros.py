@@ -11,9 +11,11 @@ from typing import Any
 from jaxsight.interpreters.compat import parameters as read
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Raw, Return, Statement
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import Scope, Writer, sequence
+from jaxsight.sourcerizer.writing.results import sequence
+from jaxsight.sourcerizer.writing.scope import Scope
+from jaxsight.sourcerizer.writing.writer import Writer
 
 _ZERO = "jax.custom_derivatives.SymbolicZero"
 
@@ -75,7 +77,7 @@ def with_symbolic_zeros(
     if not rules:
         raise whys[0]
     if refused:
-        why = spelling.text(f"no derivative of {called} with these zeros: {whys[0]}")
+        why = scalars.text(f"no derivative of {called} with these zeros: {whys[0]}")
         no_rule = jvp.names.fresh("no_rule")
         body.append(Function(no_rule, ("*_",), [Effect(call("raise NotImplementedError", why))]))
         rules += [(told, Atom(no_rule)) for told in refused]
@@ -91,7 +93,9 @@ def with_symbolic_zeros(
 def _chooser(writer: Writer) -> str:
     """Return the name of the module's function that selects a rule; write it if needed."""
     name = "by_zeros"
-    if any(isinstance(found, Function) and found.name == name for found in writer.functions):
+    if any(
+        isinstance(found, Function) and found.name == name for found in writer.functions.statements
+    ):
         return name
     writer.names.keep(name)
     body: list[Statement] = [
@@ -103,7 +107,7 @@ def _chooser(writer: Writer) -> str:
             ]
         )
     ]
-    writer.functions.append(Function(name, ("rules", "tangents"), body))
+    writer.functions.statements.append(Function(name, ("rules", "tangents"), body))
     return name
 
 

@@ -12,10 +12,13 @@ from typing import Any
 from jaxsight.interpreters.compat import parameters as read
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same import live
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Star, call, list_
 from jaxsight.sourcerizer.text.statements import Function, Raw, Return, Statement
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import Proved, Scope, Writer, argument_bases
+from jaxsight.sourcerizer.writing.results import argument_bases
+from jaxsight.sourcerizer.writing.scope import Scope
+from jaxsight.sourcerizer.writing.writer import Writer
 
 _SCAN = "scan_as_is"
 
@@ -121,7 +124,9 @@ def _helper(writer: Writer) -> str:
 
     It takes the parameters from a scan that passes nothing through.
     """
-    if any(isinstance(found, Function) and found.name == _SCAN for found in writer.functions):
+    if any(
+        isinstance(found, Function) and found.name == _SCAN for found in writer.functions.statements
+    ):
         return _SCAN
     writer.names.keep(_SCAN)
     body: list[Statement] = [
@@ -154,5 +159,5 @@ def _helper(writer: Writer) -> str:
     ]
     function = Function(_SCAN, ("body", "consts", "init", "xs", "**options"), body)
     function.docstring = "`lax.scan` that also carries values which `body` does not change."
-    writer.functions.append(function)
+    writer.functions.statements.append(function)
     return _SCAN

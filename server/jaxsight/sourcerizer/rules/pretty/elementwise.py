@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import PRETTY, View
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Binary, Expr, Unary, call, list_
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
 
 OPERATORS = {
@@ -80,7 +81,7 @@ def clamp(view: View) -> Iterator[Expr]:
 def convert(view: View) -> Iterator[Expr]:
     (x,) = view.operands
     if view.literals[0] is None:
-        yield call(Attribute(x, "astype"), spelling.dtype(view.params["new_dtype"]))
+        yield call(Attribute(x, "astype"), scalars.dtype(view.params["new_dtype"]))
 
 
 @PRETTY("select_n")
@@ -146,6 +147,6 @@ def iota(view: View) -> Iterator[Expr]:
     if len(shape) == 1:
         if jnp.arange(0).dtype == dtype:
             yield call("jnp.arange", value(shape[0]))
-        yield call("jnp.arange", value(shape[0]), dtype=spelling.dtype(dtype))
+        yield call("jnp.arange", value(shape[0]), dtype=scalars.dtype(dtype))
         if dtype == jnp.arange(0.0).dtype:
             yield call("jnp.arange", Atom(f"{shape[0]}.0"))

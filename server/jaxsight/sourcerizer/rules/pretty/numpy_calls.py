@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import PRETTY, View
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, Item, Keyword, call
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
 
 _HOMES = {
@@ -176,7 +177,7 @@ def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator
                 yield value(shape)
         case "dtype":
             if required or found.name in _TYPED:
-                yield spelling.dtype(output.dtype)
+                yield scalars.dtype(output.dtype)
         case "axis" | "dimension" | "axes":
             yield from _axes(found)
         case "keepdims":
@@ -281,7 +282,7 @@ def _padded(view: View) -> Iterator[Expr]:
         elif rest:
             yield call("jnp.pad", array, width, constant_values=rest[0])
         for mode in ("edge", "reflect", "symmetric", "wrap"):
-            yield call("jnp.pad", array, width, mode=spelling.text(mode))
+            yield call("jnp.pad", array, width, mode=scalars.text(mode))
 
 
 def _widths(before: Any, after: Any, equations: Sequence[Any]) -> Iterator[Expr]:

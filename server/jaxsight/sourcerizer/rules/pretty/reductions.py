@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS
 from jaxsight.sourcerizer.rules.pretty.elementwise import OPERATORS, REDUCTIONS, axis
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
 from jaxsight.sourcerizer.values.spelling import value

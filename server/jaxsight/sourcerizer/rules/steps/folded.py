@@ -14,10 +14,14 @@ from typing import Any
 
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.compat.sources import is_backward
-from jaxsight.sourcerizer.folding import calls as folding
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.folding import repeats
-from jaxsight.sourcerizer.folding.calls import Family, Loop, Returned
+from jaxsight.sourcerizer.folding import steps as folding
+from jaxsight.sourcerizer.folding.families import captures
 from jaxsight.sourcerizer.folding.repeats import Repeat
+from jaxsight.sourcerizer.folding.steps import Family, Loop, Returned
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import (
     Atom,
     Expr,
@@ -49,15 +53,8 @@ from jaxsight.sourcerizer.text.statements import (
     Statement,
     replaced,
 )
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    WRITTEN,
-    Proved,
-    Scope,
-    Unsourceable,
-    nested_results,
-    sequence,
-)
+from jaxsight.sourcerizer.writing.results import nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 
 _FEWEST_PARTS = 2
 """The minimum number of parts of an argument that are passed together."""
@@ -79,14 +76,14 @@ def helper_call(scope: Scope, step: folding.Step) -> Proved:
     if family.inside is not None:
         handle, *operands = step.invars
         return Proved(call(scope.read(handle), *map(scope.operand, operands)), results)
-    parameters = scope.writer.folds.get(id(family))
+    parameters = scope.writer.folds.parameters.get(id(family))
     if parameters is None:
-        parameters = scope.writer.folds[id(family)] = _parameters(scope, family)
+        parameters = scope.writer.folds.parameters[id(family)] = _parameters(scope, family)
 
     def build(name: str) -> list[Statement]:
         return [_helper(scope, family, name, parameters)]
 
-    function = scope.writer.shared(("fold", id(family)), family, family.name, build)
+    function = scope.writer.functions.shared(("fold", id(family)), family, family.name, build)
     passed = [_passed(scope, family, step.index, parameter) for parameter in parameters]
     return Proved(call(function, *passed), results)
 
@@ -100,7 +97,7 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
     for index, row in enumerate(family.inputs):
         if _is_global(scope, row):
             continue
-        paths = [scope.writer.paths.get(id(var)) for var in row]
+        paths = [scope.writer.folds.paths.get(id(var)) for var in row]
         end = shared_end(paths) if len({id(var) for var in row}) > 1 else ()
         bases = tuple(
             Path(path.root, path.steps[: len(path.steps) - len(end)]) if path and end else id(var)
@@ -143,7 +140,7 @@ def _is_global(scope: Scope, row: Sequence[Any]) -> bool:
 
 def _named(scope: Scope, var: Any) -> str:
     """Return a base name for a parameter: that of the value in the first call."""
-    if (path := scope.writer.paths.get(id(var))) is not None and path.steps:
+    if (path := scope.writer.folds.paths.get(id(var))) is not None and path.steps:
         return _last(path)
     expr = scope.read(var)
     return without_number(expr.text) if isinstance(expr, Atom) else "x"
@@ -168,7 +165,7 @@ def _passed(scope: Scope, family: Family, run: int, parameter: _Parameter) -> Ex
 
 
 def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Parameter]) -> Function:
-    inner = scope.writer.scope()
+    inner = Scope.top(scope.writer)
     named: list[str] = []
     for row in family.inputs:
         if _is_global(scope, row):
@@ -210,7 +207,7 @@ def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
     for nested in family.returned:
         own = inner.names.fresh(nested.name)
         function = inner.inner()
-        seen = folding.captures(nested)
+        seen = captures(nested)
         for place, var in seen.items():
             function.alias(nested.inputs[place][0], var)
         taken = [row[0] for index, row in enumerate(nested.inputs) if index not in seen]
@@ -225,7 +222,7 @@ def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
 
 
 def _reads(nested: Family) -> list[Any]:
-    return [var for var in folding.captures(nested).values() if not is_literal(var)]
+    return [var for var in captures(nested).values() if not is_literal(var)]
 
 
 def _base_of(var: Any) -> str:
@@ -239,17 +236,17 @@ def shared_call(scope: Scope, step: folding.Step) -> Proved:
     bases = [_named(scope, atom) for atom in step.invars]
 
     def build(name: str) -> list[Statement]:
-        inner = writer.scope()
+        inner = Scope.top(writer)
         for var, expr in repeats.fixed_values(step).values():
             inner.write(var, expr)
         parameters = inner.parameters(step.invars, bases)
-        writer.repeating.append(repeat)
+        writer.folds.repeating.append(repeat)
         inner.equations(step.members, step.outvars, named=False)
-        writer.repeating.pop()
+        writer.folds.repeating.pop()
         results = [inner.operand(var) for var in step.outvars]
         return [Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])]
 
-    function = writer.shared(("repeat", id(repeat)), repeat, repeat.name, build)
+    function = writer.functions.shared(("repeat", id(repeat)), repeat, repeat.name, build)
     operands = [scope.operand(atom) for atom in step.invars]
     return Proved(call(function, *operands), nested_results(len(step.outvars)))
 
@@ -300,7 +297,7 @@ def loop(scope: Scope, step: folding.Step) -> Proved:
                 path = Path(name, tuple(steps))
                 scope.write(run[place].outvars[result], path.expr)
                 scope.paths[id(run[place].outvars[result])] = path
-        scope.writer.sizes[name,] = len(found.runs)
+        scope.writer.folds.sizes[name,] = len(found.runs)
     return WRITTEN
 
 
@@ -398,14 +395,14 @@ def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
 
 def _elements(scope: Scope, way: Walk, var: Any) -> Expr | None:
     base = way.base
-    if (root := scope.writer.paths.get(id(var))) is not None:
+    if (root := scope.writer.folds.paths.get(id(var))) is not None:
         base = Path(root.root, root.steps[: len(root.steps) - len(way.rest) - 1])
-    size = scope.writer.sizes.get((base.root, *base.steps))
+    size = scope.writer.folds.sizes.get((base.root, *base.steps))
     return iterated(way.base.expr, way.keys, size)
 
 
 def _element(scope: Scope, way: Walk) -> str:
-    handles = scope.writer.handles.get(way.base.root)
+    handles = scope.writer.folds.handles.get(way.base.root)
     return handles if handles is not None else element_name(way.base)
 
 
@@ -428,7 +425,7 @@ def _gather(
         base = "gradients"
     name = scope.names.fresh(base)
     if len(values) == 1 and isinstance(first, Returned):
-        scope.writer.handles[name] = without_number(flat(values[0]))
+        scope.writer.folds.handles[name] = without_number(flat(values[0]))
     outer.append(Assign(name, Sequence_("[", ())))
     whole = _rest_of(scope, body, values)
     body.append(Effect(call(f"{name}.append", whole if whole is not None else sequence(values))))
