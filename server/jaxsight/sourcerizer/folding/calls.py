@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat.locations import Caller, callers
@@ -30,7 +30,6 @@ from jaxsight.sourcerizer.text.names import identifier
 _COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 """Functions that Python creates for comprehensions inside a function of the user's."""
 
-
 _OURS = re.compile(r"[/\\]jaxsight[/\\](sourcerizer|interpreters|tracer)[/\\]")
 
 
@@ -40,44 +39,84 @@ def with_calls(
     known: dict[Any, int],
     chains: dict[Any, list[Caller]],
 ) -> list[Any]:
-    ranks: dict[tuple[str, str], int] = {}
-    for chain in chains.values():
-        for depth, caller in enumerate(chain):
-            ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
+    """Return the items with helper calls in place of equal runs that one call created each.
+
+    Innermost functions come first. `chains` has the functions that created each item, by its id;
+    those of the new steps are added.
+    """
+    ranks = _ranks(chains.values())
     for rank in range(max(ranks.values(), default=0), 0, -1):
-        alike: dict[tuple[int, ...], list[tuple[int, int, str]]] = defaultdict(list)
-        tokens = [token_of(item, known) for item in items]
         depths = [_depth(chains[id(item)], ranks, rank) for item in items]
-        for name, start, stop in _called(items, chains, depths):
-            backward = is_backward(items[start])
-            for first, last in _periods(items, tokens, start, stop, backward=backward):
-                if last - first > 1 and size_of(items[first:last]) >= SHORTEST_CALL:
-                    alike[tuple(tokens[first:last])].append((first, last, name))
-        made: list[Placed] = []
-        for segments in alike.values():
-            places = [(first, last) for first, last, _ in segments]
-            made.extend(families_of(items, places, segments[0][2]))
-        if not made:
+        alike = _alike(items, known, chains, depths)
+        families = _families(items, alike, outputs, known)
+        if not families:
             continue
-        made.sort(key=lambda pair: pair[1][0])
-        nest([family for family, _ in made])
-        complete(items, made, itertools.chain.from_iterable(alike.values()), known)
-        if others := divided_by_outputs(items, made, outputs):
-            made = sorted(others, key=lambda pair: pair[1][0])
-            for family, _ in made:
-                family.inside, family.partners = None, []
-                family.returned.clear()
-            nest([family for family, _ in made])
-        for _, places in made:
+        starts: dict[int, list[Caller]] = {}
+        for _, places in families:
             for first, _ in places:
-                chain = chains[id(items[first])]
-                chains["step", id(items[first])] = chain[: depths[first]]
-        items = replaced(items, made, outputs)
+                starts[id(items[first])] = chains[id(items[first])][: depths[first]]
+        items = replaced(items, families, outputs)
         for item in items:
             if isinstance(item, Step) and id(item) not in chains:
-                first_of = present(item.family.runs[item.index])[0]
-                chains[id(item)] = chains["step", id(first_of)]
+                first_item = present(item.family.runs[item.index])[0]
+                chains[id(item)] = starts[id(first_item)]
     return items
+
+
+def _ranks(chains: Iterable[Sequence[Caller]]) -> dict[tuple[str, str], int]:
+    """Return the greatest depth of each function in the chains of calls."""
+    ranks: dict[tuple[str, str], int] = {}
+    for chain in chains:
+        for depth, caller in enumerate(chain):
+            ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
+    return ranks
+
+
+_Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]
+"""The start, stop and name of runs, by the tokens of their items."""
+
+
+def _alike(
+    items: Sequence[Any],
+    known: dict[Any, int],
+    chains: Mapping[int, list[Caller]],
+    depths: Sequence[int],
+) -> _Alike:
+    """Return the runs that one call created each, by their tokens."""
+    alike: _Alike = defaultdict(list)
+    tokens = [token_of(item, known) for item in items]
+    for name, start, stop in _called(items, chains, depths):
+        backward = is_backward(items[start])
+        for first, last in _periods(items, tokens, start, stop, backward=backward):
+            if last - first > 1 and size_of(items[first:last]) >= SHORTEST_CALL:
+                alike[tuple(tokens[first:last])].append((first, last, name))
+    return alike
+
+
+def _families(
+    items: list[Any], alike: _Alike, outputs: Sequence[Any], known: dict[Any, int]
+) -> list[Placed]:
+    """Return the families of equal runs, in the order of their first run."""
+    families: list[Placed] = []
+    for segments in alike.values():
+        places = [(first, last) for first, last, _ in segments]
+        families.extend(families_of(items, places, segments[0][2]))
+    if not families:
+        return []
+    families.sort(key=_first_start)
+    nest([family for family, _ in families])
+    complete(items, families, itertools.chain.from_iterable(alike.values()), known)
+    if divided := divided_by_outputs(items, families, outputs):
+        families = sorted(divided, key=_first_start)
+        for family, _ in families:
+            family.inside, family.partners = None, []
+            family.returned.clear()
+        nest([family for family, _ in families])
+    return families
+
+
+def _first_start(placed: Placed) -> tuple[int, int]:
+    return placed[1][0]
 
 
 def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: int) -> int:

@@ -17,6 +17,7 @@ from jaxsight.sourcerizer.folding.steps import (
     NOTHING,
     Family,
     Missing,
+    Place,
     Returned,
     flow_of,
     inputs_of,
@@ -52,9 +53,9 @@ def _completed(
     """Return equations as a run of a family with `Missing` ones, or None if they do not fit."""
     full, flow = family.runs[0], flow_of(family.runs[0])
     own = {id(var) for item in segment for var in item.outvars}
-    held: dict[tuple[int, int], int] = {}
+    held: dict[Place, int] = {}
     """The ids of the variables that correspond to results of the full run."""
-    sums: dict[tuple[int, int], int] = {}
+    sums: dict[Place, int] = {}
     optional: set[int] = set()
     run: list[Any] = []
     for place, item in enumerate(full):
@@ -99,8 +100,8 @@ def _like(var: Any) -> Any:
 def _corresponds(
     item: Any,
     other: Any,
-    flow: Sequence[tuple[int, int] | None],
-    held: Mapping[tuple[int, int], int],
+    flow: Sequence[Place | None],
+    held: Mapping[Place, int],
     own: set[int],
     known: dict[Any, int],
 ) -> bool:

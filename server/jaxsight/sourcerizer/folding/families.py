@@ -9,6 +9,7 @@ from typing import Any
 from jaxsight.sourcerizer.folding.steps import (
     CALL,
     Family,
+    Place,
     Returned,
     Step,
     flow_of,
@@ -41,7 +42,7 @@ _LEAST_READ = 2
 
 def nest(families: Sequence[Family]) -> None:
     """Put families inside those whose values they read, run by run."""
-    made: dict[int, tuple[Family, int, tuple[int, int]]] = {}
+    made: dict[int, tuple[Family, int, Place]] = {}
     for family in families:
         for number, run in enumerate(family.runs):
             for place, item in enumerate(run):
@@ -61,13 +62,13 @@ def nest(families: Sequence[Family]) -> None:
 def _partners(
     family: Family,
     partner: Family,
-    made: Mapping[int, tuple[Family, int, tuple[int, int]]],
+    made: Mapping[int, tuple[Family, int, Place]],
 ) -> list[int] | None:
     """Return, for each run of a family, the run of `partner` that it reads from.
 
     Return None if the family cannot be written inside `partner`.
     """
-    places: list[set[tuple[int, int]]] = []
+    places: list[set[Place]] = []
     partners: list[int] = []
     for number in range(len(family.runs)):
         sources = {
@@ -132,7 +133,7 @@ def _whereabouts(families: Iterable[Family]) -> dict[int, tuple[Family, int]]:
     }
 
 
-Places = tuple[tuple[int, int], ...]
+Places = tuple[Place, ...]
 """Positions of steps in a run, each with the position of a result."""
 
 
@@ -146,8 +147,8 @@ def _outputs_of(
 
     The first group is read by other steps; the second is only returned by the program.
     """
-    inner: list[tuple[int, int]] = []
-    results: list[tuple[int, int]] = []
+    inner: list[Place] = []
+    results: list[Place] = []
     chosen = list(numbers)
     for place, item in enumerate(family.runs[0]):
         for result in range(len(item.outvars)):

@@ -13,6 +13,7 @@ from jaxsight.interpreters.compat.staging import (
 from jaxsight.sourcerizer.folding.steps import (
     LOOP,
     Loop,
+    Place,
     Step,
     members_of,
     readers_of,
@@ -54,43 +55,84 @@ def _loop(
     Return None if an iteration reads values of other iterations than the previous one.
     """
     runs = [list(items[first + k * period : first + (k + 1) * period]) for k in range(count)]
-    made = {
+    operands = _operands(runs)
+    if operands is None:
+        return None
+    carried, varying = operands
+    sent = {place for _, place in carried}
+    collected, finals = _read_after(runs, sent, readers)
+    if len(carried) > _MOST_CARRIED:
+        return None
+    return first, Loop(runs, carried, [init for init, _ in carried], varying, collected, finals)
+
+
+_Carried = list[tuple[Any, Place]]
+_Varying = list[tuple[Any, ...]]
+
+
+def _operands(runs: Sequence[Sequence[Any]]) -> tuple[_Carried, _Varying] | None:
+    """Return the operands that are carried, and those that vary, as `Loop` has them.
+
+    Return None if an iteration reads values of other iterations than the previous one.
+    """
+    sources_of = {
         id(var): (number, (place, result))
         for number, run in enumerate(runs)
         for place, item in enumerate(run)
         for result, var in enumerate(item.outvars)
     }
-    carried: dict[tuple[int, tuple[int, int]], tuple[Any, tuple[int, int]]] = {}
+    carried: dict[tuple[int, Place], tuple[Any, Place]] = {}
     varying: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
     for place, item in enumerate(runs[0]):
         for slot in range(len(item.invars)):
             row = tuple(run[place].invars[slot] for run in runs)
-            sources = [None if is_literal(atom) else made.get(id(atom)) for atom in row]
+            sources = [None if is_literal(atom) else sources_of.get(id(atom)) for atom in row]
             if not any(sources):
                 keys = tuple(atom_key(atom) for atom in row)
                 if len(set(keys)) > 1:
                     varying.setdefault(keys, row)
-                continue
-            if sources[0] is None:
-                expected = [(number - 1, sources[1][1]) if sources[1] else None
-                            for number in range(1, count)]  # fmt: skip
-                if sources[1:] != expected or is_literal(row[0]):
+            elif sources[0] is None:
+                source = _carried_from(sources)
+                if source is None or is_literal(row[0]):
                     return None
-                carried.setdefault((id(row[0]), sources[1][1]), (row[0], sources[1][1]))  # type: ignore[index]
+                carried.setdefault((id(row[0]), source), (row[0], source))
             elif any(
                 source is None or source != (number, sources[0][1])
                 for number, source in enumerate(sources)
             ):
                 return None
+    return list(carried.values()), list(varying.values())
+
+
+def _carried_from(sources: Sequence[tuple[int, Place] | None]) -> Place | None:
+    """Return the place of the previous iteration that all iterations but the first read, or None.
+
+    `sources` has, for each iteration, the iteration and the place that its operand comes from.
+    """
+    second = sources[1]
+    if second is None:
+        return None
+    expected = [(number - 1, second[1]) for number in range(1, len(sources))]
+    return second[1] if list(sources[1:]) == expected else None
+
+
+def _read_after(
+    runs: Sequence[Sequence[Any]], sent: set[Place], readers: Mapping[int, list[Any]]
+) -> tuple[list[Place], list[Place]]:
+    """Return the results that are read after a loop: of all iterations, and of the last only.
+
+    Args:
+        sent: the results that the next iteration reads.
+        readers: the items that read each variable, by its id.
+    """
     inside = [set(map(id, run)) for run in runs]
-    sent = {place for _, place in carried.values()}
-    collected: list[tuple[int, int]] = []
-    finals: list[tuple[int, int]] = []
+    collected: list[Place] = []
+    finals: list[Place] = []
     for place, item in enumerate(runs[0]):
         for result in range(len(item.outvars)):
             outside = []
             for number, run in enumerate(runs):
-                following = inside[number + 1] if number + 1 < count else set()
+                following = inside[number + 1] if number + 1 < len(runs) else set()
                 own = inside[number] | (following if (place, result) in sent else set())
                 outside.append(
                     any(
@@ -102,16 +144,7 @@ def _loop(
                 collected.append((place, result))
             elif outside[-1] and (place, result) not in sent:
                 finals.append((place, result))
-    if len(carried) > _MOST_CARRIED:
-        return None
-    return first, Loop(
-        runs,
-        list(carried.values()),
-        [init for init, _ in carried.values()],
-        list(varying.values()),
-        collected,
-        finals,
-    )
+    return collected, finals
 
 
 def _loop_step(loop: Loop) -> Step:

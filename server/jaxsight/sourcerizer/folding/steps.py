@@ -17,14 +17,15 @@ from jaxsight.interpreters.compat.staging import (
 SHORTEST_CALL = 6
 """The minimum number of equations of a helper function."""
 
-
 CALL = "call of a helper"
-
 
 ADDED = "sum of what may be nothing"
 
-
 LOOP = "loop over helpers"
+
+
+Place = tuple[int, int]
+"""The position of a step in a run, and of one of its results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Family:
     runs: list[list[Any]]
     inputs: list[tuple[Any, ...]]
     """The values read from outside: one per run, in order of first use in the first run."""
-    outputs: list[tuple[int, int]] = field(default_factory=list)
+    outputs: list[Place] = field(default_factory=list)
     """The values read outside: the position of the step, and of its result."""
     handed_on: int = 0
     """How many of these, at the start, other steps read; the rest are only program results."""
@@ -117,10 +118,10 @@ class Family:
     """For each run, the run of `inside` that it reads from."""
     optional: set[int] = field(default_factory=set)
     """The steps that are sums which some runs do not have: these runs add `NOTHING`."""
-    handles: dict[tuple[int, int], Returned] = field(default_factory=dict)
+    handles: dict[Place, Returned] = field(default_factory=dict)
     """The functions that it returns, by positions: that of the helper in `returned`, of the run."""
 
-    def variable(self, run: int, place: tuple[int, int]) -> Any:
+    def variable(self, run: int, place: Place) -> Any:
         step, result = place
         return self.runs[run][step].outvars[result]
 
@@ -130,15 +131,15 @@ class Loop:
     """A Python loop; each of its variables is a tuple with one value for each iteration."""
 
     runs: list[list[Any]]
-    carried: list[tuple[Any, tuple[int, int]]]
+    carried: list[tuple[Any, Place]]
     """The carried values: the initial value, and the place in an iteration that computes it."""
     taken: list[Any]
     """For each carried value, its variable in the first iteration."""
     varying: list[tuple[Any, ...]]
     """The operands that differ between iterations: variables or literals."""
-    collected: list[tuple[int, int]]
+    collected: list[Place]
     """The results that are read after the loop, of other iterations than the last."""
-    finals: list[tuple[int, int]]
+    finals: list[Place]
     """The results that are read after the loop, of the last iteration only, and not carried."""
 
 
@@ -185,7 +186,7 @@ def readers_of(items: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[A
     return readers
 
 
-def flow_of(run: Sequence[Any]) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
+def flow_of(run: Sequence[Any]) -> tuple[tuple[Place | None, ...], ...]:
     """Return, for each operand, the step and result of the run that computes it, or None."""
     made = {
         id(var): (place, result)

@@ -9,7 +9,6 @@ import numpy as np
 LEAST_SAVED = 16
 """The minimum number of equations that a loop must save."""
 
-
 _MOST_TRIED = 24
 """The number of tandem repeats that are examined, those that save the most."""
 

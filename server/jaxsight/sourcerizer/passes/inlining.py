@@ -12,14 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
-from jaxsight.sourcerizer.passes.together import (
-    alike,
-    returned,
-    returned_whole,
-    starred,
-    unread,
-    with_rest,
-)
+from jaxsight.sourcerizer.passes.comprehensions import alike
+from jaxsight.sourcerizer.passes.together import returned, returned_whole, starred, with_rest
+from jaxsight.sourcerizer.passes.unread import unread
 from jaxsight.sourcerizer.text.exprs import (
     Atom,
     Attribute,

@@ -204,40 +204,19 @@ def uses_python(expr: Any) -> bool:
 
 def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
     """Return `expr` with each atom and slot replaced by the result of `leaf`."""
-
-    def again(part: Any) -> Any:
-        return rebuilt(part, leaf)
-
     kind = type(expr)  # the common kinds first
     if kind is Atom or kind is Slot:
         return leaf(expr)
     if kind is Call:
-        return Call(again(expr.function), tuple([rebuilt(item, leaf) for item in expr.items]))
-    match expr:
-        case Keyword(name, value):
-            return Keyword(name, again(value))
-        case Pair(key, value):
-            return Pair(again(key), again(value))
-        case Star(value):
-            return Star(again(value))
-        case Index(value, items):
-            return Index(again(value), tuple(map(again, items)))
-        case Attribute(value, name):
-            return Attribute(again(value), name)
-        case Sequence_(bracket, items):
-            return Sequence_(bracket, tuple(map(again, items)))
-        case Binary(operator, left, right):
-            return Binary(operator, again(left), again(right))
-        case Unary(operator, value):
-            return Unary(operator, again(value))
-        case Lambda(parameters, body):
-            return Lambda(parameters, again(body))
-        case Each(body, target, values):
-            return Each(again(body), target, again(values))
-        case Once(base, value):
-            return Once(base, again(value))
-        case _:
-            raise TypeError(f"not an expression: {expr!r}")
+        function = rebuilt(expr.function, leaf)
+        return Call(function, tuple([rebuilt(item, leaf) for item in expr.items]))
+    if kind is Lambda:
+        return Lambda(expr.parameters, rebuilt(expr.body, leaf))
+    if kind is Once:
+        return Once(expr.base, rebuilt(expr.value, leaf))
+    if kind not in _PARTS:
+        raise TypeError(f"not an expression: {expr!r}")
+    return with_parts(expr, tuple([rebuilt(part, leaf) for part in _PARTS[kind](expr)]))
 
 
 _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {

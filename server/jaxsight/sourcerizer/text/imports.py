@@ -22,7 +22,6 @@ IMPORTS = {
 }
 """The import statement of each name in written modules."""
 
-
 AT_HAND = frozenset(
     {
         "jax", "jax.checkpoint_policies", "jax.debug", "jax.dtypes", "jax.ffi", "jax.lax",

@@ -46,54 +46,59 @@ class Packed:
 
 def regular(value: Any) -> Iterator[Expr]:
     """Yield expressions that may make this array; the caller compares."""
-    found = np.asarray(value)
-    shape, dtype = spelling.value(found.shape), scalars.dtype(found.dtype)
-    weak = getattr(value, "weak_type", False)
-    if found.size == 0:
+    array = np.asarray(value)
+    shape, dtype = spelling.value(array.shape), scalars.dtype(array.dtype)
+    if array.size == 0:
         yield call("jnp.zeros", shape, dtype)
         return
-    first = found.reshape(-1)[0]
-    if (found == first).all() or found.size == 1:
-        try:
-            plain = scalars.plain(first)
-        except Unwritable:
-            plain = scalars.typed(first)
-        match flat(plain):
-            case "0" | "0.0" | "False" if not weak:
-                yield call("jnp.zeros", shape, dtype)
-            case "1" | "1.0" | "True" if not weak:
-                yield call("jnp.ones", shape, dtype)
-            case _:
-                pass
-        if weak:
-            yield call("jnp.full", shape, plain)
-        yield call("jnp.full", shape, plain, dtype)
-        yield call("jnp.full", shape, scalars.typed(first), dtype)
-    if found.ndim == 1 and found.size > 2 and found.dtype.kind in "iuf":
-        try:
-            start, second = scalars.plain(found[0]), found[1]
-            step = second - first
-            stop = first + step * found.size
-            if not step:
-                pass  # `arange` has no such step
-            elif flat(start) in ("0", "0.0") and step == 1:
-                yield call("jnp.arange", Atom(str(found.size)), dtype=dtype)
-            elif step == 1:
-                yield call("jnp.arange", start, scalars.plain(stop), dtype=dtype)
-            else:
-                yield call(
-                    "jnp.arange", start, scalars.plain(stop), scalars.plain(step), dtype=dtype
-                )
-        except (Unwritable, ValueError, OverflowError):
-            pass
-    if found.ndim == 2:
-        rows, columns = found.shape
+    first = array.reshape(-1)[0]
+    if (array == first).all() or array.size == 1:
+        yield from _filled(first, shape, dtype, weak=getattr(value, "weak_type", False))
+    if array.ndim == 1 and array.size > 2 and array.dtype.kind in "iuf":
+        with contextlib.suppress(Unwritable, ValueError, OverflowError):
+            yield from _ranges(array, dtype)
+    if array.ndim == 2:
+        rows, columns = array.shape
         sides = (Atom(str(rows)),) if rows == columns else (Atom(str(rows)), Atom(str(columns)))
         yield call("jnp.eye", *sides, dtype=dtype)
         yield call("jnp.tril", call("jnp.ones", shape, dtype))
-    if found.ndim > 1:
-        for axis in range(found.ndim):
+    if array.ndim > 1:
+        for axis in range(array.ndim):
             yield call("lax.broadcasted_iota", dtype, shape, Atom(str(axis)))
+
+
+def _filled(number: Any, shape: Expr, dtype: Expr, *, weak: bool) -> Iterator[Expr]:
+    """Yield arrays of one number."""
+    try:
+        plain = scalars.plain(number)
+    except Unwritable:
+        plain = scalars.typed(number)
+    match flat(plain):
+        case "0" | "0.0" | "False" if not weak:
+            yield call("jnp.zeros", shape, dtype)
+        case "1" | "1.0" | "True" if not weak:
+            yield call("jnp.ones", shape, dtype)
+        case _:
+            pass
+    if weak:
+        yield call("jnp.full", shape, plain)
+    yield call("jnp.full", shape, plain, dtype)
+    yield call("jnp.full", shape, scalars.typed(number), dtype)
+
+
+def _ranges(array: Any, dtype: Expr) -> Iterator[Expr]:
+    """Yield the `jnp.arange` with the first two numbers of an array."""
+    start, second = scalars.plain(array[0]), array[1]
+    step = second - array[0]
+    stop = array[0] + step * array.size
+    if not step:
+        return  # `arange` has no such step
+    if flat(start) in ("0", "0.0") and step == 1:
+        yield call("jnp.arange", Atom(str(array.size)), dtype=dtype)
+    elif step == 1:
+        yield call("jnp.arange", start, scalars.plain(stop), dtype=dtype)
+    else:
+        yield call("jnp.arange", start, scalars.plain(stop), scalars.plain(step), dtype=dtype)
 
 
 def listed(value: Any) -> Expr:

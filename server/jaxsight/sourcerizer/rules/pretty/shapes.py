@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+import jax.numpy as jnp
+
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
 from jaxsight.sourcerizer.equations.view import View
@@ -259,3 +261,21 @@ def triangular(window: Window) -> Iterator[Expr]:
     if kind == Atom("jnp.float32"):
         yield call(function, *sides, **shift)
     yield call(function, *sides, **shift, dtype=kind)
+
+
+@PRETTY("concatenate")
+def concatenate(view: View) -> Iterator[Expr]:
+    dimension = view.params["dimension"]
+    given = {"axis": value(dimension)} if dimension else {}
+    yield call("jnp.concatenate", list_(view.operands), **given)
+
+
+@PRETTY("iota")
+def iota(view: View) -> Iterator[Expr]:
+    dtype, shape = view.params["dtype"], view.params["shape"]
+    if len(shape) == 1:
+        if jnp.arange(0).dtype == dtype:
+            yield call("jnp.arange", value(shape[0]))
+        yield call("jnp.arange", value(shape[0]), dtype=scalars.dtype(dtype))
+        if dtype == jnp.arange(0.0).dtype:
+            yield call("jnp.arange", Atom(f"{shape[0]}.0"))
