@@ -22,6 +22,7 @@ from jax.tree_util import (
 )
 
 from jaxsight.sourcerizer.compat import functions
+from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import (
     Atom,
     Attribute,
@@ -263,7 +264,7 @@ def _said(key: Any) -> Expr | None:
     """
     try:
         return spelling.value(key)
-    except spelling.Unwritable:
+    except Unwritable:
         return None
 
 

@@ -18,10 +18,11 @@ import jax
 import numpy as np
 
 from jaxsight.sourcerizer.calls.signature import Fixed
-from jaxsight.sourcerizer.text.exprs import Expr
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.text.exprs import Expr, modules_in
 from jaxsight.sourcerizer.text.layout import WIDTH, flat
 from jaxsight.sourcerizer.text.statements import Raw, Statement
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars, spelling
 
 _LONGEST = 120
 """The maximum length of a `repr` in a check, in characters."""
@@ -44,7 +45,8 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
     explained: list[tuple[str, str]] = []
     for given in fixed:
         name = flat(given.expr)
-        test = _test(name, given.value)
+        expected = _expression(given.value)
+        test = _test(name, given.value, expected)
         if test is None:
             test = _by_type(name, given.value)
             explained.append(
@@ -52,34 +54,31 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
             )
         if given.defaulted:
             test = f"{name} is not ... and {test}"
-        statements.append(Raw(_refusal(test, name, given.value)))
+        modules = frozenset() if expected is None else frozenset(modules_in(expected))
+        statements.append(Raw(_refusal(test, name, given.value, expected), modules))
     return Checks(tuple(statements), tuple(explained))
 
 
-def _test(name: str, value: Any) -> str | None:
+def _test(name: str, value: Any, expected: Expr | None) -> str | None:
     """Return a condition that is true for other values, or None if no expression can tell."""
     if isinstance(value, float) and math.isnan(value):
         return f"not np.isnan({name})"
-    said = _said(value)
-    if said is not None:
+    if expected is not None:
         identical = isinstance(value, _IDENTICAL) or callable(value)
-        return f"{name} {'is not' if identical else '!='} {said}"
+        return f"{name} {'is not' if identical else '!='} {flat(expected)}"
     shown = repr(value)
     if _tells_all(value, shown):
-        return f"repr({name}) != {flat(spelling.text(shown))}"
+        return f"repr({name}) != {flat(scalars.text(shown))}"
     return None
 
 
-def _said(value: Any) -> str | None:
+def _expression(value: Any) -> Expr | None:
     """Return a value as an expression that imports nothing but JAX and NumPy, or None."""
     if not _is_common(value):
         return None
-    known = dict(spelling.modules)
     try:
-        return flat(spelling.value(value))
-    except spelling.Unwritable:
-        spelling.modules.clear()
-        spelling.modules.update(known)
+        return spelling.value(value)
+    except Unwritable:
         return None
 
 
@@ -109,7 +108,7 @@ def _tells_all(value: Any, shown: str) -> bool:
 
 
 def _by_type(name: str, value: Any) -> str:
-    return f"type({name}).__name__ != {flat(spelling.text(type(value).__name__))}"
+    return f"type({name}).__name__ != {flat(scalars.text(type(value).__name__))}"
 
 
 def _shown(value: Any) -> str:
@@ -121,16 +120,15 @@ def _shown(value: Any) -> str:
     return f"the {type(value).__name__} that it was written for"
 
 
-def _refusal(test: str, name: str, value: Any) -> list[str]:
-    said = _said(value)
+def _refusal(test: str, name: str, value: Any, expected: Expr | None) -> list[str]:
     told = (
-        said
-        if said is not None
+        flat(expected)
+        if expected is not None
         else repr(value)
         if _tells_all(value, repr(value))
         else _shown(value)
     )
-    words: Expr = spelling.text(f"written for {name} = {told}")
+    words: Expr = scalars.text(f"written for {name} = {told}")
     lines = [f"if {test}:", f"    raise ValueError({flat(words)})"]
     return list(_broken(lines)) if max(map(len, lines)) + 4 > WIDTH else lines
 

@@ -11,8 +11,8 @@ import jax
 from jax import lax
 
 from jaxsight.sourcerizer.equations.view import View
-from jaxsight.sourcerizer.text.exprs import Atom, Expr, Item, Keyword, call, is_identifier
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.text.exprs import Expr, Item, Keyword, call, is_identifier
+from jaxsight.sourcerizer.values import public_names, spelling
 
 _HOMES = (("lax", lax), ("lax.linalg", lax.linalg), ("jax", jax))
 
@@ -83,10 +83,10 @@ def _is_default(given: Any, default: Any) -> bool:
 
 def by_package(view: View) -> Iterator[Expr]:
     """Yield the same for another package's primitive, as `equinox.internal.unvmap_any(x)`."""
-    package = spelling.package_of(view.primitive)
+    package = public_names.package_of(view.primitive)
     if package is None or not is_identifier(view.name):
         return
-    for path in spelling.functions_called(view.name, package):
+    for path in public_names.functions_called(view.name, package):
         given = {name: spelling.value(value) for name, value in view.params.items()}
         yield call(path, *view.operands)
         if given and all(map(is_identifier, given)):
@@ -95,7 +95,7 @@ def by_package(view: View) -> Iterator[Expr]:
 
 def by_primitive(view: View) -> Iterator[Expr]:
     """Yield a call such as `primitives.add_jaxvals_p.bind(x, y)`."""
-    path = spelling.primitive(view.primitive)
+    path = public_names.primitive(view.primitive)
     given = {name: spelling.value(value) for name, value in view.params.items()}
     if all(is_identifier(name) for name in given):
-        yield call(Atom(f"{path}.bind"), *view.operands, **given)
+        yield call(path.dot("bind"), *view.operands, **given)

@@ -17,8 +17,9 @@ import numpy as np
 
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.tokens import value_token
+from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Expr, Slot
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 
 LONGEST = 16
 """The maximum number of equations in a window."""
@@ -50,10 +51,10 @@ class Window:
         value = np.asarray(atom.val).astype(getattr(atom.aval, "dtype", None))
         if not self.exact:
             try:
-                return spelling.plain(value)
-            except spelling.Unwritable:
+                return scalars.plain(value)
+            except Unwritable:
                 pass
-        return spelling.typed(value)
+        return scalars.typed(value)
 
     def maker(self, atom: Any) -> Any:
         """Return the equation of the window that computes a variable, or None."""
@@ -79,7 +80,7 @@ class Window:
 Idiom = Callable[[Window], Iterator[Expr]]
 """Yields candidate expressions for a window, the best one first.
 
-It may raise `LookupError`, `ValueError` or `spelling.Unwritable` to stop.
+It may raise `LookupError`, `ValueError` or `Unwritable` to stop.
 """
 
 
@@ -166,11 +167,8 @@ def _lasts(pattern: str) -> Iterator[str]:
             return
 
 
-IDIOMS = Idioms()
-
-
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundWindow:
     """A window that starts at `start`, and its expression."""
 
     start: int
@@ -178,24 +176,25 @@ class Found:
     expr: Expr
 
 
-def found(
+def find_windows(
+    idioms: Idioms,
     equations: Sequence[Any],
     uses: Mapping[int, int],
     prove: Callable[[Sequence[Window], Any], Expr | None],
     pretty: bool,
-) -> dict[int, Found]:
+) -> dict[int, FoundWindow]:
     """Return the windows to write as one expression, by their start; they do not overlap.
 
     `uses` counts how often each variable is read, also as a result of the program; `prove` returns
     a window's expression, or None.
     """
-    windows: dict[int, Found] = {}
+    windows: dict[int, FoundWindow] = {}
     names = [equation.primitive.name for equation in equations]
     position = len(equations) - 1
     while position >= 0:
         best = (
-            _ending_at(equations, names, position, uses, prove, pretty)
-            if IDIOMS.ends(names[position], pretty)
+            _ending_at(idioms, equations, names, position, uses, prove, pretty)
+            if idioms.ends(names[position], pretty)
             else None
         )
         if best is None:
@@ -207,20 +206,21 @@ def found(
 
 
 def _ending_at(
+    idioms: Idioms,
     equations: Sequence[Any],
     names: Sequence[str],
     position: int,
     uses: Mapping[int, int],
     prove: Callable[[Sequence[Window], Any], Expr | None],
     pretty: bool,
-) -> Found | None:
+) -> FoundWindow | None:
     last = equations[position]
     if last.effects or len(last.outvars) != 1:
         return None
-    alone = IDIOMS.is_alone(names[position])
+    alone = idioms.is_alone(names[position])
     starts = range(max(0, position + 1 - LONGEST), position + 1 if alone else position)
     for start in starts:
-        if not IDIOMS.of(names[start : position + 1], pretty):
+        if not idioms.of(names[start : position + 1], pretty):
             continue
         inside = equations[start : position + 1]
         if not _closed(inside, uses):
@@ -229,16 +229,16 @@ def _ending_at(
         both = [Window(tuple(inside), inputs, exact) for exact in (False, True)]
         expr = prove(both, window_key(inside, inputs))
         if expr is not None:
-            return Found(start, both[0], expr)
+            return FoundWindow(start, both[0], expr)
     return None
 
 
-def candidates(window: Window, pretty: bool) -> Iterator[Expr]:
+def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[Expr]:
     """Yield the candidates of all rules for a window's names, in a style."""
-    for idiom in IDIOMS.of([equation.primitive.name for equation in window.equations], pretty):
+    for idiom in idioms.of([equation.primitive.name for equation in window.equations], pretty):
         try:
             yield from idiom(window)
-        except (LookupError, ValueError, spelling.Unwritable):
+        except (LookupError, ValueError, Unwritable):
             continue
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsight.interpreters.base import Rules
 from jaxsight.sourcerizer.text.exprs import Expr
 
 
@@ -26,21 +24,3 @@ class View:
     @property
     def name(self) -> str:
         return str(self.primitive.name)
-
-
-Spelling = Callable[[View], Iterator[Expr]]
-"""A rule for one equation: yields candidate expressions, the best one first.
-
-Each is proved before it is used, so a rule may be speculative: candidates that are wrong, or do not
-exist in this version of JAX, are skipped. It may raise `spelling.Unwritable`.
-"""
-
-LAX: Rules[Spelling] = Rules()
-"""Explicit spellings, mostly through `jax.lax`."""
-
-PRETTY: Rules[Spelling] = Rules()
-"""Spellings as people write them; tried first in the pretty style."""
-
-
-def slots(view: View, start: int = 0) -> Sequence[Expr]:
-    return view.operands[start:]

@@ -17,7 +17,8 @@ import numpy as np
 
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
-from jaxsight.sourcerizer.folding.calls import Step, flow_of, token_of
+from jaxsight.sourcerizer.folding.steps import Place, Step, flow_of
+from jaxsight.sourcerizer.folding.tokens import token_of
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
 
@@ -31,9 +32,6 @@ _LEAST_SAVED = 10
 
 _MOST = 40
 """The maximum number of functions for repeated runs."""
-
-Place = tuple[int, int]
-"""The position of an equation in a run, and of one of its operands or results."""
 
 
 @dataclass(eq=False, slots=True)

@@ -12,14 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
-from jaxsight.sourcerizer.passes.together import (
-    alike,
-    returned,
-    returned_whole,
-    starred,
-    unread,
-    with_rest,
-)
+from jaxsight.sourcerizer.passes.comprehensions import alike
+from jaxsight.sourcerizer.passes.together import returned, returned_whole, starred, with_rest
+from jaxsight.sourcerizer.passes.unread import unread
 from jaxsight.sourcerizer.text.exprs import (
     Atom,
     Attribute,
@@ -37,6 +32,7 @@ from jaxsight.sourcerizer.text.exprs import (
     parts_of,
     rebuilt,
 )
+from jaxsight.sourcerizer.text.imports import IMPORTS
 from jaxsight.sourcerizer.text.layout import STEP, WIDTH, flat, precedence
 from jaxsight.sourcerizer.text.name_uses import names_assigned, names_read
 from jaxsight.sourcerizer.text.statements import (
@@ -50,7 +46,6 @@ from jaxsight.sourcerizer.text.statements import (
     lines,
     replaced,
 )
-from jaxsight.sourcerizer.values.spelling import IMPORTS
 
 MOST_STEPS = 5
 """The maximum number of operations and calls on one line."""

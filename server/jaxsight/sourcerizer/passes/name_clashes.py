@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from jaxsight.sourcerizer.calls.signature import Argument, Call, Fixed
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Slot, call, rebuilt
+from jaxsight.sourcerizer.text.imports import IMPORTS
 from jaxsight.sourcerizer.text.statements import Function, Return
-from jaxsight.sourcerizer.values.spelling import IMPORTS
 
 SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "range", "repr", "slice", "tuple", "type"}
 """Names that the body of a function may use, so that a parameter would shadow them."""
@@ -38,7 +38,9 @@ def renamed(inner: Call) -> tuple[Call, dict[str, str]]:
         return inner, {}
 
     def leaf(found: Atom | Slot) -> Expr:
-        return Atom(others.get(found.text, found.text)) if isinstance(found, Atom) else found
+        if isinstance(found, Atom) and found.text in others:
+            return Atom(others[found.text])
+        return found
 
     def read(found: Read) -> Read:
         return replace(found, expr=rebuilt(found.expr, leaf))

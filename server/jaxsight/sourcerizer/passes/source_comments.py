@@ -6,8 +6,8 @@ import dataclasses
 import linecache
 from collections.abc import Sequence
 
+from jaxsight.sourcerizer.equations.locations import made_at
 from jaxsight.sourcerizer.text.layout import STEP, WIDTH
-from jaxsight.sourcerizer.text.names import made_at
 from jaxsight.sourcerizer.text.statements import (
     Assign,
     Effect,

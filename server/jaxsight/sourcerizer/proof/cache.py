@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import is_jaxpr, trace_settings
-from jaxsight.sourcerizer.values import spelling
 
 MOST = 4096
 """The maximum number of cached expressions; the cache is then cleared."""
 
-_kept: dict[Hashable, tuple[Any, dict[str, str]]] = {}
-"""The proved expressions, with the modules that their text needs."""
+_kept: dict[Hashable, Any] = {}
+"""The proved expressions."""
 
 _PLAIN = (type(None), bool, int, float, complex, str, np.dtype, np.generic, enum.Enum)
 
@@ -51,18 +50,13 @@ def _is_of_jax(value: Any) -> bool:
 
 def proved(key: Hashable | None) -> Any:
     """Return the proved expression of a key, or None."""
-    if key is None or key not in _kept:
-        return None
-    made, modules = _kept[key]
-    spelling.modules.update(modules)
-    return made
+    return None if key is None else _kept.get(key)
 
 
-def keep(key: Hashable | None, made: Any, text: str) -> None:
-    """Cache a proved expression with the modules in its text."""
+def keep(key: Hashable | None, proved: Any) -> None:
+    """Cache a proved expression."""
     if key is None:
         return
     if len(_kept) >= MOST:
         _kept.clear()
-    modules = {path: module for path, module in spelling.modules.items() if path in text}
-    _kept[key] = made, modules
+    _kept[key] = proved

@@ -23,9 +23,8 @@ from jax.interpreters import ad
 from jaxsight.interpreters.compat.staging import stage, surroundings
 from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.interpreters.same.tokens import Block
-from jaxsight.sourcerizer.text.exprs import Expr
+from jaxsight.sourcerizer.text.exprs import Expr, modules_in
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.values import spelling
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +39,16 @@ class Claim:
     equations: Sequence[Any]
     inputs: Sequence[Any]
     outputs: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """An expression with slots, and the tree of its results (a pytree of result positions)."""
+
+    expr: Expr
+    results: Any
+    bound: bool = False
+    """Whether it calls `bind`."""
 
 
 class Prover:
@@ -64,7 +73,7 @@ class Prover:
         """
         slots = ", ".join(f"a{index}" for index in range(len(claim.inputs)))
         text = f"lambda {slots}: {flat(expr)}"
-        for root in {module.partition(".")[0] for module in spelling.modules.values()}:
+        for root in {module.partition(".")[0] for module in modules_in(expr)}:
             if root in sys.modules:
                 self.names.setdefault(root, sys.modules[root])
         try:

@@ -11,7 +11,7 @@ import ast
 import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 
@@ -20,6 +20,12 @@ class Atom:
     """Text that is never broken: a name, a number, an attribute chain."""
 
     text: str
+    module: str = field(default="", compare=False, repr=False)
+    """The module to import for the name, unless a written module always imports it."""
+
+    def dot(self, name: str) -> Atom:
+        """Return an attribute of the name."""
+        return Atom(f"{self.text}.{name}", self.module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,40 +204,19 @@ def uses_python(expr: Any) -> bool:
 
 def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
     """Return `expr` with each atom and slot replaced by the result of `leaf`."""
-
-    def again(part: Any) -> Any:
-        return rebuilt(part, leaf)
-
     kind = type(expr)  # the common kinds first
     if kind is Atom or kind is Slot:
         return leaf(expr)
     if kind is Call:
-        return Call(again(expr.function), tuple([rebuilt(item, leaf) for item in expr.items]))
-    match expr:
-        case Keyword(name, value):
-            return Keyword(name, again(value))
-        case Pair(key, value):
-            return Pair(again(key), again(value))
-        case Star(value):
-            return Star(again(value))
-        case Index(value, items):
-            return Index(again(value), tuple(map(again, items)))
-        case Attribute(value, name):
-            return Attribute(again(value), name)
-        case Sequence_(bracket, items):
-            return Sequence_(bracket, tuple(map(again, items)))
-        case Binary(operator, left, right):
-            return Binary(operator, again(left), again(right))
-        case Unary(operator, value):
-            return Unary(operator, again(value))
-        case Lambda(parameters, body):
-            return Lambda(parameters, again(body))
-        case Each(body, target, values):
-            return Each(again(body), target, again(values))
-        case Once(base, value):
-            return Once(base, again(value))
-        case _:
-            raise TypeError(f"not an expression: {expr!r}")
+        function = rebuilt(expr.function, leaf)
+        return Call(function, tuple([rebuilt(item, leaf) for item in expr.items]))
+    if kind is Lambda:
+        return Lambda(expr.parameters, rebuilt(expr.body, leaf))
+    if kind is Once:
+        return Once(expr.base, rebuilt(expr.value, leaf))
+    if kind not in _PARTS:
+        raise TypeError(f"not an expression: {expr!r}")
+    return with_parts(expr, tuple([rebuilt(part, leaf) for part in _PARTS[kind](expr)]))
 
 
 _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
@@ -252,6 +237,27 @@ def parts_of(expr: Any) -> tuple[Any, ...]:
     """Return the parts of an expression that Python evaluates before the expression, in order."""
     parts = _PARTS.get(type(expr))
     return parts(expr) if parts is not None else ()
+
+
+def modules_in(expr: Any) -> set[str]:
+    """Return the modules to import for the names in an expression."""
+    modules: set[str] = set()
+    _add_modules(expr, modules)
+    return modules
+
+
+def _add_modules(expr: Any, modules: set[str]) -> None:
+    kind = type(expr)
+    if kind is Atom:
+        if expr.module:
+            modules.add(expr.module)
+    elif kind is Lambda:
+        _add_modules(expr.body, modules)
+    elif kind is Once:
+        _add_modules(expr.value, modules)
+    else:
+        for part in parts_of(expr):
+            _add_modules(part, modules)
 
 
 def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:

@@ -59,10 +59,30 @@ def flat(item: Item) -> str:
     if kind is Call:
         return _flat_call(item)  # type: ignore[arg-type]
     match item:
-        case Slot(index):
-            return f"a{index}"
         case Keyword(name, value):
             return f"{name}={flat(value)}"
+        case Sequence_("(", (only,)):
+            return f"({flat(only)},)"
+        case Sequence_(bracket, items):
+            return f"{bracket}{_joined(items)}{_CLOSING[bracket]}"
+        case Index(value, items):
+            return f"{_tight(value)}[{_joined(items)}]"
+        case Attribute(value, name):
+            return f"{_tight(value)}.{name}"
+        case Binary():
+            return _flat_binary(item)
+        case Unary(operator, Binary("**") as power):
+            return f"{operator}({flat(power)})"
+        case Unary(operator, value):
+            return f"{operator}{_at(value, _UNARY)}"
+        case _:
+            return _flat_rare(item)
+
+
+def _flat_rare(item: Item) -> str:
+    match item:
+        case Slot(index):
+            return f"a{index}"
         case Pair(key, value):
             return f"{flat(key)}: {flat(value)}"
         case Star(value):
@@ -71,34 +91,23 @@ def flat(item: Item) -> str:
             return flat(value)
         case Each(body, target, values):
             return f"{flat(body)} for {target} in {flat(values)}"
-        case Index(value, items):
-            return f"{_tight(value)}[{_joined(items)}]"
-        case Attribute(value, name):
-            return f"{_tight(value)}.{name}"
-        case Sequence_("(", (only,)):
-            return f"({flat(only)},)"
-        case Sequence_(bracket, items):
-            return f"{bracket}{_joined(items)}{_CLOSING[bracket]}"
-        case Binary(operator, left, right):
-            level = _PRECEDENCE[operator]
-            above = level + 1
-            first = _at(left, above if level == 0 or operator == "**" else level)
-            second = _at(right, _UNARY if operator == "**" else above)
-            if operator == "**" and _simple(left) and _simple(right):
-                return f"{first}**{second}"
-            return f"{first} {operator} {second}"
-        case Unary(operator, Binary("**") as power):
-            return f"{operator}({flat(power)})"
-        case Unary(operator, value):
-            return f"{operator}{_at(value, _UNARY)}"
+        case Lambda((), body):
+            return f"lambda: {flat(body)}"
         case Lambda(parameters, body):
-            return (
-                f"lambda {', '.join(parameters)}: {flat(body)}"
-                if parameters
-                else f"lambda: {flat(body)}"
-            )
+            return f"lambda {', '.join(parameters)}: {flat(body)}"
         case _:
             raise TypeError(f"not an expression: {item!r}")
+
+
+def _flat_binary(item: Binary) -> str:
+    operator, left, right = item.operator, item.left, item.right
+    level = _PRECEDENCE[operator]
+    above = level + 1
+    first = _at(left, above if level == 0 or operator == "**" else level)
+    second = _at(right, _UNARY if operator == "**" else above)
+    if operator == "**" and _simple(left) and _simple(right):
+        return f"{first}**{second}"
+    return f"{first} {operator} {second}"
 
 
 def _flat_call(item: Call) -> str:

@@ -14,6 +14,7 @@ from jaxsight.sourcerizer.text.exprs import (
     Sequence_,
     Star,
     is_identifier,
+    modules_in,
     parts_of,
 )
 from jaxsight.sourcerizer.text.statements import (
@@ -82,6 +83,24 @@ def _gather(expr: Any, found: list[str]) -> None:
     else:
         for part in parts_of(expr):
             _gather(part, found)
+
+
+def modules_read(body: Sequence[Statement]) -> set[str]:
+    """Return the modules to import for the names that statements read."""
+    modules: set[str] = set()
+    for statement in body:
+        match statement:
+            case Assign(_, value) | Effect(value) | Return(value):
+                modules |= modules_in(value)
+            case Function(_, _, inside, decorators):
+                modules |= modules_read(inside).union(*map(modules_in, decorators))
+            case With(head, inside) | For(_, head, inside):
+                modules |= modules_in(head) | modules_read(inside)
+            case Raw(modules=named):
+                modules |= named
+            case Remark():
+                pass
+    return modules
 
 
 def names_assigned(body: Sequence[Statement]) -> Iterator[str]:

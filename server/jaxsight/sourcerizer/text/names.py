@@ -8,25 +8,15 @@ from __future__ import annotations
 
 import builtins
 import functools
-import itertools
 import keyword
 import re
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
-from jaxsight.interpreters.compat.locations import Location, locations
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Call, Expr, Index, is_identifier
-from jaxsight.sourcerizer.values.spelling import IMPORTS
+from jaxsight.sourcerizer.text.imports import IMPORTS
 
 LONGEST = 30
 """The maximum length of a name, in characters; longer names leave no room on the line."""
-
-_OURS = str(Path(__file__).parents[2])
-"""This package, whose frames surround the tracing of custom derivative rules."""
-
-_FRAMES = 4
-"""The number of the user's frames, from the innermost, that are examined for an assignment."""
 
 STAND_IN = "__name_"
 """The prefix of functions that have no final name yet."""
@@ -201,23 +191,3 @@ class ModuleNames:
 
     def function(self, around: Names | None = None) -> Names:
         return Names(around, self.everywhere, self.module)
-
-
-def made_at(equation: Any) -> Location | None:
-    """Return the location in the user's code that created an equation, if known."""
-    for location in itertools.islice(locations(equation), _FRAMES):
-        if not location.file.startswith(_OURS):
-            return location
-    return None
-
-
-def place(equation: Any) -> str:
-    """Return the location that created an equation as `file:line`, or an empty string.
-
-    Paths of files in installed packages begin with the package.
-    """
-    at = made_at(equation)
-    return f"{_INSTALLED.sub('', at.file)}:{at.line}" if at is not None else ""
-
-
-_INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")

@@ -17,7 +17,6 @@ from jaxsight.sourcerizer.text.names import identifier, of_path
 Step = tuple[str, str]
 """An index (`[`) with its text, or an attribute (`.`) with its name."""
 
-
 _FORMATTED = re.compile(r'^f".*\}"$')
 """A key that contains a loop counter."""
 

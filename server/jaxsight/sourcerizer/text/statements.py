@@ -68,6 +68,8 @@ class Raw:
     """Verbatim lines, relative to the indentation around them."""
 
     lines: list[str]
+    modules: frozenset[str] = frozenset()
+    """The modules to import for the names in them."""
 
 
 @dataclass(slots=True)
@@ -212,7 +214,7 @@ def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
         return new + given[len(old) :] if given.startswith(old) else given
 
     def leaf(found: Atom | Slot) -> Expr:
-        return Atom(text(found.text)) if isinstance(found, Atom) else found
+        return Atom(text(found.text), found.module) if isinstance(found, Atom) else found
 
     return replaced(body, leaf, text)
 

@@ -20,9 +20,10 @@ import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.same.tokens import value_token
+from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, list_
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars, spelling
 
 FEW = 32
 """The maximum number of numbers that are written one by one."""
@@ -32,20 +33,6 @@ LARGEST_INLINE = 1 << 20
 
 _CHUNK = 76
 """Characters per line of compressed data."""
-
-
-class TooLarge(ValueError):
-    """The constants are too large for the text: `value` brings their sum to `total` bytes."""
-
-    def __init__(self, value: Any, total: int) -> None:
-        shape = "×".join(map(str, value.shape))
-        held = f"a constant of {value.nbytes:,} bytes ({value.dtype} {shape})"
-        if total > value.nbytes:
-            held = f"constants of {total:,} bytes"
-        super().__init__(
-            f"the text cannot contain {held}, only up to 1 MiB; "
-            'help: use constants="npz" or constants="argument" (--constants in the terminal)'
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,65 +46,70 @@ class Packed:
 
 def regular(value: Any) -> Iterator[Expr]:
     """Yield expressions that may make this array; the caller compares."""
-    found = np.asarray(value)
-    shape, dtype = spelling.value(found.shape), spelling.dtype(found.dtype)
-    weak = getattr(value, "weak_type", False)
-    if found.size == 0:
+    array = np.asarray(value)
+    shape, dtype = spelling.value(array.shape), scalars.dtype(array.dtype)
+    if array.size == 0:
         yield call("jnp.zeros", shape, dtype)
         return
-    first = found.reshape(-1)[0]
-    if (found == first).all() or found.size == 1:
-        try:
-            plain = spelling.plain(first)
-        except spelling.Unwritable:
-            plain = spelling.typed(first)
-        match flat(plain):
-            case "0" | "0.0" | "False" if not weak:
-                yield call("jnp.zeros", shape, dtype)
-            case "1" | "1.0" | "True" if not weak:
-                yield call("jnp.ones", shape, dtype)
-            case _:
-                pass
-        if weak:
-            yield call("jnp.full", shape, plain)
-        yield call("jnp.full", shape, plain, dtype)
-        yield call("jnp.full", shape, spelling.typed(first), dtype)
-    if found.ndim == 1 and found.size > 2 and found.dtype.kind in "iuf":
-        try:
-            start, second = spelling.plain(found[0]), found[1]
-            step = second - first
-            stop = first + step * found.size
-            if not step:
-                pass  # `arange` has no such step
-            elif flat(start) in ("0", "0.0") and step == 1:
-                yield call("jnp.arange", Atom(str(found.size)), dtype=dtype)
-            elif step == 1:
-                yield call("jnp.arange", start, spelling.plain(stop), dtype=dtype)
-            else:
-                yield call(
-                    "jnp.arange", start, spelling.plain(stop), spelling.plain(step), dtype=dtype
-                )
-        except (spelling.Unwritable, ValueError, OverflowError):
-            pass
-    if found.ndim == 2:
-        rows, columns = found.shape
+    first = array.reshape(-1)[0]
+    if (array == first).all() or array.size == 1:
+        yield from _filled(first, shape, dtype, weak=getattr(value, "weak_type", False))
+    if array.ndim == 1 and array.size > 2 and array.dtype.kind in "iuf":
+        with contextlib.suppress(Unwritable, ValueError, OverflowError):
+            yield from _ranges(array, dtype)
+    if array.ndim == 2:
+        rows, columns = array.shape
         sides = (Atom(str(rows)),) if rows == columns else (Atom(str(rows)), Atom(str(columns)))
         yield call("jnp.eye", *sides, dtype=dtype)
         yield call("jnp.tril", call("jnp.ones", shape, dtype))
-    if found.ndim > 1:
-        for axis in range(found.ndim):
+    if array.ndim > 1:
+        for axis in range(array.ndim):
             yield call("lax.broadcasted_iota", dtype, shape, Atom(str(axis)))
+
+
+def _filled(number: Any, shape: Expr, dtype: Expr, *, weak: bool) -> Iterator[Expr]:
+    """Yield arrays of one number."""
+    try:
+        plain = scalars.plain(number)
+    except Unwritable:
+        plain = scalars.typed(number)
+    match flat(plain):
+        case "0" | "0.0" | "False" if not weak:
+            yield call("jnp.zeros", shape, dtype)
+        case "1" | "1.0" | "True" if not weak:
+            yield call("jnp.ones", shape, dtype)
+        case _:
+            pass
+    if weak:
+        yield call("jnp.full", shape, plain)
+    yield call("jnp.full", shape, plain, dtype)
+    yield call("jnp.full", shape, scalars.typed(number), dtype)
+
+
+def _ranges(array: Any, dtype: Expr) -> Iterator[Expr]:
+    """Yield the `jnp.arange` with the first two numbers of an array."""
+    start, second = scalars.plain(array[0]), array[1]
+    step = second - array[0]
+    stop = array[0] + step * array.size
+    if not step:
+        return  # `arange` has no such step
+    if flat(start) in ("0", "0.0") and step == 1:
+        yield call("jnp.arange", Atom(str(array.size)), dtype=dtype)
+    elif step == 1:
+        yield call("jnp.arange", start, scalars.plain(stop), dtype=dtype)
+    else:
+        yield call("jnp.arange", start, scalars.plain(stop), scalars.plain(step), dtype=dtype)
 
 
 def listed(value: Any) -> Expr:
     """Return an array expression with all numbers listed."""
     found = np.asarray(value)
-    dtype = spelling.dtype(found.dtype)
+    dtype = scalars.dtype(found.dtype)
 
     def nested(part: Any) -> Expr:
         if part.ndim:
             return list_(nested(inner) for inner in part)
-        return spelling.plain(part)
+        return scalars.plain(part)
 
     return call("jnp.array", nested(found), dtype=dtype)
 
@@ -127,13 +119,13 @@ def spelled(value: Any) -> Expr | None:
     if dtypes.is_key(getattr(value, "aval", value)):
         data = jax.random.key_data(value)
         inside = spelled(data)
-        impl = spelling.text(dtypes.key_impl(value.dtype))
+        impl = scalars.text(dtypes.key_impl(value.dtype))
         return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
     found = np.asarray(value)
     weak = getattr(value, "weak_type", False)
     candidates: list[Expr] = []
     if found.size <= FEW and not weak:
-        with contextlib.suppress(spelling.Unwritable):
+        with contextlib.suppress(Unwritable):
             candidates.append(listed(value))
     if found.size > 8 or weak or not candidates:
         candidates[:0] = list(regular(value))
@@ -176,14 +168,14 @@ def read_back(stored: Expr, value: Any) -> Expr:
     found = np.asarray(value)
     if found.dtype.isbuiltin == 1:
         return call("jnp.asarray", stored)
-    whole = call(Attribute(stored, "view"), spelling.dtype(found.dtype))
+    whole = call(Attribute(stored, "view"), scalars.dtype(found.dtype))
     return call("jnp.asarray", call(Attribute(whole, "reshape"), spelling.value(found.shape)))
 
 
 def packed(value: Any) -> Packed:
     found = np.asarray(value)
     data = base64.b85encode(zlib.compress(found.tobytes(), 9)).decode("ascii")
-    return Packed(data, flat(spelling.dtype(found.dtype)), found.shape)
+    return Packed(data, flat(scalars.dtype(found.dtype)), found.shape)
 
 
 UNPACK = [

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 
+from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import (
     Atom,
     Attribute,
@@ -22,10 +23,12 @@ from jaxsight.sourcerizer.text.exprs import (
     call,
     dict_,
     list_,
+    modules_in,
     tuple_,
 )
+from jaxsight.sourcerizer.text.imports import SHORT
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import public_names, scalars, spelling
 
 Opaque = Callable[[Any, str], Expr]
 """Returns a name for the structure (a `PyTreeDef`) of a result that has no expression, given the
@@ -66,7 +69,7 @@ def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaq
             return tuple_(map(inner, structure))
         case list() if type(structure) is list:
             return list_(map(inner, structure))
-        case tuple() if _is_of_fields(structure) and spelling.type_path(type(structure)):
+        case tuple() if _is_of_fields(structure) and public_names.type_path(type(structure)):
             return _from_fields(
                 structure, dict(zip(_field_names(structure), structure, strict=True)), inner
             )
@@ -77,7 +80,7 @@ def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaq
 def _keys(structure: dict[Any, Any]) -> list[Expr] | None:
     try:
         return [spelling.value(key) for key in structure]
-    except spelling.Unwritable:
+    except Unwritable:
         return None
 
 
@@ -113,14 +116,15 @@ def _parts(expr: Expr, value: Any, depth: int = 4) -> Iterator[tuple[Expr, Any]]
         case dict():
             for key, part in value.items():
                 if isinstance(key, str):
-                    yield from _parts(Index(expr, (spelling.text(key),)), part, depth - 1)
+                    yield from _parts(Index(expr, (scalars.text(key),)), part, depth - 1)
         case _:
             return
 
 
 def _from_fields(structure: Any, fields: dict[str, Any], inner: Callable[[Any], Expr]) -> Expr:
-    path = spelling.type_path(type(structure))
-    return call(str(path), *(Keyword(name, inner(part)) for name, part in fields.items()))
+    path = public_names.type_path(type(structure))
+    assert path is not None
+    return call(path, *(Keyword(name, inner(part)) for name, part in fields.items()))
 
 
 def _other(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
@@ -146,7 +150,7 @@ def _dataclass(
     """Return a constructor call for a dataclass, if it results in the same structure, or None."""
     if not dataclasses.is_dataclass(structure) or isinstance(structure, type):
         return None
-    if not spelling.type_path(type(structure)):
+    if not public_names.type_path(type(structure)):
         return None
     fields = {
         field.name: getattr(structure, field.name, None)
@@ -163,13 +167,13 @@ def _dataclass(
         return _from_fields(structure, fields, inner)
 
     def refuse(tree: Any, why: str) -> Expr:
-        raise spelling.Unwritable(tree, why)
+        raise Unwritable(tree, why)
 
     count = len(leaves)
     try:
         trial = build([Atom(str(number)) for number in range(count)], refuse)
         # Constructors of other packages may raise anything for numbers in place of arrays.
-        again = eval(flat(trial), _namespace())
+        again = eval(flat(trial), _namespace(trial))
     except Exception:  # noqa: BLE001
         return None
     there: Any = jax.tree.structure(again)
@@ -185,8 +189,8 @@ def _has_leaves(part: Any) -> bool:
     return bool(found) and all(type(leaf) is Leaf for leaf in found)
 
 
-def _namespace() -> dict[str, Any]:
-    """Return the packages whose types may be in expressions, by their own and imported names."""
-    roots = {module.partition(".")[0] for module in spelling.modules.values()} | {"jax"}
-    short = {given: sys.modules[name] for name, given in spelling.SHORT.items()}
+def _namespace(expr: Expr) -> dict[str, Any]:
+    """Return the packages that an expression needs, by their own and imported names."""
+    roots = {module.partition(".")[0] for module in modules_in(expr)} | {"jax"}
+    short = {given: sys.modules[name] for name, given in SHORT.items()}
     return short | {root: sys.modules[root] for root in roots if root in sys.modules}

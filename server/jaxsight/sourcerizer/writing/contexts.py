@@ -9,10 +9,11 @@ from typing import Any
 
 import jax
 
+from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Expr, call, is_identifier
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.statements import Statement, With
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import public_names, scalars, spelling
 
 
 def contexts(context: Any) -> list[Expr]:
@@ -35,8 +36,8 @@ def contexts(context: Any) -> list[Expr]:
     if context.compute_type is not None:
         found.append(
             call(
-                spelling.imported("jax.experimental.compute_on", "compute_on"),
-                spelling.text(context.compute_type),
+                public_names.imported("jax.experimental.compute_on", "compute_on"),
+                scalars.text(context.compute_type),
             )
         )
     if context.xla_metadata:
@@ -47,14 +48,16 @@ def contexts(context: Any) -> list[Expr]:
 def metadata(operands: list[Expr], given: dict[str, Any]) -> Expr:
     """Return a call of `set_xla_metadata`, on a value or as a context."""
     if not all(is_identifier(name) for name in given):
-        raise spelling.Unwritable(given, "its names are not Python identifiers")
+        raise Unwritable(given, "its names are not Python identifiers")
     named = {name: spelling.value(part) for name, part in given.items()}
     return call(
-        spelling.imported("jax.experimental.xla_metadata", "set_xla_metadata"), *operands, **named
+        public_names.imported("jax.experimental.xla_metadata", "set_xla_metadata"),
+        *operands,
+        **named,
     )
 
 
-def place(body: list[Statement], start: int, managers: list[Expr]) -> None:
+def put_under(body: list[Statement], start: int, managers: list[Expr]) -> None:
     """Move the statements from `start` on under `managers`, or into the same `with` before them."""
     if not managers or start == len(body):
         return

@@ -15,14 +15,12 @@ import linecache
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from jaxsight.interpreters.compat.locations import Place, places
 from jaxsight.interpreters.compat.staging import is_dropped
 from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
-
-_OURS = str(Path(__file__).parents[2])
+from jaxsight.sourcerizer.equations.locations import JAXSIGHT
 
 _FRAMES = 8
 """The number of the user's frames that are examined."""
@@ -122,7 +120,7 @@ def _frames(equation: Any) -> list[tuple[str, Place]]:
     """Return the user's frames that created an equation, innermost first, up to jaxsight's own."""
     found: list[tuple[str, Place]] = []
     for at in itertools.islice(places(equation), _FRAMES):
-        if at[0].startswith(_OURS):
+        if at[0].startswith(JAXSIGHT):
             break
         found.append(at)
     return found

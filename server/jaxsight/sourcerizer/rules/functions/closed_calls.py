@@ -14,19 +14,16 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat.staging import Program, opened
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Star, call, dict_, list_, tuple_
 from jaxsight.sourcerizer.text.statements import Assign, Function, Return, Statement
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    Proved,
-    Scope,
-    Writer,
-    argument_bases,
-    nested_results,
-    passed_as,
-    sequence,
-)
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, passed_as, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
+
+_CLOSED_CALL = "closed_call"
+"""The name of the module's function that makes closed calls."""
 
 _BY_JAXPR = (0, 11)
 """From this version on a closed call takes a jaxpr; before, it takes functions."""
@@ -51,15 +48,17 @@ def closed_call(scope: Scope, equation: Any) -> Proved | None:
     bases = argument_bases(program, passed_as(operands))
 
     def build(name: str) -> list[Statement]:
-        inner = scope.writer.scope()
+        inner = Scope.top(scope.writer)
         parameters = inner.parameters(program.jaxpr.invars, bases)
         results = inner.program(program)
         return [Function(name, tuple(parameters), [*inner.body, Return(list_(results))])]
 
-    maker = _maker(scope.writer, _is_traced_call(equation))
+    traced = _is_traced_call(equation)
+    build_maker = functools.partial(_closed_call, traced=traced)
+    maker = scope.writer.functions.helper(_CLOSED_CALL, build_maker)
     key = ("closed_call", id(equation.params["call_jaxpr"]))
-    function = scope.writer.shared(key, equation.params["call_jaxpr"], "known", build)
-    scope.writer.bound.extend([] if _is_traced_call(equation) else [equation.primitive.name])
+    function = scope.writer.functions.shared(key, equation.params["call_jaxpr"], "known", build)
+    scope.writer.bound.extend([] if traced else [equation.primitive.name])
     expr = call(maker, function, *operands)
     return Proved(expr, tuple(range(len(equation.outvars))))
 
@@ -87,12 +86,8 @@ def _bound_by_traced_calls() -> Any:
     return made.eqns[0].primitive if made.eqns else None
 
 
-def _maker(writer: Writer, traced: bool) -> str:
-    """Return the name of the module's function that makes closed calls; write it if needed."""
-    name = "closed_call"
-    if any(isinstance(found, Function) and found.name == name for found in writer.functions):
-        return name
-    writer.names.keep(name)
+def _closed_call(*, traced: bool) -> Function:
+    """Return the module's function that makes closed calls."""
     function, args = Atom("function"), Star(Atom("args"))
     bind = "primitives.closed_call_p.bind"
     body: list[Statement] = []
@@ -103,7 +98,8 @@ def _maker(writer: Writer, traced: bool) -> str:
         jaxpr = call(call("jax.make_jaxpr", function), args)
         bound = call(bind, args, call_jaxpr=jaxpr)
     else:
-        info = call("api_util.debug_info", Atom(f'"{name}"'), function, Atom("args"), dict_([]))
+        name = Atom(f'"{_CLOSED_CALL}"')
+        info = call("api_util.debug_info", name, function, Atom("args"), dict_([]))
         body.append(Assign("info", info))
         wrapped = call("linear_util.wrap_init", function, debug_info=Atom("info"))
         body.append(Assign("wrapped", wrapped))
@@ -112,5 +108,4 @@ def _maker(writer: Writer, traced: bool) -> str:
             if jax.__version_info__ >= _BY_NAME
             else call(bind, Atom("wrapped"), args)
         )
-    writer.functions.append(Function(name, ("function", "*args"), [*body, Return(bound)]))
-    return name
+    return Function(_CLOSED_CALL, ("function", "*args"), [*body, Return(bound)])

@@ -10,20 +10,15 @@ import jax
 
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened, stage
 from jaxsight.interpreters.same.comparison import Comparison
+from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.calls import closed_function
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
 from jaxsight.sourcerizer.text.statements import Statement
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import public_names, spelling
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import (
-    ABSORBS,
-    STRUCTURES,
-    Proved,
-    Scope,
-    argument_bases,
-    nested_results,
-    sequence,
-)
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 def _reducer(scope: Scope, program: Program, count: int) -> Expr:
@@ -208,7 +203,7 @@ def _bound_solve(scope: Scope, equation: Any) -> Proved:
             jaxprs[name] = NONE
             continue
         opened_ = opened(program)
-        function = scope.writer.shared(
+        function = scope.writer.functions.shared(
             ("linear_solve", id(program)),
             program,
             name,
@@ -216,12 +211,12 @@ def _bound_solve(scope: Scope, equation: Any) -> Proved:
         )
         structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
         jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
-    scope.writer.helper("_SOLVE", _EXAMPLE)
-    example = scope.writer.helper("_LINEAR_SOLVE", "_SOLVE.eqns[0].params")
+    scope.writer.constants.helper("_SOLVE", _EXAMPLE)
+    example = scope.writer.constants.helper("_LINEAR_SOLVE", "_SOLVE.eqns[0].params")
     operands = [scope.operand(atom) for atom in equation.invars]
     scope.writer.bound.append(equation.primitive.name)
     bound = call(
-        f"{spelling.primitive(equation.primitive)}.bind",
+        public_names.primitive(equation.primitive).dot("bind"),
         *operands,
         const_lengths=call(
             Attribute(Index(example, (Atom('"const_lengths"'),)), "_replace"), **counts

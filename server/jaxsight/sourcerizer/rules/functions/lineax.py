@@ -17,11 +17,14 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
-from jaxsight.sourcerizer.proof.prover import Claim
+from jaxsight.sourcerizer.equations.registry import ABSORBS
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.proof.prover import Claim, Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Item, Keyword, Slot, call, tuple_
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import public_names, spelling
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import ABSORBS, Proved, Scope, sequence
+from jaxsight.sourcerizer.writing.results import sequence
+from jaxsight.sourcerizer.writing.scope import Scope
 
 _NAME = "linear_solve"
 _STAND_IN = "_matvec"
@@ -97,7 +100,7 @@ def _program(equation: Any) -> Any:
 
 def _is_solve(equation: Any) -> bool:
     named = equation.primitive.name == _NAME and {"treedef", "static"} <= equation.params.keys()
-    return named and spelling.package_of(equation.primitive) == "lineax"
+    return named and public_names.package_of(equation.primitive) == "lineax"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +141,11 @@ class _Call:
             Unwritable: for a value without an expression.
         """
         if self.options:
-            raise spelling.Unwritable(self.options)
+            raise Unwritable(self.options)
         operator = self._part(self.operator) if function is None else self._applying(function)
         system = [operator, self._part(self.vector)]
         told = {} if self.throw else {"throw": Atom("False")}
-        path = spelling.imported("lineax", _NAME)
+        path = public_names.imported("lineax", _NAME)
         for items in (system, [*system, self._part(self.solver)]):
             yield call(path, *items, **told)
 
@@ -152,10 +155,10 @@ class _Call:
     def _applying(self, function: Expr) -> Expr:
         struct = self.operator.in_structure()
         if not isinstance(struct, jax.ShapeDtypeStruct):
-            raise spelling.Unwritable(struct)
+            raise Unwritable(struct)
         tags = self.operator.tags
         told = {"tags": self._part(tags)} if tags else {}
-        path = spelling.imported("lineax", type(self.operator).__name__)
+        path = public_names.imported("lineax", type(self.operator).__name__)
         return call(path, function, spelling.struct(struct), **told)
 
     def _part(self, given: Any) -> Expr:
@@ -166,9 +169,9 @@ class _Call:
             return tuple_(map(self._part, given))
         if not dataclasses.is_dataclass(given):
             return _plain(given)
-        path = spelling.public_path(type(given))
+        path = public_names.public_path(type(given))
         if path is None:
-            raise spelling.Unwritable(given, "its class is not public")
+            raise Unwritable(given, "its class is not public")
         return call(path, *_arguments(given, self._part))
 
 
@@ -191,7 +194,7 @@ def _proved(scope: Scope, found: _Call, shown: Callable[[Expr], Expr], claim: Cl
 
     In the proof, its operator's function evaluates the program.
     """
-    prover, function = scope.writer.prover, found.function
+    prover, function = scope.writer.proofs.prover, found.function
     stand_in: Expr | None = None
     if function is not None:
         prover.names[_STAND_IN] = _evaluating(function.jaxpr)
@@ -202,7 +205,7 @@ def _proved(scope: Scope, found: _Call, shown: Callable[[Expr], Expr], claim: Cl
             results = prover.proves(shown(expr), claim)
             if results is not None and _in_order(results):
                 return index
-    except (spelling.Unwritable, KeyError, TypeError, ValueError, AttributeError):
+    except (Unwritable, KeyError, TypeError, ValueError, AttributeError):
         return None
     finally:
         prover.names.pop(_STAND_IN, None)
@@ -268,8 +271,8 @@ def _is_default(part: Any, default: Any) -> bool:
 def _plain(given: Any) -> Expr:
     """Return a number, a string, or an object that a package exports, such as a function."""
     if callable(given) or type(given).__module__.partition(".")[0] not in ("builtins", "numpy"):
-        path = spelling.public_path(given) if callable(given) else spelling.elsewhere(given)
+        path = public_names.public_path(given) if callable(given) else public_names.elsewhere(given)
         if path is None:
-            raise spelling.Unwritable(given)
-        return Atom(path)
+            raise Unwritable(given)
+        return path
     return value(given)

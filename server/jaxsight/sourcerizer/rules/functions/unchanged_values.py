@@ -12,10 +12,12 @@ from typing import Any
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.liveness import live
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Star, call, list_
 from jaxsight.sourcerizer.text.statements import Function, Raw, Return, Statement
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import Proved, Scope, Writer, argument_bases
+from jaxsight.sourcerizer.writing.results import argument_bases
+from jaxsight.sourcerizer.writing.scope import Scope
 
 _SCAN = "scan_as_is"
 
@@ -82,7 +84,8 @@ def bound_scan(scope: Scope, equation: Any, found: control_flow.Scan) -> Proved:
     if found.split_transpose:
         options["_split_transpose"] = Atom("True")
     parts = (operands[: found.consts], operands[found.consts : carried], operands[carried:])
-    expr = call(_helper(scope.writer), body, *map(list_, parts), **options)
+    helper = scope.writer.functions.helper(_SCAN, _scan_as_is)
+    expr = call(helper, body, *map(list_, parts), **options)
     scope.writer.bound.append(equation.primitive.name)
     return Proved(expr, tuple(range(len(equation.outvars))))
 
@@ -116,43 +119,28 @@ def bound_while(scope: Scope, equation: Any, cond: Program, body: Program) -> Pr
     return Proved(expr, tuple(range(len(equation.outvars))))
 
 
-def _helper(writer: Writer) -> str:
-    """Return the name of the module's function for such scans; write it if needed.
+def _scan_as_is() -> Function:
+    """Return the module's function for such scans.
 
     It takes the parameters from a scan that passes nothing through.
     """
-    if any(isinstance(found, Function) and found.name == _SCAN for found in writer.functions):
-        return _SCAN
-    writer.names.keep(_SCAN)
-    body: list[Statement] = [
-        Raw(["made = []", ""]),
-        Raw(
-            [
-                "def whole(consts, init, xs):",
-                "    def step(carry, x):",
-                "        made.append(jax.make_jaxpr(body)(*consts, *carry, *x))",
-                "        carry, _ = lax.optimization_barrier((carry, consts))",
-                "        return carry, [jnp.zeros(()) for _ in made[-1].out_avals[len(carry) :]]",
-                "",
-                "    return lax.scan(step, init, xs, **options)",
-                "",
-            ]
-        ),
-        Raw(
-            [
-                "equations = jax.make_jaxpr(whole)(consts, init, xs).eqns",
-                "scans = [each for each in equations if each.primitive is primitives.scan_p]",
-                'params = scans[-1].params | {"jaxpr": made[-1]}',
-            ]
-        ),
-        Return(
-            call(
-                "primitives.scan_p.bind",
-                *(Star(Atom(name)) for name in ("consts", "init", "xs", "*params")),
-            )
-        ),
+    lines = [
+        "made = []",
+        "",
+        "def whole(consts, init, xs):",
+        "    def step(carry, x):",
+        "        made.append(jax.make_jaxpr(body)(*consts, *carry, *x))",
+        "        carry, _ = lax.optimization_barrier((carry, consts))",
+        "        return carry, [jnp.zeros(()) for _ in made[-1].out_avals[len(carry) :]]",
+        "",
+        "    return lax.scan(step, init, xs, **options)",
+        "",
+        "equations = jax.make_jaxpr(whole)(consts, init, xs).eqns",
+        "scans = [each for each in equations if each.primitive is primitives.scan_p]",
+        'params = scans[-1].params | {"jaxpr": made[-1]}',
     ]
+    arguments = (Star(Atom(name)) for name in ("consts", "init", "xs", "*params"))
+    body: list[Statement] = [Raw(lines), Return(call("primitives.scan_p.bind", *arguments))]
     function = Function(_SCAN, ("body", "consts", "init", "xs", "**options"), body)
     function.docstring = "`lax.scan` that also carries values which `body` does not change."
-    writer.functions.append(function)
-    return _SCAN
+    return function

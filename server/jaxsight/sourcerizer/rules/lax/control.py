@@ -9,6 +9,8 @@ import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.unchanged_values import (
     bound_scan,
     bound_while,
@@ -18,16 +20,8 @@ from jaxsight.sourcerizer.rules.functions.unchanged_values import (
 )
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, list_, tuple_
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import (
-    ABSORBS,
-    STRUCTURES,
-    Proved,
-    Scope,
-    argument_bases,
-    nested_results,
-    sequence,
-    slices_of,
-)
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole: str) -> str:

@@ -9,18 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 from jaxsight.sourcerizer.compat import callbacks
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, tuple_
 from jaxsight.sourcerizer.text.names import identifier
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars, spelling
 from jaxsight.sourcerizer.values.pytrees import pytree
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import STRUCTURES, Proved, Scope, Unsourceable
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 def _function(scope: Scope, function: Any) -> Expr:
     name = getattr(function, "__name__", "callback")
     base = "callback" if name == "<lambda>" else identifier(str(name), "callback")
-    return scope.writer.placeholder(function, base, "runs on the host")
+    return scope.writer.passed.placeholder(function, base, "runs on the host")
 
 
 def _spelled(scope: Scope, given: Any) -> Expr:
@@ -29,8 +32,8 @@ def _spelled(scope: Scope, given: Any) -> Expr:
         return given.expr
     try:
         return value(given)
-    except spelling.Unwritable:
-        return scope.writer.placeholder(given, "static", "cannot be written as source")
+    except Unwritable:
+        return scope.writer.passed.placeholder(given, "static", "cannot be written as source")
 
 
 class _Operand:
@@ -48,7 +51,7 @@ def _given(
     def tree(part: Any) -> Expr:
         leaves, structure = jax.tree.flatten(part)
         spelled = [_spelled(scope, leaf) for leaf in leaves]
-        return pytree(structure, spelled, [], scope.writer.structure)
+        return pytree(structure, spelled, [], scope.writer.passed.structure)
 
     return [tree(part) for part in args], {name: tree(part) for name, part in kwargs.items()}
 
@@ -119,5 +122,5 @@ def debug_print(scope: Scope, equation: Any) -> Proved:
     if not params.get("has_placeholders", True) and (args or kwargs):
         options["skip_format_check"] = Atom("True")
     return Proved(
-        call("jax.debug.print", spelling.text(params["fmt"]), *args, **options, **kwargs), ()
+        call("jax.debug.print", scalars.text(params["fmt"]), *args, **options, **kwargs), ()
     )

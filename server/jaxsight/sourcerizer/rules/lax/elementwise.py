@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from jax.ad_checkpoint import checkpoint_name
 
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars, spelling
 from jaxsight.sourcerizer.writing.contexts import metadata
 
 _OTHER_NAMES = {
@@ -32,18 +33,18 @@ _PYTHON_TYPES = {"f": "float", "i": "int", "c": "complex", "b": "bool"}
 def convert(view: View) -> Iterator[Expr]:
     (x,) = view.operands
     new = view.params["new_dtype"]
-    if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(spelling.kind(new))):
+    if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(scalars.kind(new))):
         yield call("lax.convert_element_type", x, Atom(python))
     if view.params.get("sharding") is not None:  # left by transposition
         sharding = Attribute(call("jax.typeof", x), "sharding")
-        yield call(Attribute(x, "astype"), spelling.dtype(new), device=sharding)
-        yield call("jnp.asarray", x, spelling.dtype(new), device=sharding)
-    yield call("lax.convert_element_type", x, spelling.dtype(new))
+        yield call(Attribute(x, "astype"), scalars.dtype(new), device=sharding)
+        yield call("jnp.asarray", x, scalars.dtype(new), device=sharding)
+    yield call("lax.convert_element_type", x, scalars.dtype(new))
 
 
 @LAX("bitcast_convert_type")
 def bitcast(view: View) -> Iterator[Expr]:
-    yield call("lax.bitcast_convert_type", *view.operands, spelling.dtype(view.params["new_dtype"]))
+    yield call("lax.bitcast_convert_type", *view.operands, scalars.dtype(view.params["new_dtype"]))
 
 
 @LAX("integer_pow")
@@ -60,7 +61,7 @@ def copy(view: View) -> Iterator[Expr]:
 @LAX("name")
 def name(view: View) -> Iterator[Expr]:
     function = spelling.function(checkpoint_name)
-    yield call(function, *view.operands, spelling.text(view.params["name"]))
+    yield call(function, *view.operands, scalars.text(view.params["name"]))
 
 
 @LAX("xla_metadata_value")

@@ -12,21 +12,17 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import Program, opened
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.text.names import identifier
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Return
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import public_names, scalars, spelling
 from jaxsight.sourcerizer.values.pytrees import Leaf, built
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    Proved,
-    Scope,
-    Unsourceable,
-    argument_bases,
-    nested_results,
-    sequence,
-)
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @STRUCTURES("ffi_call")
@@ -50,7 +46,7 @@ def ffi_call(scope: Scope, equation: Any) -> Proved:
         options["legacy_backend_config"] = value(params["legacy_backend_config"])
     results = [spelling.struct(aval) for aval in params["result_avals"]]
     made = call(
-        "jax.ffi.ffi_call", spelling.text(params["target_name"]), sequence(results), **options
+        "jax.ffi.ffi_call", scalars.text(params["target_name"]), sequence(results), **options
     )
     foreign = scope.names.fresh("foreign")
     scope.body.append(Assign(foreign, made))
@@ -65,7 +61,7 @@ def _usual(layout: Any) -> bool:
 
 def _attribute(given: Any) -> Expr:
     """Return an attribute of a foreign function, whose type matters."""
-    return spelling.typed(given) if isinstance(given, np.generic) else value(given)
+    return scalars.typed(given) if isinstance(given, np.generic) else value(given)
 
 
 @STRUCTURES("call_exported")
@@ -73,11 +69,11 @@ def call_exported(scope: Scope, equation: Any) -> Proved:
     exported = equation.params["exported"]
     data = bytes(exported.serialize())
     stored = Atom(f'bytearray.fromhex("{data.hex()}")')
-    name = scope.writer.named(data, "_EXPORTED", call("jax.export.deserialize", stored))
-    spelling.modules["jax.export"] = "jax.export"
+    deserialize = public_names.imported("jax.export", "deserialize")
+    name = scope.writer.constants.named(data, "_EXPORTED", call(deserialize, stored))
     leaves = [scope.operand(atom) for atom in equation.invars]
     args, kwargs = jax.tree.unflatten(exported.in_tree, map(Leaf, range(len(leaves))))
-    opaque = scope.writer.structure
+    opaque = scope.writer.passed.structure
     given = [built(part, leaves, [], opaque) for part in args]
     named = {key: built(part, leaves, [], opaque) for key, part in kwargs.items()}
     results = jax.tree.unflatten(exported.out_tree, range(len(equation.outvars)))
@@ -102,7 +98,7 @@ def composite(scope: Scope, equation: Any) -> Proved:
     function = scope.function(base, program, [], parameters, sequence)
     options = {"version": value(params["version"])} if params.get("version") else {}
     made = scope.names.fresh("composed")
-    named = spelling.text(params["name"])
+    named = scalars.text(params["name"])
     scope.body.append(Assign(made, call("lax.composite", function, named, **options)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     given = {name: value(attribute) for name, attribute in attributes.items()}
@@ -122,13 +118,12 @@ def linear_call(scope: Scope, equation: Any) -> Proved:
     backward = _of_two(scope, "transposed", opened(transposed), [], residuals)
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     expr = call(
-        "jax.custom_derivatives.linear_call",
+        public_names.imported("jax.custom_derivatives", "linear_call"),
         forward,
         backward,
         tuple_(operands[consts:split]),
         tuple_(operands[split:]),
     )
-    spelling.modules["jax.custom_derivatives.linear_call"] = "jax.custom_derivatives"
     return Proved(expr, tuple(range(len(equation.outvars))))
 
 
@@ -170,15 +165,16 @@ def custom_vmap(scope: Scope, equation: Any) -> Proved:
     results = inner.program(program)
     name = scope.names.fresh("batched")
     function = Function(name, tuple(names), inner.body)
-    path = "jax.custom_batching.custom_vmap"
+    decorator = "custom_vmap"
     scope.body.append(function)
     if str(getattr(rule, "__qualname__", "")).startswith("sequential_vmap."):
-        path = "jax.custom_batching.sequential_vmap"
+        decorator = "sequential_vmap"
     else:
-        given = scope.writer.placeholder(rule, "vmap_rule", "is the batching rule of a function")
+        given = scope.writer.passed.placeholder(
+            rule, "vmap_rule", "is the batching rule of a function"
+        )
         scope.body.append(Effect(call(f"{name}.def_vmap", given)))
-    spelling.modules[path] = "jax.custom_batching"
-    function.decorators.append(Atom(path))
+    function.decorators.append(public_names.imported("jax.custom_batching", decorator))
     function.body.append(Return(results[0] if single else tuple_(results)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     return Proved(
@@ -205,7 +201,9 @@ def custom_partitioning(scope: Scope, equation: Any) -> Proved:
         "sharding_rule",
     ):
         if params.get(key) is not None:
-            options[key] = scope.writer.placeholder(params[key], key, "partitions a function")
+            options[key] = scope.writer.passed.placeholder(
+                params[key], key, "partitions a function"
+            )
     if not params.get("decode_shardings", True):
         options["decode_shardings"] = Atom("False")
     body = scope.function(
@@ -215,8 +213,7 @@ def custom_partitioning(scope: Scope, equation: Any) -> Proved:
         lambda inner: tuple(inner.parameters(program.jaxpr.invars, argument_bases(program))),
         lambda results: results[0] if single else tuple_(results),
     )
-    path = "jax.experimental.custom_partitioning.custom_partitioning"
-    spelling.modules[path] = "jax.experimental.custom_partitioning"
+    path = public_names.imported("jax.experimental.custom_partitioning", "custom_partitioning")
     name = scope.names.fresh("partitioned")
     scope.body.append(Assign(name, call(path, body)))
     scope.body.append(Effect(call(f"{name}.def_partition", **options)))

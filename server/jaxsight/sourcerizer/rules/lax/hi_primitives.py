@@ -16,19 +16,16 @@ import jax
 from jaxsight.interpreters.compat import hi_primitives
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
 from jaxsight.interpreters.same.liveness import all_operands, live
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Index, Lambda, call, tuple_
 from jaxsight.sourcerizer.text.statements import Function, Return
 from jaxsight.sourcerizer.values import spelling
-from jaxsight.sourcerizer.values.spelling import text, value
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    Proved,
-    Scope,
-    argument_bases,
-    nested_results,
-    sequence,
-)
+from jaxsight.sourcerizer.values.scalars import text
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @LAX("call_hi_primitive")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.sourcerizer.equations.fallback import keywords
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, tuple_
 from jaxsight.sourcerizer.values.spelling import value
 

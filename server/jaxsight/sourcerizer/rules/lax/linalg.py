@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.equations.fallback import by_name, keywords
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call
 
 _AS_IT_IS = {"symmetrize_input": Atom("False")}

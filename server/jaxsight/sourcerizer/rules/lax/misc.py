@@ -6,17 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxsight.interpreters.compat.staging import opened
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Expr, call, is_identifier, tuple_
-from jaxsight.sourcerizer.values import spelling
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    Proved,
-    Scope,
-    argument_bases,
-    nested_results,
-    sequence,
-)
+from jaxsight.sourcerizer.values import public_names, spelling
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @LAX("polynomial")
@@ -29,7 +25,7 @@ def polynomial(view: View) -> Iterator[Expr]:
 
 @LAX("layout_constraint")
 def layout_constraint(view: View) -> Iterator[Expr]:
-    function = spelling.imported("jax.experimental.layout", "with_layout_constraint")
+    function = public_names.imported("jax.experimental.layout", "with_layout_constraint")
     yield call(function, *view.operands, spelling.layout(view.params["layout"]))
 
 
@@ -43,19 +39,19 @@ def precv(view: View) -> Iterator[Expr]:
 
 @LAX("host_local_array_to_global_array", "global_array_to_host_local_array")
 def between_hosts(view: View) -> Iterator[Expr]:
-    function = spelling.imported("jax.experimental.multihost_utils", view.name)
+    function = public_names.imported("jax.experimental.multihost_utils", view.name)
     given = view.params["global_mesh"], view.params["pspec"]
     yield call(function, *view.operands, *map(spelling.value, given))
 
 
 @LAX("todense")
 def todense(view: View) -> Iterator[Expr]:
-    yield call(spelling.imported("jax.experimental.sparse", "todense"), *view.operands)
+    yield call(public_names.imported("jax.experimental.sparse", "todense"), *view.operands)
 
 
 @LAX("spsolve")
 def spsolve(view: View) -> Iterator[Expr]:
-    function = spelling.imported("jax.experimental.sparse.linalg", "spsolve")
+    function = public_names.imported("jax.experimental.sparse.linalg", "spsolve")
     options = {name: spelling.value(view.params[name]) for name in ("tol", "reorder")}
     yield call(function, *view.operands, **options)
 
@@ -72,7 +68,7 @@ def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
         return tuple(inner.parameters(program.jaxpr.invars, argument_bases(program)))
 
     function = scope.function("annotated", program, [], parameters, sequence)
-    name = spelling.imported("jax.experimental.xla_metadata", "xla_metadata_call")
+    name = public_names.imported("jax.experimental.xla_metadata", "xla_metadata_call")
     named = {key: spelling.value(part) for key, part in given.items()}
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     return Proved(
@@ -82,6 +78,6 @@ def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
 
 @STRUCTURES("inspect_sharding")
 def inspect_sharding(scope: Scope, equation: Any) -> Proved:
-    told = scope.writer.placeholder(equation.params["callback"], "told", "runs on the host")
+    told = scope.writer.passed.placeholder(equation.params["callback"], "told", "runs on the host")
     operands = [scope.operand(atom) for atom in equation.invars]
     return Proved(call("jax.debug.inspect_array_sharding", *operands, callback=told), ())

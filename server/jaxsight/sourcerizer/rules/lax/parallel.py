@@ -9,19 +9,16 @@ import jax
 
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.compat import meshes
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.text.statements import Assign
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    Proved,
-    Scope,
-    argument_bases,
-    nested_results,
-    sequence,
-)
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @STRUCTURES("shard_map")
@@ -37,7 +34,7 @@ def shard_map(scope: Scope, equation: Any) -> Proved:
         body = scope.function("shard", program, [], parameters, sequence)
     options: dict[str, Expr] = {}
     if isinstance(found.mesh, jax.sharding.Mesh):
-        options["mesh"] = scope.writer.named(found.mesh, "_MESH", value(found.mesh))
+        options["mesh"] = scope.writer.constants.named(found.mesh, "_MESH", value(found.mesh))
     options["in_specs"] = tuple_(value(spec) for spec in found.in_specs)
     options["out_specs"] = sequence([value(spec) for spec in found.out_specs])
     if not found.is_whole:
@@ -87,7 +84,7 @@ def pvary(view: View) -> Iterator[Expr]:
 def cast_variance(view: View) -> Iterator[Expr]:
     for axes in _axes(view):
         for to in ("varying", "unreduced", "reduced"):
-            yield call("lax.pcast", *view.operands, axes, to=spelling.text(to))
+            yield call("lax.pcast", *view.operands, axes, to=scalars.text(to))
 
 
 @LAX("ppermute")
@@ -113,7 +110,7 @@ def all_gather(view: View) -> Iterator[Expr]:
     for axes in _axes(view):
         yield call("lax.all_gather", *view.operands, axes, **options)
         for to in ("reduced", "invariant", "invarying"):
-            yield call("lax.all_gather", *view.operands, axes, **options, to=spelling.text(to))
+            yield call("lax.all_gather", *view.operands, axes, **options, to=scalars.text(to))
 
 
 @LAX("reduce_scatter", "unreduced_reduce_scatter")
@@ -195,7 +192,7 @@ def _over(given: Any, spec: Any, mesh: Any = None, abstract: bool = False) -> Ex
     if isinstance(found, jax.sharding.AbstractMesh):
         devices = jax.devices()[: found.size]
         if len(devices) < found.size:
-            raise spelling.Unwritable(found, "fewer devices are present")
+            raise Unwritable(found, "fewer devices are present")
         import numpy as np
 
         array = np.array(devices).reshape(found.axis_sizes)

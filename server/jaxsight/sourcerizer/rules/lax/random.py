@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer.equations.fallback import keywords
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import public_names, scalars
 from jaxsight.sourcerizer.values.spelling import value
 
 
 def _impl(view: View) -> dict[str, Expr]:
-    return {"impl": spelling.text(dtypes.key_impl(view.outputs[0].dtype))}
+    return {"impl": scalars.text(dtypes.key_impl(view.outputs[0].dtype))}
 
 
 @LAX("random_seed")
@@ -72,7 +73,7 @@ def threefry_bits(window: Window) -> Iterator[Expr]:
     """Yield the bits of a raw key, whose counters (`iota_2x32_shape`) have no public function."""
     key = window.expr(window.equations[0].invars[0])
     shape = value(window.find("iota_2x32_shape").params["shape"])
-    drawn = spelling.imported("jax.extend.random", "threefry_prng_impl.random_bits")
+    drawn = public_names.imported("jax.extend.random", "threefry_prng_impl.random_bits")
     joined = window.equations[-1].primitive.name == "or"
     width = 64 if joined else window.output.aval.dtype.itemsize * _BITS_OF_A_BYTE
     yield call(drawn, key, value(width), shape)

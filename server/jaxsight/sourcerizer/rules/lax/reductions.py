@@ -10,16 +10,17 @@ import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer.equations.fallback import keywords
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, tuple_
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
 
 
 @LAX("argmax", "argmin")
 def argument(view: View) -> Iterator[Expr]:
     (axis,) = view.params["axes"]
-    dtype = spelling.dtype(view.params["index_dtype"])
+    dtype = scalars.dtype(view.params["index_dtype"])
     yield call(f"lax.{view.name}", *view.operands, value(axis), dtype)
 
 
@@ -60,11 +61,11 @@ def _identity(view: View) -> Iterator[Expr]:
         yield Atom("False" if sum_ or low else "True")
     elif dtypes.is_subtype(dtype, np.integer):
         info: Any = getattr(jax.numpy, "iinfo")(dtype)  # noqa: B009 - it has no types
-        yield spelling.typed(np.asarray(0 if sum_ else info.min if low else info.max, dtype))
+        yield scalars.typed(np.asarray(0 if sum_ else info.min if low else info.max, dtype))
     else:
         bound = 0.0 if sum_ else -np.inf if low else np.inf
-        yield spelling.number(bound)
-        yield spelling.typed(np.asarray(bound).astype(dtype))
+        yield scalars.number(bound)
+        yield scalars.typed(np.asarray(bound).astype(dtype))
 
 
 @LAX(*_MONOIDS)

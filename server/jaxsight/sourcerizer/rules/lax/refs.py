@@ -7,18 +7,15 @@ from typing import Any
 
 from jaxsight.interpreters.compat.staging import is_dropped, is_literal, opened
 from jaxsight.sourcerizer.compat import refs
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, Index, call, tuple_
-from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.statements import Assign, Function
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import public_names
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.writer import (
-    STRUCTURES,
-    Proved,
-    Scope,
-    Unsourceable,
-    argument_bases,
-)
+from jaxsight.sourcerizer.writing.results import argument_bases
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @STRUCTURES("new_ref", "ref")
@@ -73,8 +70,7 @@ def run_state(scope: Scope, equation: Any) -> Proved:
     inner.program(program)
     name = scope.names.fresh("stateful")
     scope.body.append(Function(name, (whole,), inner.body))
-    path = "jax.experimental.pallas.run_state"
-    spelling.modules[path] = "jax.experimental.pallas"
+    path = public_names.imported("jax.experimental.pallas", "run_state")
     runner = scope.names.fresh("run")
     scope.body.append(Assign(runner, call(path, Atom(name))))
     operands = scope.operands(equation.invars, equation.outvars)
@@ -122,6 +118,5 @@ def _item(part: Any) -> Expr:
         return call("slice", value(part.start), value(stop), *step)
     if part.stride != 1:
         raise Unsourceable("get", "a slice has a traced start and a stride other than 1")
-    path = "jax.experimental.pallas.ds"
-    spelling.modules[path] = "jax.experimental.pallas"
-    return call(path, *(Atom(flat(_item(given))) for given in (part.start, part.size)))
+    path = public_names.imported("jax.experimental.pallas", "ds")
+    return call(path, *(_item(given) for given in (part.start, part.size)))

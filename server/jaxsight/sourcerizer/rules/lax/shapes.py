@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.sourcerizer.equations.fallback import keywords
-from jaxsight.sourcerizer.equations.view import LAX, View
+from jaxsight.sourcerizer.equations.registry import LAX
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, list_
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
 
 
 @LAX("iota")
 def iota(view: View) -> Iterator[Expr]:
-    dtype, shape = spelling.dtype(view.params["dtype"]), view.params["shape"]
+    dtype, shape = scalars.dtype(view.params["dtype"]), view.params["shape"]
     if len(shape) == 1 and not view.operands:
         yield call("lax.iota", dtype, value(shape[0]))
     sharding = keywords(view, "sharding") if view.params.get("sharding") is not None else {}
@@ -31,11 +32,11 @@ def broadcast_in_dim(view: View) -> Iterator[Expr]:
         return
     (output,) = view.outputs
     if view.literals[0] is not None and not dimensions:
-        yield call("lax.full", value(shape), x, spelling.dtype(output.dtype))
+        yield call("lax.full", value(shape), x, scalars.dtype(output.dtype))
     yield call("lax.broadcast_in_dim", x, value(shape), value(dimensions))
     if not dimensions:
         yield call("jnp.full", value(shape), x)
-        yield call("jnp.full", value(shape), x, spelling.dtype(output.dtype))
+        yield call("jnp.full", value(shape), x, scalars.dtype(output.dtype))
     if (sharding := view.params.get("sharding")) is not None:
         here = call("jax.sharding.get_abstract_mesh")
         placed = call("jax.sharding.NamedSharding", here, value(sharding.spec))
@@ -107,7 +108,7 @@ def split(view: View) -> Iterator[Expr]:
 @LAX("empty", "empty2")
 def empty(view: View) -> Iterator[Expr]:
     (output,) = view.outputs
-    yield call("lax.empty", value(output.shape), spelling.dtype(output.dtype))
+    yield call("lax.empty", value(output.shape), scalars.dtype(output.dtype))
 
 
 @LAX("device_put")

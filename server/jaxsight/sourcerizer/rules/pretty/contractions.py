@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import PRETTY, View
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars, spelling
 from jaxsight.sourcerizer.values.spelling import value
 
 _BATCH, _LEFT, _RIGHT, _SUMMED = "bcdefgh", "ijlmno", "pqrstuv", "kxyzw"
@@ -42,14 +43,14 @@ def _options(params: dict[str, Any]) -> Iterator[dict[str, Expr]]:
         named["precision"] = precision(params["precision"])
     yield named
     if params.get("preferred_element_type") is not None:
-        yield named | {"preferred_element_type": spelling.dtype(params["preferred_element_type"])}
+        yield named | {"preferred_element_type": scalars.dtype(params["preferred_element_type"])}
 
 
 def precision(given: Any) -> Expr:
     """Return a precision by its name, if both operands have the same."""
     match given:
         case (jax.lax.Precision() as one, other) if one is other:
-            return spelling.text(one.name.lower())
+            return scalars.text(one.name.lower())
         case _:
             return spelling.value(given)
 
@@ -61,8 +62,8 @@ def _einsum(
     if order is not None:
         result = "".join(result[axis] for axis in order)
     for named in _options(params):
-        yield call("jnp.einsum", spelling.text(f"{first},{second}->{result}"), x, y, **named)
-        yield call("jnp.einsum", spelling.text(f"{second},{first}->{result}"), y, x, **named)
+        yield call("jnp.einsum", scalars.text(f"{first},{second}->{result}"), x, y, **named)
+        yield call("jnp.einsum", scalars.text(f"{second},{first}->{result}"), y, x, **named)
 
 
 @PRETTY("dot_general")

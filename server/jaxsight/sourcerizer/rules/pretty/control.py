@@ -14,19 +14,14 @@ import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
+from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.unchanged_values import scan_hands_on, while_hands_on
 from jaxsight.sourcerizer.rules.lax.control import grouped
 from jaxsight.sourcerizer.text.exprs import Expr, call
-from jaxsight.sourcerizer.writing.writer import (
-    PRETTY_STRUCTURES,
-    Proved,
-    Scope,
-    argument_bases,
-    nested_results,
-    scalar,
-    sequence,
-    slices_of,
-)
+from jaxsight.sourcerizer.values.scalars import scalar
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
+from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @PRETTY_STRUCTURES("scan")

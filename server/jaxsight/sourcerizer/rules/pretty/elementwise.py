@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import PRETTY, View
-from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Binary, Expr, Unary, call, list_
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.text.exprs import Attribute, Binary, Expr, Unary, call
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
 
 OPERATORS = {
@@ -80,7 +80,7 @@ def clamp(view: View) -> Iterator[Expr]:
 def convert(view: View) -> Iterator[Expr]:
     (x,) = view.operands
     if view.literals[0] is None:
-        yield call(Attribute(x, "astype"), spelling.dtype(view.params["new_dtype"]))
+        yield call(Attribute(x, "astype"), scalars.dtype(view.params["new_dtype"]))
 
 
 @PRETTY("select_n")
@@ -98,54 +98,3 @@ def top_k(view: View) -> Iterator[Expr]:
 @PRETTY("stop_gradient")
 def stop_gradient(view: View) -> Iterator[Expr]:
     yield call("lax.stop_gradient", *view.operands)
-
-
-REDUCTIONS = {
-    "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod",
-    "reduce_and": "all", "reduce_or": "any", "argmax": "argmax", "argmin": "argmin",
-}  # fmt: skip
-
-
-def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
-    """Return `axis=1`, `axis=(0, 2)`, or nothing for all axes."""
-    if len(axes) == rank:
-        return {}
-    return {"axis": value(axes[0] if len(axes) == 1 else tuple(axes))}
-
-
-@PRETTY(*REDUCTIONS)
-def reduction(view: View) -> Iterator[Expr]:
-    (x,) = view.operands
-    given = axis(view.params["axes"], view.inputs[0].ndim)
-    if not view.name.startswith("arg"):
-        yield call(f"jnp.{REDUCTIONS[view.name]}", x, **given)
-        return
-    yield call(f"jnp.{REDUCTIONS[view.name]}", x, **given)
-    yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
-
-
-_CUMULATIVE = {"cumsum": "jnp.cumsum", "cumprod": "jnp.cumprod"}
-
-
-@PRETTY(*_CUMULATIVE)
-def cumulative(view: View) -> Iterator[Expr]:
-    if not view.params["reverse"]:
-        yield call(_CUMULATIVE[view.name], *view.operands, axis=value(view.params["axis"]))
-
-
-@PRETTY("concatenate")
-def concatenate(view: View) -> Iterator[Expr]:
-    dimension = view.params["dimension"]
-    given = {"axis": value(dimension)} if dimension else {}
-    yield call("jnp.concatenate", list_(view.operands), **given)
-
-
-@PRETTY("iota")
-def iota(view: View) -> Iterator[Expr]:
-    dtype, shape = view.params["dtype"], view.params["shape"]
-    if len(shape) == 1:
-        if jnp.arange(0).dtype == dtype:
-            yield call("jnp.arange", value(shape[0]))
-        yield call("jnp.arange", value(shape[0]), dtype=spelling.dtype(dtype))
-        if dtype == jnp.arange(0.0).dtype:
-            yield call("jnp.arange", Atom(f"{shape[0]}.0"))

@@ -7,12 +7,15 @@ from typing import Any
 
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.fallback import keywords
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import PRETTY, View
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.rules.lax.indexing import flags
 from jaxsight.sourcerizer.rules.pretty.shapes import bounds, whole_of
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, Once, call, tuple_
-from jaxsight.sourcerizer.values.spelling import imported, text, value
+from jaxsight.sourcerizer.values.public_names import imported
+from jaxsight.sourcerizer.values.scalars import text
+from jaxsight.sourcerizer.values.spelling import value
 
 _NORMALISED = "lt|add|select_n|convert_element_type|broadcast_in_dim|reshape|squeeze|concatenate*"
 """The equations that convert the user's indices to those of a primitive."""

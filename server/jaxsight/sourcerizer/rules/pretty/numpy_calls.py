@@ -11,17 +11,18 @@ import functools
 import importlib
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import PRETTY, View
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, Item, Keyword, call
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
 
 _HOMES = {
@@ -168,55 +169,61 @@ def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator
     required = parameter.default is inspect.Parameter.empty
     if not required:
         yield None
-    output = found.outputs[0]
-    shape = tuple(getattr(output, "shape", ()))
+    shape = tuple(getattr(found.outputs[0], "shape", ()))
     match name:
-        case "shape" | "sample_shape":
-            if required or shape:
-                yield value(shape)
-        case "dtype":
-            if required or found.name in _TYPED:
-                yield spelling.dtype(output.dtype)
+        case "shape" | "sample_shape" if required or shape:
+            yield value(shape)
+        case "dtype" if required or found.name in _TYPED:
+            yield scalars.dtype(found.outputs[0].dtype)
         case "axis" | "dimension" | "axes":
             yield from _axes(found)
         case "keepdims":
-            if parameter.default is True and found.inputs and len(shape) < found.inputs[0].ndim:
-                yield Atom("False")
-            if found.inputs and len(shape) == getattr(found.inputs[0], "ndim", -1):
-                yield Atom("True")
+            yield from _keepdims(parameter, found, len(shape))
         case "num_classes":
             yield from map(value, dict.fromkeys(shape))
-        case "num" | "length" | "total_repeat_length":
-            if shape:
-                yield value(shape[0])
+        case "num" | "length" | "total_repeat_length" if shape:
+            yield value(shape[0])
         case "shift":
             yield from _shifts(found)
-        case "mode" if found.name == "convolve" or found.name == "correlate":
-            yield from (Atom(f'"{mode}"') for mode in ("same", "valid"))
-        case "mode" if found.name == "qr":
-            yield from (Atom(f'"{mode}"') for mode in ("raw", "r", "complete"))
+        case "method" if found.name == "searchsorted":
+            yield from _strings("sort", "compare_all", "scan_unrolled")
         case "mode":
-            yield from (Atom(f'"{mode}"') for mode in ("clip", "fill", "wrap"))
-        case "ord":
-            yield from (Atom("1"), Atom("jnp.inf"))
-        case "k":
-            yield from (Atom("1"), Atom("-1"))
-        case "lower" | "descending" | "unit_diagonal":
-            yield Atom("True")
-        case "trans":
-            yield from (Atom("1"), Atom("2"))
-        case "approximate" | "stable" | "method":
-            if name == "approximate":
-                yield Atom("False")
-            if name == "method" and found.name == "searchsorted":
-                yield from (Atom('"sort"'), Atom('"compare_all"'), Atom('"scan_unrolled"'))
-        case "side":
-            yield Atom('"right"')
-        case "ddof" | "correction":
-            yield Atom("1")
+            yield from _MODES.get(found.name, _OTHER_MODES)
         case _:
-            return
+            yield from _USUAL.get(name, ())
 
+
+def _keepdims(parameter: inspect.Parameter, found: Called, rank: int) -> Iterator[Expr]:
+    if parameter.default is True and found.inputs and rank < found.inputs[0].ndim:
+        yield Atom("False")
+    if found.inputs and rank == getattr(found.inputs[0], "ndim", -1):
+        yield Atom("True")
+
+
+def _strings(*texts: str) -> tuple[Expr, ...]:
+    return tuple(Atom(f'"{text}"') for text in texts)
+
+
+_MODES = {
+    "convolve": _strings("same", "valid"),
+    "correlate": _strings("same", "valid"),
+    "qr": _strings("raw", "r", "complete"),
+}
+_OTHER_MODES = _strings("clip", "fill", "wrap")
+
+_USUAL: dict[str, tuple[Expr, ...]] = {
+    "ord": (Atom("1"), Atom("jnp.inf")),
+    "k": (Atom("1"), Atom("-1")),
+    "lower": (Atom("True"),),
+    "descending": (Atom("True"),),
+    "unit_diagonal": (Atom("True"),),
+    "trans": (Atom("1"), Atom("2")),
+    "approximate": (Atom("False"),),
+    "side": _strings("right"),
+    "ddof": (Atom("1"),),
+    "correction": (Atom("1"),),
+}
+"""Values of other parameters that are not their defaults."""
 
 _TYPED = frozenset({
     "_one_hot", "_randint", "_linspace", "_uniform", "_normal", "_bernoulli", "_gumbel", "_laplace",
@@ -281,7 +288,7 @@ def _padded(view: View) -> Iterator[Expr]:
         elif rest:
             yield call("jnp.pad", array, width, constant_values=rest[0])
         for mode in ("edge", "reflect", "symmetric", "wrap"):
-            yield call("jnp.pad", array, width, mode=spelling.text(mode))
+            yield call("jnp.pad", array, width, mode=scalars.text(mode))
 
 
 def _widths(before: Any, after: Any, equations: Sequence[Any]) -> Iterator[Expr]:
@@ -371,54 +378,4 @@ def prepared(window: Window) -> Iterator[Expr]:
             [window.output.aval],
             list(_all_equations(program)),
         )
-    )
-
-
-_KEYS: dict[str, Callable[[Any], list[Expr]]] = {
-    "random_split": lambda params: (
-        []
-        if params["shape"] == (2,)
-        else [value(params["shape"][0] if len(params["shape"]) == 1 else params["shape"])]
-    ),
-    "random_fold_in": lambda params: [],
-    "random_clone": lambda params: [],
-}
-
-
-@IDIOMS("random_wrap convert_element_type? random_split|random_fold_in|random_clone random_unwrap")
-def raw_keys(window: Window) -> Iterator[Expr]:
-    equation = window.find(*_KEYS)
-    key, *rest = (
-        window.expr(window.origin(atom, "random_wrap", "convert_element_type"))
-        for atom in equation.invars
-    )
-    name = equation.primitive.name.removeprefix("random_")
-    yield call(f"jax.random.{name}", key, *rest, *_KEYS[equation.primitive.name](equation.params))
-
-
-@IDIOMS("convert_element_type? random_seed random_unwrap")
-def new_raw_key(window: Window) -> Iterator[Expr]:
-    seed = window.find("random_seed").invars[0]
-    yield call("jax.random.PRNGKey", window.expr(window.origin(seed, "convert_element_type")))
-
-
-@IDIOMS("convert_element_type random_fold_in")
-def folded(window: Window) -> Iterator[Expr]:
-    key, data = window.equations[-1].invars
-    yield call(
-        "jax.random.fold_in",
-        window.expr(key),
-        window.expr(window.origin(data, "convert_element_type")),
-    )
-
-
-@IDIOMS("jit|pjit add argmax")
-def categorical(window: Window) -> Iterator[Expr]:
-    drawn = window.equations[0]
-    added, chosen = window.equations[1:]
-    logits = next(atom for atom in added.invars if window.maker(atom) is None)
-    key = window.expr(drawn.invars[0])
-    yield call("jax.random.categorical", key, window.expr(logits))
-    yield call(
-        "jax.random.categorical", key, window.expr(logits), axis=value(chosen.params["axes"][0])
     )

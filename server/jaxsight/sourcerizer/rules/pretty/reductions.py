@@ -5,13 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.rules.pretty.elementwise import OPERATORS, REDUCTIONS, axis
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.rules.pretty.elementwise import OPERATORS
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
 from jaxsight.sourcerizer.values.spelling import value
 
+REDUCTIONS = {
+    "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod",
+    "reduce_and": "all", "reduce_or": "any", "argmax": "argmax", "argmin": "argmin",
+}  # fmt: skip
+
+
+def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
+    """Return `axis=1`, `axis=(0, 2)`, or nothing for all axes."""
+    if len(axes) == rank:
+        return {}
+    return {"axis": value(axes[0] if len(axes) == 1 else tuple(axes))}
+
+
+@PRETTY(*REDUCTIONS)
+def reduction(view: View) -> Iterator[Expr]:
+    (x,) = view.operands
+    given = axis(view.params["axes"], view.inputs[0].ndim)
+    if not view.name.startswith("arg"):
+        yield call(f"jnp.{REDUCTIONS[view.name]}", x, **given)
+        return
+    yield call(f"jnp.{REDUCTIONS[view.name]}", x, **given)
+    yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
+
+
+_CUMULATIVE = {"cumsum": "jnp.cumsum", "cumprod": "jnp.cumprod"}
+
+
+@PRETTY(*_CUMULATIVE)
+def cumulative(view: View) -> Iterator[Expr]:
+    if not view.params["reverse"]:
+        yield call(_CUMULATIVE[view.name], *view.operands, axis=value(view.params["axis"]))
+
+
 _KEPT: dict[str, Expr] = {"keepdims": Atom("True")}
+
 _REDUCE = "|".join(name for name in REDUCTIONS if name.startswith("reduce"))
+
 _CHANGES = ("convert_element_type", "broadcast_in_dim", "reshape")
 
 
@@ -30,7 +67,7 @@ def _kept(window: Window, reduced: Any) -> list[dict[str, Expr]]:
     f"convert_element_type {_REDUCE} broadcast_in_dim? convert_element_type",
     f"convert_element_type {_REDUCE} convert_element_type broadcast_in_dim",
 )
-def reduction(window: Window) -> Iterator[Expr]:
+def converted_reduction(window: Window) -> Iterator[Expr]:
     reduced = window.find(*REDUCTIONS)
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     for kept in _kept(window, reduced):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from jaxsight.sourcerizer.equations.idioms import IDIOMS, Window
-from jaxsight.sourcerizer.equations.view import PRETTY, View
+import jax.numpy as jnp
+
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, call, list_
-from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
 
 
@@ -72,7 +75,7 @@ def broadcast_in_dim(view: View) -> Iterator[Expr]:
 def filled(x: Expr, shape: Sequence[int], dtype: object) -> Iterator[Expr]:
     """Yield an array of one number."""
     sizes = value(shape[0] if len(shape) == 1 else tuple(shape))
-    kind = spelling.dtype(dtype)
+    kind = scalars.dtype(dtype)
     default = kind == Atom("jnp.float32")
     match x:
         case Atom("0" | "0.0" | "False"):
@@ -254,7 +257,25 @@ def triangular(window: Window) -> Iterator[Expr]:
     offset = window.expr(window.find("add").invars[1])
     function = "jnp.eye" if any(e.primitive.name == "eq" for e in window.equations) else "jnp.tri"
     shift = {} if offset == Atom("0") else {"k": offset}
-    kind = spelling.dtype(aval.dtype)
+    kind = scalars.dtype(aval.dtype)
     if kind == Atom("jnp.float32"):
         yield call(function, *sides, **shift)
     yield call(function, *sides, **shift, dtype=kind)
+
+
+@PRETTY("concatenate")
+def concatenate(view: View) -> Iterator[Expr]:
+    dimension = view.params["dimension"]
+    given = {"axis": value(dimension)} if dimension else {}
+    yield call("jnp.concatenate", list_(view.operands), **given)
+
+
+@PRETTY("iota")
+def iota(view: View) -> Iterator[Expr]:
+    dtype, shape = view.params["dtype"], view.params["shape"]
+    if len(shape) == 1:
+        if jnp.arange(0).dtype == dtype:
+            yield call("jnp.arange", value(shape[0]))
+        yield call("jnp.arange", value(shape[0]), dtype=scalars.dtype(dtype))
+        if dtype == jnp.arange(0.0).dtype:
+            yield call("jnp.arange", Atom(f"{shape[0]}.0"))
