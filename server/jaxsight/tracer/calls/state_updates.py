@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.tracer.calls.leaves import abstract, is_array, is_number
 from jaxsight.tracer.compat import leaks
 from jaxsight.tracer.states import mutable_contents, nnx
@@ -39,7 +40,7 @@ class Outcome:
     updates: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
-    def in_order(self, outputs: Sequence[Any]) -> list[Any]:
+    def in_order(self, outputs: Sequence[Atom]) -> list[Any]:
         """Return the outputs in the order of `StatefulCall`: returned ones, then updates."""
         end = self.start + self.count
         return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
@@ -55,10 +56,10 @@ class Lift:
     places: tuple[int, ...]
 
     @property
-    def arrays(self) -> list[Any]:
+    def arrays(self) -> list[object]:
         return [self.leaves[at] for at in self.places]
 
-    def filled(self, arrays: Sequence[Any]) -> Any:
+    def filled(self, arrays: Sequence[object]) -> object:
         leaves = list(self.leaves)
         for at, array in zip(self.places, arrays, strict=True):
             leaves[at] = array
@@ -76,8 +77,8 @@ class Updates:
         self.returns = returns
         self.names: dict[str, None] = {}
         self.left_out: dict[str, None] = {}
-        self.arrays: list[Any] = []
-        self.parts: dict[str, list[Any]] = {}
+        self.arrays: list[object] = []
+        self.parts: dict[str, list[object]] = {}
         """Changes as pytrees, by name."""
         self.lifts: list[Lift] = []
 
@@ -126,7 +127,7 @@ class Updates:
 def _lift(change: Change, still_used: set[int]) -> Lift | None:
     if change.old is GONE:
         return None
-    structure: Any
+    structure: object
     leaves, structure = jax.tree_util.tree_flatten(change.old)
     after, structure_after = jax.tree_util.tree_flatten(change.new)
     places = []
@@ -164,7 +165,7 @@ def in_order(lifts: Sequence[Lift], state: dict[str, Any]) -> Iterator[list[Any]
         yield [next(arrays[lift.change.label]) for _ in lift.places]
 
 
-def _arrays(value: Any) -> list[Any]:
+def _arrays(value: object) -> list[object]:
     """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
         return []

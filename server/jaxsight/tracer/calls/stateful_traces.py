@@ -22,7 +22,7 @@ from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
 
 
-def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
+def traced(user_function: UserFunction, inputs: Inputs) -> tuple[object, Outcome]:
     """Trace the call; return JAX's `Traced` stage, which can be lowered, and the other results."""
     if nnx.is_jitted(user_function.wrapper):
         return _traced_by_nnx(user_function, inputs)
@@ -68,8 +68,8 @@ def _try(call: StatefulCall) -> None:
 
 
 def _begun(
-    user_function: UserFunction, inputs: Inputs, run: Callable[[StatefulCall], Any]
-) -> tuple[StatefulCall, Any]:
+    user_function: UserFunction, inputs: Inputs, run: Callable[[StatefulCall], object]
+) -> tuple[StatefulCall, object]:
     """Run the call for the first time, and return it with the result.
 
     NNX objects that it changes and that are not arguments become inputs.
@@ -90,7 +90,7 @@ def _begun(
     return call, run(call)
 
 
-def _staged(call: StatefulCall) -> Any:
+def _staged(call: StatefulCall) -> object:
     user_function = call.user_function
     function = call.function
     if user_function.pure:
@@ -104,21 +104,21 @@ def _staged(call: StatefulCall) -> Any:
     return stage
 
 
-def _marked(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+def _marked(function: Callable[..., list[object]]) -> Callable[..., list[object]]:
     """Add the scalar before all results that `eqx.filter_jit` adds.
 
     See `equinox/_jit.py`, 0.11 to 0.13.
     """
 
     @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> list[Any]:
+    def call(*args: object, **kwargs: object) -> list[object]:
         results = function(*args, **kwargs)
         return [jnp.array(0), *results]
 
     return call
 
 
-def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
+def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[object, Outcome]:
     """Return the program of `jax.jit`, which returns no state."""
     call: Any = user_function.call
     outcome = Outcome()

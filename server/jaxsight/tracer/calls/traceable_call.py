@@ -11,8 +11,8 @@ from typing import Any
 class TraceableCall:
     """A function with the inputs to trace it with; `about` describes it for users."""
 
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
+    function: Callable[..., object]
+    args: tuple[object, ...]
     kwargs: dict[str, Any]
     name: str
     about: str

@@ -8,16 +8,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
 
 
 def gradient_of(program: RunnableProgram) -> Callable[..., list[Any]]:
     """Return the gradient of the sum of all floating-point results, zeros for other inputs."""
 
-    def gradient(constants: Sequence[Any], *args: Any) -> list[Any]:
+    def gradient(constants: Sequence[object], *args: object) -> list[object]:
         chosen = [index for index, aval in enumerate(program.inputs) if is_float(aval)]
 
-        def total(floats: Sequence[Any]) -> Any:
+        def total(floats: Sequence[object]) -> object:
             filled = list(args)
             for index, value in zip(chosen, floats, strict=True):
                 filled[index] = value
@@ -51,7 +52,7 @@ def is_traceable(gradient: Any, program: RunnableProgram) -> bool:
     return True
 
 
-def _struct(aval: Any) -> Any:
+def _struct(aval: Aval) -> object:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype)  # type: ignore[no-untyped-call]
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.tracer.comparison.closeness import Incomparable
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
 
@@ -43,7 +44,7 @@ def matched(before: RunnableProgram, after: RunnableProgram, inputs: dict[str, A
     return same_inputs
 
 
-def _fits(value: Any, aval: Any) -> bool:
+def _fits(value: object, aval: Aval) -> bool:
     shape = getattr(value, "shape", None)
     return bool(shape == aval.shape and jnp.asarray(value).dtype == aval.dtype)
 
@@ -62,7 +63,7 @@ def well_conditioned(value: Any) -> Any:
     return value + 2 * row_sums * jnp.eye(value.shape[-1], dtype=value.dtype)
 
 
-def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
+def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> object:
     dtype, shape = aval.dtype, aval.shape
     if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         count = math.prod(shape)
@@ -82,7 +83,7 @@ def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
     return jnp.asarray(numbers, dtype)
 
 
-def _normal(generator: np.random.Generator, shape: Any) -> Any:
+def _normal(generator: np.random.Generator, shape: Any) -> object:
     return generator.normal(size=shape)
 
 

@@ -52,7 +52,7 @@ class RunnableProgram:
     def outputs(self) -> list[Any]:
         return [var.aval for var in self.jaxpr.outvars]
 
-    def __call__(self, constants: Sequence[Any], *args: Any) -> list[Any]:
+    def __call__(self, constants: Sequence[object], *args: object) -> list[Any]:
         return list(jax.core.eval_jaxpr(self.jaxpr, constants, *args))
 
 
@@ -91,7 +91,7 @@ def check_same_types(before: RunnableProgram, after: RunnableProgram) -> None:
         Incomparable: they do not.
     """
 
-    def kinds(program: RunnableProgram) -> list[tuple[Any, Any]]:
+    def kinds(program: RunnableProgram) -> list[tuple[object, object]]:
         return [(aval.shape, aval.dtype) for aval in program.outputs]
 
     if kinds(before) != kinds(after):

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.tracer.comparison.closeness import (
     Incomparable,
     agree,
@@ -50,7 +51,7 @@ Sums of 40,000 f32 terms used a quarter of it.
 _ROUNDING = 64.0
 """A difference up to this factor times the effect of the inputs' last bits is rounding."""
 
-Function = Callable[..., Sequence[Any]]
+Function = Callable[..., Sequence[object]]
 
 
 class Miscompiled(Incomparable):
@@ -84,7 +85,7 @@ class TwoWays:
         self.usual = jax.jit(function)
         self._second = jax.jit(function, compiler_options=dict(SECOND))
 
-    def __call__(self, names: Sequence[str], *args: Any, ordinary: bool) -> Sequence[Any]:
+    def __call__(self, names: Sequence[str], *args: object, ordinary: bool) -> Sequence[Any]:
         """Return the results of the usual compile.
 
         Args:
@@ -116,7 +117,7 @@ class TwoWays:
                 raise Miscompiled(words, wrong) from error
         return usual
 
-    def _slack(self, dtype: Any) -> float:
+    def _slack(self, dtype: DType) -> float:
         """Return the allowed difference of the two ways in tolerances.
 
         Narrow floating-point numbers are summed as f32.
@@ -126,7 +127,7 @@ class TwoWays:
         unit = min(_eps(dtype), _eps(jnp.float32))
         return max(1.0, _BOUND * unit * self._terms / tolerance(dtype))
 
-    def _is_rounding(self, index: int, usual_array: Any, second_array: Any, args: Any) -> bool:
+    def _is_rounding(self, index: int, usual_array: Any, second_array: Any, args: object) -> bool:
         """Return whether inputs that differ in their last bits change a result about as much."""
         if plain(usual_array).shape != plain(second_array).shape:
             return False

@@ -81,7 +81,7 @@ def located(traced: Any, capability: str = "") -> Any:
     return placed
 
 
-def without_first(traced: Any, count: int) -> Any:
+def without_first(traced: Any, count: int) -> object:
     """Return the same traced function without its first results; it must not be lowered."""
     if not count:
         return traced
@@ -126,7 +126,7 @@ def _devices(module: Any) -> int:
     return max([assigned, *sizes])
 
 
-def text(traced: Any, platform: str) -> Text:
+def text(traced: object, platform: str) -> Text:
     """Lower a traced function to StableHLO text; raises the same errors as `artifact`."""
     printed = _lower(traced, platform, "").module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
@@ -139,7 +139,7 @@ class _Module(NamedTuple):
     parameters: tuple[int, ...]
 
 
-def _lower(traced: Any, platform: str, capability: str) -> _Module:
+def _lower(traced: object, platform: str, capability: str) -> _Module:
     config: Any = jax.config
     limit = config.values["jax_traceback_in_locations_limit"]
     config.update("jax_traceback_in_locations_limit", 0)
@@ -163,7 +163,7 @@ class _Placed:
         self._capability = capability
         self._placed: dict[tuple[int, str], Any] = {}
 
-    def closed(self, jaxpr: Any, label: str) -> Any:
+    def closed(self, jaxpr: Any, label: str) -> object:
         key = id(jaxpr), label
         placed = self._placed.get(key)
         if placed is None:
@@ -192,7 +192,7 @@ class _Placed:
                 }
         return equation.replace(params=params, source_info=source)
 
-    def _parameter(self, key: str, value: Any) -> Any:
+    def _parameter(self, key: str, value: Any) -> object:
         name = jaxprs.part_name(key)
         if jaxprs.is_jaxpr(value):
             return self.closed(value, f"{name}.")

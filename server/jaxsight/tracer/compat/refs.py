@@ -22,7 +22,7 @@ _REF: Any = getattr(core, "Ref", None) or vars(core)["MutableArray"]
 _WRITES = (types.WriteEffect, types.AccumEffect)
 
 
-def is_ref(value: Any) -> bool:
+def is_ref(value: object) -> bool:
     """Return whether a value is a reference to a concrete array."""
     kind = type(value)
     return issubclass(kind, _REF) and not issubclass(kind, jax.core.Tracer)

@@ -98,7 +98,7 @@ def compare(job: Job[Compare]) -> Compared:
     return compared_with_values(request, call, after.shown, after.outcome)
 
 
-def compared(request: Compare, before: Any, after: Any) -> Compared:
+def compared(request: Compare, before: Any, after: object) -> Compared:
     """Run both functions several times and compare them.
 
     Errors of the changed function and programs that cannot be compared count as differences.
@@ -210,7 +210,7 @@ def _differ(primitives: frozenset[str], before: RunnableProgram, after: Runnable
 
 
 def compared_with_values(
-    request: Compare, call: StatefulCall, after: Any, outcome: Outcome
+    request: Compare, call: StatefulCall, after: object, outcome: Outcome
 ) -> Compared:
     """Compare a function that cannot be traced, by calling it one operation at a time.
 
@@ -258,7 +258,7 @@ def _compared_with_values(
     return Compared(request.id, True, words, exact)
 
 
-def _own(value: Any) -> Any:
+def _own(value: object) -> Any:
     """Return a copy of a result, which later changes in place do not reach."""
     return jnp.array(value, copy=True) if isinstance(value, jax.Array) else np.array(value)
 

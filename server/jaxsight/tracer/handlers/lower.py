@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Jaxpr
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
@@ -93,7 +94,7 @@ class Facts(TypedDict):
     barriers: tuple[str, ...]
 
 
-def facts(jaxpr: Any) -> Facts:
+def facts(jaxpr: object) -> Facts:
     """Return facts about a program that its HLO does not have."""
     opened = jaxprs.open_jaxpr(jaxpr)
     return Facts(
@@ -155,7 +156,7 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
         raise UserError(failure(error, "lower")) from error
 
 
-def _equations(opened: Any) -> Iterator[Equation]:
+def _equations(opened: Jaxpr) -> Iterator[Equation]:
     """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
     waiting: list[tuple[Any, str]] = [(opened, "")]
     count = 0
@@ -210,7 +211,7 @@ def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Lin
             yield Link(number, path, spans[path])
 
 
-def _constants(jaxpr: Any) -> Iterator[Any]:
+def _constants(jaxpr: Any) -> Iterator[object]:
     """Yield the captured arrays of a jaxpr and its inner jaxprs, without duplicates."""
     yielded: set[int] = set()
     waiting = [jaxpr]
@@ -230,11 +231,11 @@ def _constants(jaxpr: Any) -> Iterator[Any]:
                 waiting += [part for part in parts if jaxprs.is_jaxpr(part)]
 
 
-def _bytes(constant: Any) -> int:
+def _bytes(constant: object) -> int:
     return avals.size(avals.of(constant))
 
 
-def _types(jaxpr: Any) -> Iterator[str]:
+def _types(jaxpr: object) -> Iterator[str]:
     """Yield the types of captured arrays in HLO's notation, e.g. `s32[8]`."""
     for constant in _constants(jaxpr):
         aval = avals.of(constant)
@@ -249,7 +250,7 @@ def _types(jaxpr: Any) -> Iterator[str]:
         yield f"{dtype}[{sizes}"
 
 
-def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
+def _trips(opened: Jaxpr, prefix: str = "") -> Iterator[tuple[str, int]]:
     """Yield the trip counts of scans, including those of `fori_loop`s with constant bounds."""
     for index, equation in enumerate(opened.eqns):
         if not equation.params:
@@ -265,7 +266,7 @@ def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
 _BARRIERS = frozenset({"optimization_barrier", "checkpoint", "remat2", "remat"})
 
 
-def _barriers(opened: Any, prefix: str = "") -> Iterator[str]:
+def _barriers(opened: Jaxpr, prefix: str = "") -> Iterator[str]:
     """Yield the paths of equations whose results go directly into an `optimization_barrier`.
 
     The barriers of checkpoints are included.

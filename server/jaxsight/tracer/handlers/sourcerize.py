@@ -194,7 +194,7 @@ def _error_text(error: BaseException) -> str:
     return failure(error, "sourcerize").message or type(error).__name__
 
 
-def _program(function: Callable[..., Any], call: TraceableCall) -> Any:
+def _program(function: Callable[..., object], call: TraceableCall) -> object:
     """Return the jaxpr of a call, in which values that are not arrays are static.
 
     The function's errors are raised.
@@ -202,7 +202,7 @@ def _program(function: Callable[..., Any], call: TraceableCall) -> Any:
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 
-    def flat(arrays: Sequence[Any]) -> list[Any]:
+    def flat(arrays: Sequence[object]) -> list[object]:
         filled = list(leaves)
         for index, array in zip(places, arrays, strict=True):
             filled[index] = array
@@ -215,7 +215,7 @@ def _program(function: Callable[..., Any], call: TraceableCall) -> Any:
     return jax.make_jaxpr(flat)([leaves[index] for index in places])
 
 
-def _links(original: Any, rewritten: Any, file: str) -> Iterator[Link]:
+def _links(original: object, rewritten: Any, file: str) -> Iterator[Link]:
     """Yield links from lines of `file` to the equation that each contains, and to its source."""
     for path, equation, counterpart in _pairs(
         jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(rewritten)

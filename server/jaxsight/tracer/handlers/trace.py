@@ -144,6 +144,6 @@ def _outputs(kept_trace: KeptTrace) -> str:
     return display.text(returned, _LEAVES)
 
 
-def _constant(value: Any) -> tuple[str, int]:
+def _constant(value: object) -> tuple[str, int]:
     aval = avals.of(value)
     return avals.text(aval), avals.size(aval)

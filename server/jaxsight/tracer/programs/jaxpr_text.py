@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import Location, locations
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import clean, span_of
@@ -96,7 +97,7 @@ _EQUATION_LINES = FOLDED_LINES - 4
 """Lines for equations, besides those for inputs, the elision and results."""
 
 
-def _folded_equation(printer: jaxprs.Printer, equation: Any) -> Any:
+def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> object:
     inner: dict[str, list[str]] = {}
     for part in jaxprs.inner(equation):
         inner.setdefault(part.parameter, []).append(_one_line(part.jaxpr))
@@ -111,12 +112,12 @@ def _folded_equation(printer: jaxprs.Printer, equation: Any) -> Any:
     return printer.equation(equation, lambda: [(key, parameter(key)) for key in _order(equation)])
 
 
-def _one_line(opened: Any) -> str:
+def _one_line(opened: Jaxpr) -> str:
     count = jaxprs.count(opened)
     return f"{{ lambda … {count} {'equation' if count == 1 else 'equations'} }}"
 
 
-def whole(id: int, jaxpr: Any) -> Shown:
+def whole(id: int, jaxpr: object) -> Shown:
     """Return all equations, with lines linked to equations' paths and their place in user code."""
     printing = _Whole()
     text, regions = jaxprs.render(printing.document(jaxprs.open_jaxpr(jaxpr), ""))
@@ -136,7 +137,7 @@ class _Whole:
         self.spans: dict[str, Span | None] = {}
         self.first: dict[int, str] = {}
 
-    def document(self, opened: Any, path: str) -> Any:
+    def document(self, opened: Jaxpr, path: str) -> object:
         def equations() -> list[Any]:
             return [
                 self.equation(equation, f"{path}{index}")
@@ -148,8 +149,8 @@ class _Whole:
     def equation(self, equation: Any, path: str) -> Any:
         self.spans[path] = span(equation)
 
-        def parameters() -> list[tuple[str, Any]]:
-            inner: dict[str, list[Any]] = {}
+        def parameters() -> list[tuple[str, object]]:
+            inner: dict[str, list[object]] = {}
             for part in jaxprs.inner(equation):
                 document = self.inner(equation, part, f"{path}/{part.name}")
                 inner.setdefault(part.parameter, []).append(document)
@@ -165,7 +166,7 @@ class _Whole:
 
         return jaxprs.mark(self.printer.equation(equation, parameters), path)
 
-    def inner(self, equation: Any, part: jaxprs.Inner, path: str) -> Any:
+    def inner(self, equation: Equation, part: jaxprs.Inner, path: str) -> object:
         first = self.first.get(id(part.jaxpr))
         if first is not None and len(part.jaxpr.eqns) > _LARGEST_REPEATED:
             return jaxprs.line(f"{{ lambda … as in {first} }}")

@@ -29,7 +29,7 @@ class Kind(Protocol):
 
     def read(self, target: Any) -> Contents: ...
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: Any, key: Any, value: object) -> None:
         """Set a value, or remove it if it is `GONE`."""
 
     def restore(self, target: Any, contents: Contents) -> None: ...
@@ -41,7 +41,7 @@ class Dict:
     def read(self, target: Any) -> Contents:
         return list(dict.keys(target)), list(dict.values(target))
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: Any, key: Any, value: object) -> None:
         base = (
             collections.OrderedDict if issubclass(type(target), collections.OrderedDict) else dict
         )
@@ -74,7 +74,7 @@ class List:
         values = list(_base(target).__iter__(target))
         return list(range(len(values))), values
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: Any, key: Any, value: object) -> None:
         if value is not GONE:
             _base(target).__setitem__(target, key, value)
 
@@ -91,7 +91,7 @@ class Set:
         elements = list(set.__iter__(target))
         return elements, elements
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: Any, key: Any, value: object) -> None:
         if value is not GONE:
             set.discard(target, key)
             set.add(target, value)
@@ -113,7 +113,7 @@ class Slots:
                 values.append(value)
         return keys, values
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: Any, key: Any, value: object) -> None:
         member = _members(target)[key]
         if value is not GONE:
             member.__set__(target, value)
@@ -131,7 +131,7 @@ class Class:
         names = [name for name in vars(target) if not _is_special(name)]
         return names, [vars(target)[name] for name in names]
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: Any, key: Any, value: object) -> None:
         if value is not GONE:
             type.__setattr__(target, key, value)
         elif key in vars(target):
@@ -150,7 +150,7 @@ class Cell:
         except ValueError:
             return [], []
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: Any, key: Any, value: object) -> None:
         if value is not GONE:
             target.cell_contents = value
         elif self.read(target)[0]:
@@ -166,7 +166,7 @@ class Numbers:
     def read(self, target: Any) -> Contents:
         return [()], [_Bytes(np.ndarray.tobytes(target))]
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: Any, key: Any, value: object) -> None:
         raise AssertionError("the contents of an array are only read and restored")
 
     def restore(self, target: Any, contents: Contents) -> None:
@@ -186,7 +186,7 @@ DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
 )  # fmt: skip
 
 
-def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
+def kinds(value: Any) -> Iterable[tuple[Kind, object]]:
     """Yield the kinds in which a value can be changed, each with the object to change.
 
     That object is the value itself or its `__dict__`.
@@ -214,7 +214,7 @@ def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
         yield SLOTS, value
 
 
-def attributes(value: Any) -> dict[str, Any] | None:
+def attributes(value: object) -> dict[str, object] | None:
     """Return the `__dict__` of an object without calling code of its class."""
     for base in type.__dict__["__mro__"].__get__(type(value)):
         descriptor = vars(base).get("__dict__")
@@ -231,7 +231,7 @@ def same(before: Contents, after: Contents) -> bool:
     return _same(before[0], after[0]) and _same(before[1], after[1])
 
 
-def differences(before: Contents, after: Contents) -> Iterable[tuple[Any, Any, Any]]:
+def differences(before: Contents, after: Contents) -> Iterable[tuple[object, object, object]]:
     """Yield keys with their old and new values, `GONE` if there is none."""
     old = {_identity(key): value for key, value in zip(*before, strict=True)}
     for key, value in zip(*after, strict=True):
@@ -243,11 +243,11 @@ def differences(before: Contents, after: Contents) -> Iterable[tuple[Any, Any, A
         yield keys[identity], value, GONE
 
 
-def _identity(key: Any) -> Any:
+def _identity(key: object) -> object:
     return key if type(key) in (str, int) else id(key)
 
 
-def _same(before: list[Any], after: list[Any]) -> bool:
+def _same(before: list[object], after: list[Any]) -> bool:
     return len(before) == len(after) and all(map(_is_same, before, after))
 
 
@@ -257,12 +257,12 @@ def _is_same(before: Any, after: Any) -> bool:
     return before is after
 
 
-def _restore_each(kind: Kind, target: Any, contents: Contents) -> None:
+def _restore_each(kind: Kind, target: object, contents: Contents) -> None:
     for key, old, _ in list(differences(contents, kind.read(target))):
         kind.write(target, key, old)
 
 
-def _base(target: Any) -> Any:
+def _base(target: object) -> Any:
     return list if issubclass(type(target), list) else collections.deque
 
 
