@@ -55,7 +55,7 @@ class Inputs:
     """The call's arguments: arrays are abstract, other values unchanged."""
 
     args: tuple[object, ...]
-    kwargs: dict[str, Any]
+    kwargs: dict[str, object]
     named: dict[str, object]
     """Arguments by parameter, for users."""
     warnings: list[Warned] = field(default_factory=list)
@@ -65,8 +65,8 @@ class Inputs:
 class _Evaluated:
     """An expression's value, and the objects behind its names, which validate the cache entry."""
 
-    depends: dict[str, Any]
-    leaves: tuple[Any, ...]
+    depends: dict[str, object]
+    leaves: tuple[object, ...]
     structure: _Structure
 
 
@@ -101,7 +101,7 @@ class Evaluator:
         )
 
     def inputs(
-        self, request: Trace, user_function: UserFunction, namespace: Mapping[str, Any]
+        self, request: Trace, user_function: UserFunction, namespace: Mapping[str, object]
     ) -> Inputs:
         """Return the arguments for `user_function`.
 
@@ -233,8 +233,8 @@ class _HoldsTracers(Exception):
 
 def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
     """Return leaves and structure of the result of `run`, without computing an array."""
-    static: dict[int, Any] = {}
-    structure: Any = None
+    static: dict[int, object] = {}
+    structure: jax.tree_util.PyTreeDef = None
 
     def arrays() -> list[object]:
         nonlocal structure

@@ -45,7 +45,7 @@ def abstract(leaf: object) -> object:
     return jax.eval_shape(lambda value: value, leaf)
 
 
-def shape_only(leaf: Any) -> Any:
+def shape_only(leaf: object) -> object:
     """Return an array's shape and dtype only."""
     if not is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct | jax.core.Tracer):
         return leaf
@@ -98,7 +98,7 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> Any:
         or _is_sizes(value)
     ):
         return value
-    structure: Any
+    structure: jax.tree_util.PyTreeDef
     leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=_keeps_numbers)
     if not any(map(is_number, leaves)):
         return value

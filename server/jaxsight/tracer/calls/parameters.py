@@ -52,13 +52,13 @@ def parameter(user_function: UserFunction, position: int) -> str:
 
 def bound(
     function: str, user_function: UserFunction, values: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return a call with values by parameter: positional up to a gap, then by keyword."""
     signature = _signature(user_function)
     if signature is None:
         return tuple(values.values()), {}
     args: list[Any] = []
-    kwargs: dict[str, Any] = {}
+    kwargs: dict[str, object] = {}
     unbound = dict(values)
     gap = False
     missing: list[str] = []

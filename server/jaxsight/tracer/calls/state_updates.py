@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
-from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.tracer.calls.leaves import abstract, is_array, is_number
 from jaxsight.tracer.compat import leaks
 from jaxsight.tracer.states import mutable_contents, nnx
@@ -19,6 +18,8 @@ _SELF = ("self", "cls")
 
 _LARGEST = 4_096
 """Maximum number of objects that are searched for arrays in a value."""
+
+Output = TypeVar("Output")
 
 
 @dataclass(slots=True)
@@ -31,8 +32,8 @@ class Outcome:
     outputs.
     """
 
-    structure: Any = None
-    texts: dict[int, Any] = field(default_factory=dict)
+    structure: jax.tree_util.PyTreeDef = None
+    texts: dict[int, str] = field(default_factory=dict)
     start: int = 0
     markers: int = 0
     """Number of leading results that only the library's `jit` has; `start` does not count them."""
@@ -40,7 +41,7 @@ class Outcome:
     updates: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
-    def in_order(self, outputs: Sequence[Atom]) -> list[Any]:
+    def in_order(self, outputs: Sequence[Output]) -> list[Output]:
         """Return the outputs in the order of `StatefulCall`: returned ones, then updates."""
         end = self.start + self.count
         return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
@@ -51,8 +52,8 @@ class Lift:
     """A value that a call replaces: its arrays become inputs at `places` among its leaves."""
 
     change: Change
-    structure: Any
-    leaves: tuple[Any, ...]
+    structure: jax.tree_util.PyTreeDef
+    leaves: tuple[object, ...]
     places: tuple[int, ...]
 
     @property
@@ -170,7 +171,7 @@ def _arrays(value: object) -> list[object]:
     if value is GONE:
         return []
     arrays: list[Any] = []
-    waiting, visited = [value], dict[int, Any]()
+    waiting, visited = [value], dict[int, object]()
     while waiting and len(visited) < _LARGEST:
         pytree = waiting.pop()
         for leaf in jax.tree_util.tree_leaves(pytree):

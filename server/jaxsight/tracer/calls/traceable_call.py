@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +12,6 @@ class TraceableCall:
 
     function: Callable[..., object]
     args: tuple[object, ...]
-    kwargs: dict[str, Any]
+    kwargs: dict[str, object]
     name: str
     about: str

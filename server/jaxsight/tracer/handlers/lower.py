@@ -12,10 +12,12 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
+
+from jax.stages import Traced
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.jaxpr_types import Jaxpr
+from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
@@ -52,7 +54,7 @@ def lower(job: Job[Lower]) -> Lowered:
         return _lowered(job.request, trace.stage, trace.outcome.markers)
 
 
-def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
+def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
     """Lower a traced function.
 
     Args:
@@ -120,7 +122,7 @@ def spanning(devices: int) -> str:
     return f"it spans {devices} devices, and only programs for one device are compiled"
 
 
-def stablehlo(request: Show, traced: Any) -> Shown:
+def stablehlo(request: Show, traced: Traced) -> Shown:
     """Return a traced function's StableHLO text for a platform, with lines linked to equations.
 
     Raises:
@@ -134,7 +136,7 @@ def stablehlo(request: Show, traced: Any) -> Shown:
     return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
 
-def _refuse_large(traced: Any) -> None:
+def _refuse_large(traced: Traced) -> None:
     captured = sum(_bytes(constant) for constant in _constants(traced.jaxpr))
     if captured > LARGEST:
         size = units.size(captured)
@@ -158,7 +160,7 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
 
 def _equations(opened: Jaxpr) -> Iterator[Equation]:
     """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
-    waiting: list[tuple[Any, str]] = [(opened, "")]
+    waiting: list[tuple[Jaxpr, str]] = [(opened, "")]
     count = 0
     while waiting:
         jaxpr, prefix = waiting.pop(0)
@@ -211,7 +213,7 @@ def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Lin
             yield Link(number, path, spans[path])
 
 
-def _constants(jaxpr: Any) -> Iterator[object]:
+def _constants(jaxpr: object) -> Iterator[object]:
     """Yield the captured arrays of a jaxpr and its inner jaxprs, without duplicates."""
     yielded: set[int] = set()
     waiting = [jaxpr]
@@ -271,7 +273,7 @@ def _barriers(opened: Jaxpr, prefix: str = "") -> Iterator[str]:
 
     The barriers of checkpoints are included.
     """
-    index_by_var: dict[Any, int] = {}
+    index_by_var: dict[Var, int] = {}
     for index, equation in enumerate(opened.eqns):
         if equation.primitive.name in _BARRIERS:
             for var in equation.invars:

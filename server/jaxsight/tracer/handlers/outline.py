@@ -12,9 +12,10 @@ import sys
 from typing import Any
 
 import numpy as np
+from jax.stages import Traced
 
 from jaxsight.interpreters.compat import avals, locations
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr, Var
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.programs import compiler_options, jaxpr_text
@@ -72,16 +73,16 @@ def _has_accelerators() -> bool:
 class ProgramOutliner:
     def __init__(self) -> None:
         self._values: list[Value] = []
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[Atom, int] = {}
         self._kinds: dict[object, tuple[str, str, tuple[int, ...], int, bool]] = {}
-        self._spans: dict[int, tuple[Any, Span | None]] = {}
+        self._spans: dict[int, tuple[object, Span | None]] = {}
         self._count = 0
         self._cut = False
         self._forward = self._backward = False
         """Of which pass of a derivative the equation around is: scopes inside are relative to it.
         """
 
-    def program(self, traced: Any) -> Program:
+    def program(self, traced: Traced) -> Program:
         opened = jaxprs.open_jaxpr(traced.jaxpr)
         names = _names(opened)
         for var, name in zip(opened.invars, names, strict=True):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.text import units
 from jaxsight.tracer.calls import stateful_traces
@@ -215,7 +216,7 @@ def _program(function: Callable[..., object], call: TraceableCall) -> object:
     return jax.make_jaxpr(flat)([leaves[index] for index in places])
 
 
-def _links(original: object, rewritten: Any, file: str) -> Iterator[Link]:
+def _links(original: object, rewritten: object, file: str) -> Iterator[Link]:
     """Yield links from lines of `file` to the equation that each contains, and to its source."""
     for path, equation, counterpart in _pairs(
         jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(rewritten)
@@ -226,7 +227,7 @@ def _links(original: object, rewritten: Any, file: str) -> Iterator[Link]:
                 yield Link(line - 1, path, jaxpr_text.span(equation))
 
 
-def _pairs(original: Any, rewritten: Any) -> Iterator[tuple[str, Any, Any]]:
+def _pairs(original: Jaxpr, rewritten: Jaxpr) -> Iterator[tuple[str, Equation, Equation]]:
     """Yield pairs of equations of two equal programs, with the path in the first."""
     from jaxsight.interpreters.same.liveness import live
 

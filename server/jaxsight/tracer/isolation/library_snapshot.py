@@ -235,7 +235,7 @@ def _is_being_imported(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-def _same(live: Any, then: Any) -> bool:
+def _same(live: object, then: object) -> bool:
     """Return whether two containers are equal, with identical elements assumed to be equal."""
     try:
         return bool(live == then)

@@ -24,7 +24,7 @@ class _Named:
     `passed`: it has been an argument since, where it has other names.
     """
 
-    variable: Any
+    variable: Var | None
     """Kept alive, so that its address is not reused."""
     site: int = -1
     passed: bool = False
@@ -80,7 +80,7 @@ class Naming:
     @functools.cached_property
     def _by_place(self) -> dict[tuple[str, int, int, int, int], set[object]]:
         """Types by place of an expression; to be read only after tracing."""
-        types_by_position: dict[tuple[str, int, int, int, int], set[Any]] = {}
+        types_by_position: dict[tuple[str, int, int, int, int], set[object]] = {}
         for number, types in self._types.items():
             if (chunk_and_site := self.site(number)) is None:
                 continue

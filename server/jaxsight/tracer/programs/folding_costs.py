@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.wire.messages.replies import Fold
 
@@ -104,7 +103,7 @@ _OTHER_NANOSECONDS = 20.0
 """Nanoseconds per element for elementwise operations, reductions and moves."""
 
 
-def folds(jaxpr: Any) -> tuple[Fold, ...]:
+def folds(jaxpr: object) -> tuple[Fold, ...]:
     """Return the folds of 65,536 elements or more, in program order.
 
     Args:
@@ -112,12 +111,18 @@ def folds(jaxpr: Any) -> tuple[Fold, ...]:
     """
     opened = jaxprs.open_jaxpr(jaxpr)
     constants = getattr(jaxpr, "consts", ())
-    kinds = {var: _captured(value) for var, value in zip(opened.constvars, constants, strict=False)}
+    kinds: dict[object, str] = {
+        var: _captured(value) for var, value in zip(opened.constvars, constants, strict=False)
+    }
     return tuple(_folds(opened, [_UNKNOWN] * len(opened.invars), kinds, "", []))
 
 
 def _folds(
-    opened: Any, inputs: list[str], constants: Mapping[object, str], prefix: str, results: list[str]
+    opened: Jaxpr,
+    inputs: list[str],
+    constants: Mapping[object, str],
+    prefix: str,
+    results: list[str],
 ) -> Iterator[Fold]:
     """Yield the folds in a jaxpr; `results` is filled with the kinds of its outputs."""
     kinds: dict[object, str] = dict(zip(opened.invars, inputs, strict=True))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+from jax.stages import Traced
 
 from jaxsight.tracer.compat import jaxprs
 
@@ -50,7 +51,7 @@ class Split:
     """
 
     pure: Any
-    outer: Any = None
+    outer: jax.tree_util.PyTreeDef = None
     places: tuple[int, ...] = ()
     """Indices of the objects among the leaves of `outer`."""
     graph: object = None
@@ -147,8 +148,8 @@ class Program:
     `updated` are the arguments whose state it changes, by position or keyword.
     """
 
-    stage: Any
-    structure: Any
+    stage: Traced
+    structure: jax.tree_util.PyTreeDef
     start: int
     count: int
     updated: tuple[int | str, ...]
@@ -158,8 +159,8 @@ def traced(jitted: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> 
     """Trace the result of `nnx.jit` for a call; the function's errors are raised."""
     stage = jitted.trace(*args, **kwargs).traced
     opened = jaxprs.open_jaxpr(stage.jaxpr)
-    argument_tree: Any = jax.tree_util.tree_structure(stage.args_info)
-    results: Any = jax.tree_util.tree_structure(stage.out_info)
+    argument_tree: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.args_info)
+    results: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.out_info)
     inputs = opened.invars[len(opened.invars) - argument_tree.num_leaves :]
     before = argument_tree.unflatten(inputs)
     after = results.unflatten(opened.outvars)
@@ -230,7 +231,7 @@ def _changed(
     return tuple((path, leaf) for path, leaf in after if old_leaves.get(path) is not leaf)
 
 
-def _equal(before: Any, after: Any) -> bool:
+def _equal(before: object, after: object) -> bool:
     try:
         return bool(before == after)
     except Exception:  # noqa: BLE001 - the user's attributes may have an `__eq__` of their own

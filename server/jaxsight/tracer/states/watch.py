@@ -60,7 +60,7 @@ class Change:
     """
 
     label: str
-    kind: Kind
+    kind: Kind[Any]
     target: object
     key: Any
     old: object
@@ -85,7 +85,7 @@ class _Location:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    kind: Kind
+    kind: Kind[Any]
     target: object
     contents: Contents
     location: _Location
@@ -261,7 +261,9 @@ class Watch:
             if not issubclass(type(value), ModuleType):
                 self._waiting.append((_Location(f"{name}.{attribute}", code=True), value))
 
-    def _save(self, kind: Kind, target: object, location: _Location, owner: type | None) -> None:
+    def _save(
+        self, kind: Kind[Any], target: object, location: _Location, owner: type | None
+    ) -> None:
         contents = kind.read(target)
         saved = _Saved(kind, target, contents, location, owner)
         self._saved.append(saved)
