@@ -23,18 +23,18 @@ _LARGEST = 1 << 20
 Contents = tuple[list[object], list[object]]
 """Keys and values."""
 
-Target = TypeVar("Target", contravariant=True)
+Target_contra = TypeVar("Target_contra", contravariant=True)
 
 
-class Kind(Protocol[Target]):
+class Kind(Protocol[Target_contra]):
     """A kind of mutable object, which it takes as `target`."""
 
-    def read(self, target: Target) -> Contents: ...
+    def read(self, target: Target_contra) -> Contents: ...
 
-    def write(self, target: Target, key: object, value: object) -> None:
+    def write(self, target: Target_contra, key: object, value: object) -> None:
         """Set a value, or remove it if it is `GONE`."""
 
-    def restore(self, target: Target, contents: Contents) -> None: ...
+    def restore(self, target: Target_contra, contents: Contents) -> None: ...
 
 
 class Dict:
@@ -264,7 +264,7 @@ def _is_same(before: object, after: object) -> bool:
     return before is after
 
 
-def _restore_each(kind: Kind[Target], target: Target, contents: Contents) -> None:
+def _restore_each(kind: Kind[Target_contra], target: Target_contra, contents: Contents) -> None:
     for key, old, _ in list(differences(contents, kind.read(target))):
         kind.write(target, key, old)
 
