@@ -12,10 +12,14 @@ from jaxsight.cli.printing import Printer, Table, cells, document, print_json, s
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
-from jaxsight.features import kernel_report as words
-from jaxsight.features.kernel_report import Kernels
+from jaxsight.features.inlay_hints.kernels import SIGN
+from jaxsight.features.kernels.launches import iterations, undecided
+from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.kernels.summary import change, how, memory_lines
+from jaxsight.features.kernels.summary import headline as summary
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
-from jaxsight.queries.compile_cache import Result
+from jaxsight.queries.compile_result import Result
+from jaxsight.queries.kernels import Kernels
 from jaxsight.targets.roofline import estimate, total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -62,10 +66,10 @@ async def kernels(
     if not found or (against and not before):
         return FOUND
     if form == "json":
-        records = [{**words.record(each, address.function), "python": traced_by} for each in found]
+        records = [{**figures(each, address.function), "python": traced_by} for each in found]
         if before:
             records = [
-                {**record, "against": words.record(other, _named(against, address))}
+                {**record, "against": figures(other, _named(against, address))}
                 for record, other in zip(records, before, strict=True)
             ]
         print_json(records[0] if len(records) == 1 else records)
@@ -109,7 +113,7 @@ async def _results(
     for target in targets or (None,):
         run.say(f"compiling {address.function}" + (f" for {target}" if target else ""))
         seen, result = await run.asked(
-            run.session.kernels(str(address.path), address.function, target, set_name)
+            run.session.kernels(str(address.path), address.function, target)
         )
         made = Kernels.of(seen, result)
         if made is None:
@@ -165,10 +169,10 @@ def _tell(printer: Printer, address: Address, result: Result) -> None:
 
 def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
     compiled = kernels.compiled
-    headline = words.headline(compiled, kernels.target)
-    printer.print(styled((one_line(f"{words.SIGN} {address.function}: {headline}"), "bold")))
-    facts = [f"{kernels.target.title}, compiled {words.how(compiled)}, jaxlib {compiled.jaxlib}"]
-    for note in (*facts, *words.memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
+    headline = summary(compiled, kernels.target)
+    printer.print(styled((one_line(f"{SIGN} {address.function}: {headline}"), "bold")))
+    facts = [f"{kernels.target.title}, compiled {how(compiled)}, jaxlib {compiled.jaxlib}"]
+    for note in (*facts, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
         printer.print(styled((one_line(note), "dim")))
     printer.print()
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -201,7 +205,7 @@ def _print(printer: Printer, address: Address, kernels: Kernels) -> None:
     if len(shown) < kernels.graph.kernel_count:
         more = kernels.graph.kernel_count - len(shown)
         printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
-    for line in (*words.iterations(kernels), *words.undecided(kernels)):
+    for line in (*iterations(kernels), *undecided(kernels)):
         printer.print(styled((one_line(line), "dim")))
     if time := _total(kernels):
         printer.print(styled((time, "dim")))
@@ -245,5 +249,5 @@ def _lines(kernels: Kernels, kernel: Kernel) -> str:
 
 def _compare(printer: Printer, before: Kernels, after: Kernels) -> None:
     """Print the changes, such as `kernels 7 → 5`."""
-    printer.print(styled((words.change(before.compiled, after.compiled), "bold")))
+    printer.print(styled((change(before.compiled, after.compiled), "bold")))
     printer.print()

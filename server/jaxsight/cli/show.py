@@ -17,7 +17,7 @@ from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
 from jaxsight.features import caveats
-from jaxsight.features.hover import function_hover, updates
+from jaxsight.features.hover.text import function_hover, updates
 from jaxsight.features.inlay_hints.shapes import shape_hints
 from jaxsight.features.model import Shown
 from jaxsight.queries.located_answer import View

@@ -21,7 +21,7 @@ from jaxsight.cli.writing import write
 from jaxsight.features import caveats
 from jaxsight.features.caveats import commented
 from jaxsight.features.model import Shown
-from jaxsight.features.sourcerized import NotSourcerized, label
+from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label
 from jaxsight.queries.located_answer import View
 from jaxsight.text.inert import block
 from jaxsight.wire.messages.replies import Traced

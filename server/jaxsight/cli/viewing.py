@@ -28,7 +28,9 @@ async def viewed(
     run.session.open(path, source)
     _check_function(run, address, source)
     try:
-        view = await run.get(run.session.view(path, address.function, set_name))
+        if set_name is not None:
+            run.session.choose_set(path, address.function, set_name)
+        view = await run.get(run.session.view(path, address.function))
     except LookupError as error:
         own = _range(address.function, source)
         for finding in await run.get(run.session.findings(path, patience=0)):

@@ -38,7 +38,7 @@ async def pull(
     uri = params.text_document.uri
     items: list[types.Diagnostic] = []
     if (view := server.documents.view(uri)) is not None:
-        findings = await server.session.findings(view.path)
+        findings = await _findings(server, view.path)
         elsewhere = await _elsewhere(server, findings)
         view = server.documents.view(uri)
         if view is not None:
@@ -87,7 +87,7 @@ class Publisher:
 
     async def _push(self, path: str) -> None:
         server = self._server
-        findings = await server.session.findings(path)
+        findings = await _findings(server, path)
         elsewhere = await _elsewhere(server, findings)
         for view in server.documents.views(path):
             items = [
@@ -114,6 +114,13 @@ async def _elsewhere(server: JaxsightServer, findings: Iterable[Finding]) -> dic
         path: Document(uri_of(path), path, 0, text)
         for path, text in zip(closed, texts, strict=True)
     }
+
+
+async def _findings(server: JaxsightServer, path: str) -> list[Finding]:
+    """Return the findings of a file, and begin to verify their fixes."""
+    report = await server.session.report(path)
+    server.session.start_fixes(path, report)
+    return report.reported
 
 
 def _read(path: str) -> str:

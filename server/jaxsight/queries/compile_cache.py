@@ -12,21 +12,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from jaxsight.compiler import folding
 from jaxsight.events import Event, Progress
-from jaxsight.lru import Recent
-from jaxsight.queries.disk_cache import Cache, digest
+from jaxsight.queries.compile_result import Result
+from jaxsight.queries.disk_cache import Cache as DiskCache
+from jaxsight.queries.disk_cache import digest
 from jaxsight.queries.located_answer import Answer
-from jaxsight.targets.target import CPU, PREFERRED, Target, parse
+from jaxsight.queries.memory import Memory
+from jaxsight.queries.target_choice import environment_of
+from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.wire.messages.replies import Failed, Lowered
 from jaxsight.wire.observations import Failure
-from jaxsight.workers import compiler_environments as environments
 from jaxsight.workers.compiler_environments import Environment, identity
 from jaxsight.workers.compilers import Compilers, Trouble
 from jaxsight.workers.results import Died
@@ -35,7 +36,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_KEPT = 256
 LONG = 0.7
 """Duration of a compile after which progress is shown, in seconds."""
 
@@ -57,17 +57,6 @@ def _refused(failure: Failure, target: Target) -> str:
 
 class Gone(Exception):
     """The tracer that traced the answer has ended; the function must be traced again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The result of compiling an answer for a target."""
-
-    target: Target
-    lowered: Lowered | None
-    outcome: Compiled | Trouble
-    is_unfolded: bool = False
-    """Whether it was compiled without constant folding, unlike the user's own compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +97,14 @@ class Compiling:
 
     events: asyncio.Queue[Event]
     compilers: Compilers
-    cache: Cache
+    disk: DiskCache
     not_sent: NotSent
-    _lowered: Recent[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = field(
-        default_factory=lambda: Recent(_KEPT)
-    )
-    _compiled: Recent[str, Compiled | Trouble] = field(default_factory=lambda: Recent(_KEPT))
-    _results: Recent[tuple[str, str], tuple[Answer, Result]] = field(
-        default_factory=lambda: Recent(_KEPT)
-    )
-    _foldings: Recent[str, Folding | Trouble] = field(default_factory=lambda: Recent(_KEPT))
+    memory: Memory
     _running: dict[str, _Running] = field(default_factory=dict)
 
     def known(self, answer: Answer, target: Target) -> Result | None:
         """Return the result for an answer if it is cached."""
-        found = self._results.get((answer.question.key, target.name))
+        found = self.memory.results.get((answer.question.key, target.name))
         return found[1] if found is not None and found[0] is answer else None
 
     async def get(self, answer: Answer, target: Target, python: str, lower: Lower) -> Result:
@@ -149,7 +131,7 @@ class Compiling:
             else:
                 result = await self._result(program, answer)
         if isinstance(result.outcome, Compiled) or result.outcome.last:
-            self._results.put((answer.question.key, target.name), (answer, result))
+            self.memory.results.put((answer.question.key, target.name), (answer, result))
         return result
 
     async def folding(
@@ -171,24 +153,17 @@ class Compiling:
         if isinstance(program, Trouble):
             return None
         name = digest(program.name, "folding")
-        found = self._foldings.get(name)
+        found = self.memory.foldings.get(name)
         if found is None:
             found = await self._shared(name, lambda: self._measure(name, program, answer))
-            self._foldings.put(name, found)
+            self.memory.foldings.put(name, found)
         if isinstance(found, Trouble):
             return None
         if not found.is_ended:
-            known = self._results.get((answer.question.key, target.name))
+            known = self.memory.results.get((answer.question.key, target.name))
             if known is not None and known[1].is_unfolded:
-                self._results.pop((answer.question.key, target.name))
+                self.memory.results.pop((answer.question.key, target.name))
         return found
-
-    def forget(self) -> None:
-        """Drop all results, failures included: something was installed, or a setting changed."""
-        self._results.clear()
-        self._compiled.clear()
-        self._foldings.clear()
-        self._lowered.clear()
 
     async def aclose(self) -> None:
         """Cancel all work and end the compilers."""
@@ -200,7 +175,7 @@ class Compiling:
 
     async def _lower(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
         key = answer.question.key, target.platform, target.capability
-        known = self._lowered.get(key)
+        known = self.memory.lowered.get(key)
         if known is not None and known[0] is answer:
             return known[1]
         reply = await lower(answer, target)
@@ -214,7 +189,7 @@ class Compiling:
                 lowered = Trouble("lower", _refused(failure, target))
             case Died() as died:
                 return Trouble("lower", died.message, last=not died.external)
-        self._lowered.put(key, (answer, lowered))
+        self.memory.lowered.put(key, (answer, lowered))
         return lowered
 
     async def _program(self, lowered: Lowered, target: Target, python: str) -> _Program | Trouble:
@@ -258,11 +233,11 @@ class Compiling:
         return await self._shared(name, lambda: self._work(name, program, request, answer))
 
     async def _known(self, name: str) -> Compiled | Trouble | None:
-        known = self._compiled.get(name)
+        known = self.memory.compiled.get(name)
         if known is None and name not in self._running:
-            known = await asyncio.to_thread(self.cache.get, name)
+            known = await asyncio.to_thread(self.disk.get, name)
             if known is not None:
-                self._compiled.put(name, known)
+                self.memory.compiled.put(name, known)
         return known
 
     async def _shared(self, name: str, work: Callable[[], Coroutine[None, None, T]]) -> T:
@@ -300,13 +275,13 @@ class Compiling:
         async with self._ticking(f"compile {name}", what):
             outcome = await self.compilers.compile(program.target, program.environment, request)
         if isinstance(outcome, Compiled):
-            await asyncio.to_thread(self.cache.put, name, outcome)
+            await asyncio.to_thread(self.disk.put, name, outcome)
         if isinstance(outcome, Compiled) or outcome.last:
-            self._compiled.put(name, outcome)
+            self.memory.compiled.put(name, outcome)
         return outcome
 
     async def _measure(self, name: str, program: _Program, answer: Answer) -> Folding | Trouble:
-        found = await asyncio.to_thread(self.cache.folding, name)
+        found = await asyncio.to_thread(self.disk.folding, name)
         if found is not None:
             return found
         what = f"constant folding in {answer.question.subject.name} for {program.target.short}"
@@ -318,10 +293,10 @@ class Compiling:
             log.info("constant folding is not measured: %s", measured.message)
             return measured
         found, compiled = measured
-        await asyncio.to_thread(self.cache.put, name, found)
+        await asyncio.to_thread(self.disk.put, name, found)
         if compiled is not None:
-            self._compiled.put(program.name, compiled)
-            await asyncio.to_thread(self.cache.put, program.name, compiled)
+            self.memory.compiled.put(program.name, compiled)
+            await asyncio.to_thread(self.disk.put, program.name, compiled)
         return found
 
     @contextlib.asynccontextmanager
@@ -342,50 +317,3 @@ class Compiling:
             self.events.put_nowait(Progress(key, "Compiling", f"{what}… {seconds:.0f} s"))
             await asyncio.sleep(1.0)
             seconds += 1.0
-
-
-def chosen_targets(target: str, more: tuple[str, ...], jax: str) -> tuple[Target, ...]:
-    """Return the targets of the settings, the main one first; without any, the default target.
-
-    Args:
-        target: the setting `target`; may be empty.
-        more: the setting `targets`.
-        jax: the user's version of JAX, for which the default target's compiler must be installed.
-    """
-    chosen = [parse(name) for name in (target or default_target(jax), *more)]
-    return tuple({each.name: each for each in chosen}.values())
-
-
-_default: dict[str, tuple[float, str]] = {}
-_LOOK_AGAIN = 5.0
-
-
-def default_target(jax: str) -> str:
-    """Return `cuda:h100` if its compiler is installed, otherwise this machine's CPU.
-
-    The installed compilers are listed again after a few seconds.
-    """
-    now = time.monotonic()
-    known = _default.get(jax)
-    if known is None or now - known[0] > _LOOK_AGAIN:
-        name = PREFERRED if environments.suiting("cuda", jax) is not None else CPU
-        known = _default[jax] = (now, name)
-    return known[1]
-
-
-def environment_of(target: Target, python: str, jax: str) -> Environment | Trouble:
-    """Return the environment that compiles for a target."""
-    if target.host:
-        return Environment("ssh", "", jax)
-    if target.chip is None:
-        platform = "here" if target.platform == CPU else f"here-{target.platform}"
-        return Environment(platform, python, jax)
-    found = environments.suiting(target.platform, jax)
-    if found is None:
-        size = environments.MEGABYTES[target.platform]
-        return Trouble(
-            "missing",
-            f"compiler for {target.name} is not installed; "
-            f"run `jaxsight targets install {target.platform}` (about {size} MB)",
-        )
-    return found

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from jaxsight.lru import Recent
 from jaxsight.queries.documents import Document
 from jaxsight.queries.located_answer import Answer
+from jaxsight.queries.memory import Memory, Unit
 from jaxsight.queries.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
 from jaxsight.workers.results import Died
 
-ANSWERS_KEPT = 512
 Reply = Traced | Failed | Cancelled | Died
 
 
@@ -43,20 +42,18 @@ class _Running:
     task: asyncio.Task[Answer]
 
 
-class Answering:
+class TraceCache:
     """The answers of all documents of a session."""
 
-    def __init__(self, documents: Mapping[str, Document]) -> None:
+    def __init__(self, documents: Mapping[str, Document], memory: Memory) -> None:
         self._documents = documents
-        self._answers: Recent[str, Answer] = Recent(ANSWERS_KEPT)
-        self._latest: dict[tuple[str, str, str], Answer] = {}
-        self._traced: dict[tuple[str, str, str], Answer] = {}
-        self._running: dict[tuple[str, str, str], _Running] = {}
+        self._memory = memory
+        self._running: dict[Unit, _Running] = {}
         self._seconds: dict[str, float] = {}
 
     def known(self, question: Question) -> Answer | None:
         """Return the answer to exactly this question if it is still valid."""
-        answer = self._answers.get(question.key)
+        answer = self._memory.answers.get(question.key)
         if answer is None or any(
             self._version(path) != version for path, version in answer.versions.items()
         ):
@@ -66,11 +63,11 @@ class Answering:
 
     def latest(self, path: str, function: str, set_name: str) -> Answer | None:
         """Return the last answer about this function, for whatever text it had then."""
-        return self._latest.get((path, function, set_name))
+        return self._memory.latest.get((path, function, set_name))
 
     def traced(self, path: str, function: str, set_name: str) -> Answer | None:
         """Return the last answer about this function that is a trace, not an error."""
-        return self._traced.get((path, function, set_name))
+        return self._memory.traced.get((path, function, set_name))
 
     def seconds(self, path: str) -> float:
         """Return the duration of the last trace for this file, in seconds; 0 before the first."""
@@ -102,14 +99,7 @@ class Answering:
 
     def drop(self, question: Question) -> None:
         """Drop the cached answer, so that the question is traced when it is next asked."""
-        self._answers.pop(question.key)
-
-    def forget(self, path: str) -> None:
-        """Drop the last answers about a file that was closed, and cancel its traces."""
-        for kept in (self._latest, self._traced):
-            for unit in [unit for unit in kept if unit[0] == path]:
-                del kept[unit]
-        self.cancel(path)
+        self._memory.answers.pop(question.key)
 
     def cancel(self, path: str) -> None:
         """Cancel the running traces of this file."""
@@ -117,9 +107,8 @@ class Answering:
             if unit[0] == path:
                 running.task.cancel()
 
-    def clear(self) -> None:
-        """Drop all cached answers: the Python environment or the settings changed."""
-        self._answers.clear()
+    def cancel_all(self) -> None:
+        """Cancel all running traces: their answers would be outdated."""
         for running in self._running.values():
             running.task.cancel()
 
@@ -132,17 +121,17 @@ class Answering:
         modules = reply.modules if isinstance(reply, Traced | Failed) else ()
         answer = Answer(question, reply, {path: self._version(path) for path in modules})
         if not (isinstance(reply, Died) and reply.external):
-            self._answers.put(question.key, answer)
+            self._memory.answers.put(question.key, answer)
         self._keep(answer)
         return answer
 
     def _keep(self, answer: Answer) -> None:
         unit = _unit(answer.question)
-        self._latest[unit] = answer
+        self._memory.latest.put(unit, answer)
         if isinstance(answer.reply, Traced):
-            self._traced[unit] = answer
+            self._memory.traced.put(unit, answer)
 
-    def _ended(self, unit: tuple[str, str, str], task: asyncio.Task[Answer]) -> None:
+    def _ended(self, unit: Unit, task: asyncio.Task[Answer]) -> None:
         if not task.cancelled():
             task.exception()  # retrieved, so that asyncio does not log it; callers get it too
         running = self._running.get(unit)
@@ -159,5 +148,5 @@ class Answering:
         return f"{status.st_mtime_ns} {status.st_size}"
 
 
-def _unit(question: Question) -> tuple[str, str, str]:
+def _unit(question: Question) -> Unit:
     return question.path, question.subject.name, question.set.name

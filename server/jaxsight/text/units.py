@@ -40,3 +40,8 @@ def _digits(amount: float, decimals: int) -> str:
     """Return a number with at most `decimals` decimals, and none past its third digit."""
     before = len(f"{amount:.0f}")
     return f"{amount:.{max(0, min(decimals, 3 - before))}f}"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Return `1 kernel` or `2 kernels`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from jaxsight.queries.compile_cache import Result
+from jaxsight.queries.compile_result import Result
 from jaxsight.queries.equation_ranges import Places
 from jaxsight.queries.located_answer import View
 from jaxsight.rules import RULES

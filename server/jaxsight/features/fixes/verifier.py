@@ -16,11 +16,12 @@ from itertools import chain, islice
 from jaxsight.features.findings import failures
 from jaxsight.features.findings import run_rules as noticing
 from jaxsight.features.fixes.registry import FIXES
-from jaxsight.lru import Recent
-from jaxsight.queries.background import Aside
-from jaxsight.queries.compile_cache import Compiling, Gone, Result
+from jaxsight.queries.cache import Cache
+from jaxsight.queries.compile_cache import Compiling, Gone
+from jaxsight.queries.compile_result import Result
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.located_answer import Answer, View
+from jaxsight.queries.long_work import Aside
 from jaxsight.queries.query import Question, ask
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.rules import RULES
@@ -87,19 +88,14 @@ class Verifying:
     """The verified fixes of a session.
 
     `compiling` returns the session's own compiled programs; `refresh` is called with a file for
-    which there is something new.
+    which there is something new; functions that turn out to be miscompiled go to `miscompiled`.
     """
 
     compiling: Callable[[], Compiling]
     aside: Aside
     refresh: Callable[[str], None]
-    _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
-    _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
-    """Miscompiled functions, by the key of the question about the function."""
-
-    def miscompiled(self, question: Question) -> Miscompiled | None:
-        """Return how running the function showed that it is miscompiled."""
-        return self._wrong.get(question.key)
+    miscompiled: Cache[str, Miscompiled]
+    _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
 
     async def fix(
         self, sandbox: Sandbox, view: View, finding: Finding, target: Target | None
@@ -188,8 +184,8 @@ class Verifying:
     def _remember(self, question: Question, compared: Compared | Died | None) -> None:
         if not isinstance(compared, Compared) or compared.miscompiled is None:
             return
-        if self._wrong.get(question.key) is None:
-            self._wrong.put(question.key, compared.miscompiled)
+        if self.miscompiled.get(question.key) is None:
+            self.miscompiled.put(question.key, compared.miscompiled)
             self.refresh(question.path)
 
     async def _candidates(

@@ -1,98 +1,18 @@
-"""Sourcerized functions: cached by question, named, and inserted into a file after the original.
-
-A function that could not be verified has no text, only a reason.
-"""
+"""Insert the source of a function into its file, below the original, with the imports it needs."""
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.features.findings import failures
-from jaxsight.features.model import Shown
-from jaxsight.features.virtual_documents import document
-from jaxsight.lru import Recent
+from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.queries.documents import Subject
-from jaxsight.queries.located_answer import Answer, View
-from jaxsight.queries.query import Question
 from jaxsight.source.analysis import syntax_digest as meaning
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, lines_of
-from jaxsight.wire.messages import replies
-from jaxsight.wire.messages.replies import Cancelled, Failed
-from jaxsight.wire.messages.requests import SourceOptions
-from jaxsight.workers.output import Locate, real_places
-from jaxsight.workers.results import Died
-
-_KEPT = 64
-
-Writing = Callable[[Question, SourceOptions], Awaitable[replies.Shown | Failed | Cancelled | Died]]
-"""Writes the function of a question as source, in a tracer."""
-
-
-class NotSourcerized(LookupError):
-    """There is no source; the message says why.
-
-    `different` says that source was written, but its program is different.
-    """
-
-    def __init__(self, reason: str, *, different: bool = False) -> None:
-        super().__init__(reason)
-        self.different = different
-
-
-def label(function: str, transform: str) -> str:
-    """Return the name of a function or of its transformation: `f`, `grad(f)`."""
-    return f"{transform}({function})" if transform else function
-
-
-class Sources:
-    """The sourcerized texts of a session; each is valid as long as its answer."""
-
-    def __init__(self, locate: Locate) -> None:
-        """Create the cache; `locate` returns the current first line of a chunk, for messages."""
-        self._locate = locate
-        self._known: Recent[tuple[str, SourceOptions], tuple[Answer, replies.Shown]] = Recent(_KEPT)
-
-    async def get(self, view: View, wanted: SourceOptions, write: Writing) -> Shown:
-        """Return the source of the function that `view` traced.
-
-        Raises:
-            NotSourcerized: it cannot be written or verified.
-        """
-        answer = view.answer
-        key = (answer.question.key, wanted)
-        known = self._known.get(key)
-        if known is None or known[0] is not answer:
-            reply = await write(answer.question, wanted)
-            match reply:
-                case replies.Shown():
-                    known = (answer, reply)
-                    self._known.put(key, known)
-                case Failed() if reply.failure.stage == "sourcerize":
-                    words = real_places(reply.failure.message, self._locate)
-                    different = reply.failure.type.endswith(".NotTheSame")
-                    raise NotSourcerized(words, different=different)
-                case Cancelled():
-                    raise NotSourcerized("interrupted")
-                case _:
-                    raise NotSourcerized(_failed(view, wanted, reply))
-        title = f"{label(view.subject.name, wanted.transform)}.{wanted.style}.py"
-        return document(view, title, known[1])
-
-
-def _failed(view: View, wanted: SourceOptions, reply: Failed | Died) -> str:
-    """Return the error of a transformation, or of a function that could be traced before."""
-    name = label(view.subject.name, wanted.transform)
-    question = view.answer.question
-    seen = View(Answer(question, reply), view.module, question, view.subject)
-    (found,) = failures.findings(seen)
-    rest = "".join(f"\n{line}" for line in found.lines[1:])
-    return f"tracing {name} failed: {found.message} ({found.code}){rest}"
-
 
 INSERTED_STYLE = "pretty"
 """The style of inserted source: that of the document that the code lens opens."""
