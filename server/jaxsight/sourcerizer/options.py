@@ -11,7 +11,6 @@ Style = Literal["lax", "pretty"]
 Constants = Literal["inline", "npz", "argument"]
 Derivatives = Literal["exact", "first", "primal"]
 
-
 _CHOICES = (
     ("style", get_args(Style)),
     ("constants", get_args(Constants)),

@@ -195,7 +195,8 @@ def _rule(constant: Any) -> str:
 
     For example `jnp.arange(1, 10, dtype=jnp.int32)`.
     """
-    from jaxsight.sourcerizer import constants, layout
+    from jaxsight.sourcerizer.text import layout
+    from jaxsight.sourcerizer.values import constants
 
     if getattr(constant, "nbytes", 0) not in _LOOKED_AT or not _may_be_regular(constant):
         return ""

@@ -36,7 +36,7 @@ from jaxsight.wire.messages.replies import Link, Shown
 from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
 
 if TYPE_CHECKING:
-    from jaxsight.sourcerizer.api import Written
+    from jaxsight.sourcerizer.written import Written
 
 logger = logging.getLogger(__name__)
 
@@ -80,8 +80,8 @@ def written(id: int, call: Call, wanted: SourceOptions, naming: Naming) -> Shown
     """
     # Imported on first use, as few sessions need it.
     from jaxsight.interpreters.depth import room_for_nesting
-    from jaxsight.sourcerizer import api
-    from jaxsight.sourcerizer.writer import NotTheSame
+    from jaxsight.sourcerizer.errors import NotTheSame
+    from jaxsight.sourcerizer.written import load
 
     with room_for_nesting():
         original = _program(call.function, call)
@@ -97,7 +97,7 @@ def written(id: int, call: Call, wanted: SourceOptions, naming: Naming) -> Shown
             raise refusal("sourcerize", words, type=type(error).__name__) from error
         file = f"<sourcerized {made.name}>"
         try:
-            function = api.load(made)
+            function = load(made)
             again = _program(function, call)
             original = made.counterpart(original)
             difference = made.differs(original, again)
@@ -151,7 +151,7 @@ _LARGEST_FILE = 40 * 1024 * 1024
 
 def _made(call: Call, wanted: SourceOptions, naming: Naming) -> Written:
     from jaxsight.sourcerizer.api import write
-    from jaxsight.sourcerizer.constants import TooLarge
+    from jaxsight.sourcerizer.errors import TooLarge
     from jaxsight.sourcerizer.options import Options
 
     style: Any = wanted.style
