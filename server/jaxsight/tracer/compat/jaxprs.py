@@ -79,10 +79,10 @@ def count(jaxpr: Any) -> int:
 
     A jaxpr that several equations share counts for each of them.
     """
-    known: dict[int, int] = {}
+    totals: dict[int, int] = {}
 
     def counted(opened: Any) -> int:
-        total = known.get(id(opened))
+        total = totals.get(id(opened))
         if total is None:
             total = len(opened.eqns) + sum(
                 counted(part.jaxpr)
@@ -90,7 +90,7 @@ def count(jaxpr: Any) -> int:
                 if equation.params
                 for part in inner(equation)
             )
-            known[id(opened)] = total
+            totals[id(opened)] = total
         return total
 
     return counted(open_jaxpr(jaxpr))
@@ -118,20 +118,20 @@ def reached(jaxpr: Any) -> Iterator[Reached]:
 def reached_from(equations: Iterable[Any], inside: tuple[str, ...] = ()) -> Iterator[Reached]:
     """Yield all inner jaxprs of equations inside of `inside`, without duplicates."""
     waiting = [(equation, inside) for equation in equations]
-    known: set[int] = set()
+    visited: set[int] = set()
     while waiting:
         equation, around = waiting.pop()
         if not equation.params:
             continue
         for part in inner(equation):
-            if id(part.jaxpr) in known:
+            if id(part.jaxpr) in visited:
                 continue
-            known.add(id(part.jaxpr))
+            visited.add(id(part.jaxpr))
             about = part.jaxpr.debug_info
             traced_for = str(about.traced_for) if about is not None else part.name
             text = stage_text(traced_for, equation.params.get("length"))
             yield from _reached(part.jaxpr, (*around, text))
-            waiting += [(each, (*around, text)) for each in part.jaxpr.eqns]
+            waiting += [(inner_equation, (*around, text)) for inner_equation in part.jaxpr.eqns]
 
 
 def _reached(opened: Any, inside: tuple[str, ...]) -> Iterator[Reached]:
@@ -178,14 +178,14 @@ class Printer:
         have names.
         """
         bound = self.variables(equation.outvars, binder=True)
-        rest: list[Any] = [pp.text(equation.primitive.name)]
-        if given := parameters():
-            texts = [pp.text(f"{key}=") + _document(value) for key, value in given]
+        right_side: list[Any] = [pp.text(equation.primitive.name)]
+        if shown_parameters := parameters():
+            texts = [pp.text(f"{key}=") + _document(value) for key, value in shown_parameters]
             inside = pp.concat([pp.text("["), pp.brk(""), pp.join(pp.brk(), texts)])
-            rest.append(pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text("]")])))
+            right_side.append(pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text("]")])))
         if equation.invars:
-            rest += [pp.text(" "), self.variables(equation.invars, binder=False)]
-        return pp.concat([bound, pp.text(" = "), *rest] if equation.outvars else rest)
+            right_side += [pp.text(" "), self.variables(equation.invars, binder=False)]
+        return pp.concat([bound, pp.text(" = "), *right_side] if equation.outvars else right_side)
 
     def jaxpr(self, opened: Any, equations: Callable[[], list[Any]]) -> Any:
         """Return the document of a jaxpr around those of its equations.

@@ -20,8 +20,8 @@ from jaxsight.tracer.compat import jaxprs
 def leaked(traced: Any) -> tuple[Exception, Any] | None:
     """Return JAX's error about the first leaked tracer, and the equation that uses it, if any."""
     number = traced._num_consts
-    found = getattr(traced, "_consts", None)
-    constants = list(found) if found is not None else list(traced._args_flat)[:number]
+    captured = getattr(traced, "_consts", None)
+    constants = list(captured) if captured is not None else list(traced._args_flat)[:number]
     opened = jaxprs.open_jaxpr(traced.jaxpr)
     for variable, value in zip(opened.invars, constants, strict=False):
         if isinstance(value, core.Tracer):

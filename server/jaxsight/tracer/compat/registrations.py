@@ -34,8 +34,8 @@ class _Registry(dict[type, Any]):
 
 def watch(entered: Callable[[type], None]) -> None:
     """Have `entered` called with each class that is registered from now on, during registration."""
-    known: dict[type, Any] = tree_util._registry
-    tree_util._registry = _Registry(dict(known), entered)
+    entries: dict[type, Any] = tree_util._registry
+    tree_util._registry = _Registry(dict(entries), entered)
 
 
 def flattening(kind: type) -> Any:

@@ -140,8 +140,8 @@ def equations(trace: Any) -> list[Any]:
     """Return the equations of the jaxpr under construction of a trace that has not ended."""
     if not isinstance(trace, DynamicJaxprTrace):
         return []
-    held = (each if hasattr(each, "params") else each() for each in trace.frame.tracing_eqns)
-    return [equation for equation in held if equation is not None]
+    pending = (entry if hasattr(entry, "params") else entry() for entry in trace.frame.tracing_eqns)
+    return [equation for equation in pending if equation is not None]
 
 
 def is_mapped(value: Any, trace: Any) -> bool:
