@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
@@ -257,7 +257,7 @@ def _object(given: Any) -> Expr:
         return _fields(given, fields)
     if isinstance(given, jax.lax.Tolerance):
         return _fields(given, vars(given).items())
-    if read.is_subtype(getattr(given, "type", None), jax.dtypes.extended):
+    if dtypes.is_subtype(getattr(given, "type", None), jax.dtypes.extended):
         return dtype(given)
     raise Unwritable(given)
 

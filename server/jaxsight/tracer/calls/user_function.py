@@ -37,7 +37,7 @@ class UserFunction:
     updates.
     """
 
-    call: Callable[..., Any]
+    call: Callable[..., object]
     jitted: bool
     owner: type | None
     wrapper: Any = None
@@ -73,7 +73,7 @@ def find(namespace: Mapping[str, Any], name: str) -> UserFunction:
     return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
 
 
-def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:
+def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:
     """Return the function of an attribute, and the class whose `self` it needs, if any."""
     try:
         static = inspect.getattr_static(holder, part)
@@ -95,7 +95,7 @@ def _member(holder: Any, part: str, name: str) -> tuple[Any, type | None]:
             return value, owner
 
 
-def _opened(value: Any) -> Any:
+def _opened(value: object) -> Any:
     while _kind(value) in _OPENED:
         inside = getattr(value, "__wrapped__", None)
         if inside is None:
@@ -104,12 +104,12 @@ def _opened(value: Any) -> Any:
     return value
 
 
-def _kind(value: Any) -> tuple[str, str]:
+def _kind(value: object) -> tuple[str, str]:
     """Return the package and the name of a value's class."""
     return str(type(value).__module__).partition(".")[0], type(value).__name__
 
 
-def _is_jitted(value: Any) -> bool:
+def _is_jitted(value: object) -> bool:
     return type(value).__name__ == "PjitFunction" and hasattr(value, "trace")
 
 

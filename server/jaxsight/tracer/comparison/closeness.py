@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import DType
+
 TOLERANCE = {8: 1e-11, 4: 1e-5, 2: 1e-2, 1: 2e-1}
 """Relative tolerances by bytes of a floating-point number, for a different order of operations."""
 
@@ -49,7 +51,7 @@ def agree(name: str, expected: Any, actual: Any, below: float, slack: float = 1.
     return False
 
 
-def tolerance(dtype: Any) -> float:
+def tolerance(dtype: DType) -> float:
     """Return the relative tolerance of an inexact dtype; of the parts for complex numbers."""
     kind = np.dtype(dtype)
     return TOLERANCE[kind.itemsize // (2 if kind.kind == "c" else 1)]

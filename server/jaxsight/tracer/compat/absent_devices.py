@@ -25,6 +25,8 @@ from typing import Any
 import jax
 from jax._src.interpreters import mlir
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
+
 _KINDS = {
     "7.0": "Tesla T4",  # JAX knows no GPU with 7.0; XLA rejects Triton's kernels for both
     "7.5": "Tesla T4",
@@ -53,7 +55,7 @@ def clients() -> Iterator[None]:
     context: Any = mlir.ModuleContext
     real = context.get_backend
 
-    def get_backend(self: Any, optional: bool = False) -> Any:
+    def get_backend(self: Any, optional: bool = False) -> object:
         try:
             return real(self, optional)
         except (RuntimeError, ValueError):
@@ -69,7 +71,7 @@ def clients() -> Iterator[None]:
         context.get_backend = real
 
 
-def on_gpu(equation: Any, capability: str) -> Any:
+def on_gpu(equation: Equation, capability: str) -> object:
     """Return the equation as if traced for a GPU of a compute capability, e.g. `9.0`.
 
     An unknown capability leaves it unchanged.
@@ -86,7 +88,7 @@ def on_gpu(equation: Any, capability: str) -> Any:
 
 
 @cache
-def _gpu(capability: str) -> Any:
+def _gpu(capability: str) -> object:
     kind: Any = jax.sharding.AbstractDevice
     fields = {field.name for field in dataclasses.fields(kind)}
     if capability not in _KINDS or "platform" not in fields:

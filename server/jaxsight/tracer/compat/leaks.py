@@ -17,7 +17,7 @@ from jax._src import core
 from jaxsight.tracer.compat import jaxprs
 
 
-def leaked(traced: Any) -> tuple[Exception, Any] | None:
+def leaked(traced: Any) -> tuple[Exception, object] | None:
     """Return JAX's error about the first leaked tracer, and the equation that uses it, if any."""
     number = traced._num_consts
     captured = getattr(traced, "_consts", None)
@@ -31,11 +31,11 @@ def leaked(traced: Any) -> tuple[Exception, Any] | None:
     return None
 
 
-def is_leaked(value: Any) -> bool:
+def is_leaked(value: object) -> bool:
     """Return whether a value is a tracer of a trace that is finished."""
     if not isinstance(value, core.Tracer):
         return False
-    trace: Any = core.trace_ctx.trace
+    trace: object = core.trace_ctx.trace
     while trace is not None and trace is not value._trace:
         trace = getattr(trace, "parent_trace", None)
     return trace is None

@@ -228,7 +228,7 @@ def _links(original: Any, rewritten: Any, file: str) -> Iterator[Link]:
 
 def _pairs(original: Any, rewritten: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield pairs of equations of two equal programs, with the path in the first."""
-    from jaxsight.interpreters.same import live
+    from jaxsight.interpreters.same.liveness import live
 
     visited: set[tuple[int, int]] = set()
     waiting = [("", original, rewritten)]

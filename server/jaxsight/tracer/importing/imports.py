@@ -124,8 +124,8 @@ class Imports:
     def _follow(
         self,
         name: str,
-        globals: Mapping[str, Any] | None = None,
-        locals: Mapping[str, Any] | None = None,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:

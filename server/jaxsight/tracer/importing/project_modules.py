@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from types import ModuleType
-from typing import Any
 
 from jaxsight.tracer.importing.overlay_finder import Finder, Loader, Texts, Version
 from jaxsight.tracer.isolation import code_origins, file_reads
@@ -135,7 +134,7 @@ class ProjectModules:
         """Return whether these modules are still those of the recorded imports."""
         return all(self._is_current(name, serial) for name, serial in edges.items())
 
-    def namespaces(self) -> list[dict[str, Any]]:
+    def namespaces(self) -> list[dict[str, object]]:
         """Return the namespaces of the project's modules."""
         return [vars(sys.modules[name]) for name in self.loaded if name in sys.modules]
 

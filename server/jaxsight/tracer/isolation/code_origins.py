@@ -12,7 +12,6 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path, PurePath
 from types import CodeType, FrameType
-from typing import Any
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 
@@ -92,7 +91,7 @@ class SliceLoader(SourceFileLoader):
     """
 
 
-def is_users(value: Any) -> bool:
+def is_users(value: object) -> bool:
     """Return whether a function, class or instance is the user's, perhaps wrapped by a library."""
     for _ in range(8):
         code = getattr(value, "__code__", None)
@@ -123,12 +122,12 @@ def _is_users_class(kind: type) -> bool:
 _WRAPPED = ("__wrapped__", "__func__", "func", "fget", "fun")
 
 
-def wrapped(value: Any) -> Any:
+def wrapped(value: object) -> object:
     """Return the object that a wrapper wraps, or `None`."""
     return next((inner for name in _WRAPPED if (inner := attribute(value, name)) is not None), None)
 
 
-def attribute(value: Any, name: str) -> Any:
+def attribute(value: object, name: str) -> object:
     """Return an attribute of any object, or `None` if there is none or reading it fails."""
     try:
         return getattr(value, name, None)

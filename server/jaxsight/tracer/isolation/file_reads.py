@@ -90,7 +90,7 @@ def watch() -> None:
 
 
 @functools.wraps(os.stat)
-def _noting_stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
+def _noting_stat(path: Any, *args: object, **kwargs: Any) -> os.stat_result:
     """Replace `os.stat`, which has no audit event: code may depend on the existence of a file."""
     try:
         return _stat(path, *args, **kwargs)

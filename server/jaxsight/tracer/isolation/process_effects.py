@@ -88,7 +88,7 @@ def heed_variables(before: State, jax_imported: bool) -> None:
             config.update(*option)
 
 
-def _changes(part: Part, before: Mapping[Any, object], after: Mapping[Any, object]) -> Values:
+def _changes(part: Part, before: Mapping[Any, object], after: Mapping[object, object]) -> Values:
     if _equal(before, after):
         return {}
     changed: Values = {}

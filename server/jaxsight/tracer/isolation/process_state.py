@@ -199,7 +199,7 @@ class ContextVariables(Part):
     def read(self) -> Values:
         return dict(contextvars.copy_context())
 
-    def write(self, name: contextvars.ContextVar[Any], value: object) -> None:
+    def write(self, name: contextvars.ContextVar[object], value: object) -> None:
         if value is not GONE:
             name.set(value)
 
@@ -242,7 +242,7 @@ class Logging(Part):
             "last": logging.lastResort,
         }
 
-    def write(self, name: Any, value: object) -> None:
+    def write(self, name: object, value: object) -> None:
         root = logging.root
         match name, value:
             case logging.Logger() as logger, _:

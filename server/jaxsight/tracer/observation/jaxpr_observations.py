@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.observation.observation_table import InstrumentedChunk
@@ -41,7 +40,7 @@ class ContextObservations:
 class Variant:
     """Identifies a jaxpr of a place in the text, by its inputs and the observed executions."""
 
-    inputs: tuple[Any, ...]
+    inputs: tuple[object, ...]
     instances: frozenset[int]
     """First numbers of the executions."""
 

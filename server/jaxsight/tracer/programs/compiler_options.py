@@ -16,7 +16,7 @@ _PASSES = "xla_disable_hlo_passes"
 _FOLDING = "constant_folding"
 
 
-def compiler_options(traced: Any) -> tuple[tuple[str, str], ...]:
+def compiler_options(traced: object) -> tuple[tuple[str, str], ...]:
     """Return the options with which a traced function is compiled for every target.
 
     Others may be unknown to a target's compiler.

@@ -32,7 +32,7 @@ def fingerprint(jaxpr: Any) -> str:
     return "\n".join([text, *map(_digest, _constants(jaxpr))])
 
 
-def _constants(jaxpr: Any) -> Iterator[Any]:
+def _constants(jaxpr: object) -> Iterator[object]:
     """Yield the arrays in a jaxpr and its inner jaxprs, in the order of the equations."""
     visited: set[int] = set()
     waiting = [jaxpr]
@@ -52,7 +52,7 @@ def _constants(jaxpr: Any) -> Iterator[Any]:
         waiting += reversed(inner)
 
 
-def _listed(value: Any) -> tuple[Any, ...]:
+def _listed(value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 

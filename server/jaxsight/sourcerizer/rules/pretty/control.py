@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -26,7 +26,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 @PRETTY_STRUCTURES("scan")
 def scan(scope: Scope, equation: Any) -> Proved | None:
-    found = read.scan(equation.params)
+    found = control_flow.scan(equation.params)
     if found.reverse or found.unroll != 1 or found.split_transpose or scan_hands_on(found):
         return None
     if found.carry == 0:
