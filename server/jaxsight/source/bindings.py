@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from jaxsight.source.analysis.name_effects import Surface
-
-if TYPE_CHECKING:
-    from jaxsight.source.slicing.chunk_roles import Roles
 
 
 class HasSurface(Protocol):
@@ -31,8 +28,6 @@ class Bindings:
 
     def __init__(self, chunks: Sequence[HasSurface]) -> None:
         self.count = len(chunks)
-        self.roles: Roles | None = None
-        """The roles of the chunks, as last computed from these bindings and function bodies."""
         self.future_flags = 0
         """The compiler flags of the module's `from __future__` imports."""
         self.definers: dict[str, list[int]] = {}

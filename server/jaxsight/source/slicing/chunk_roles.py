@@ -15,19 +15,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from jaxsight.lru import Recent
 from jaxsight.source.analysis import library_functions as known
 from jaxsight.source.analysis.name_effects import Surface
 from jaxsight.source.analysis.side_effects import VALUE_ATTRIBUTES, VALUE_METHODS, Effects
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.statements import Piece
 
-if TYPE_CHECKING:
-    from jaxsight.source.slicing.slices import Plan
-
-_PLANS_KEPT = 64
 _READS_FILES = re.compile(
     r"\bopen\(|\bread|\bload|\bexists\(|\bis_file\(|\bglob|\blistdir|\bstat\("
 )
@@ -102,7 +97,7 @@ def _all_of(outcomes: Iterable[_Outcome]) -> _Outcome:
     return _Outcome(None if anything else frozenset(changes), work)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Roles:
     """The roles of a module's chunks, by number.
 
@@ -115,10 +110,6 @@ class Roles:
     """The number of the last chunk that acts."""
     plain: frozenset[int] = frozenset()
     """The chunks that give values to names without calling a function of the module."""
-    plans: Recent[tuple[tuple[str, ...], int | None, bool], Plan] = field(
-        default_factory=lambda: Recent(_PLANS_KEPT)
-    )
-    """Plans of slices that were computed from these roles."""
 
     def hold(self, pieces: Sequence[Piece]) -> bool:
         return all(pieces[index] is piece for index, piece in self.looked_into.items())
@@ -127,9 +118,13 @@ class Roles:
         return self.parts[index].role
 
 
+_last_roles: WeakKeyDictionary[Bindings, Roles] = WeakKeyDictionary()
+"""By bindings, which edits inside of functions share: the roles that were last computed."""
+
+
 def roles_of(pieces: Sequence[Piece], marks: Sequence[str], bindings: Bindings) -> Roles:
     """Return the roles of all chunks, given their pieces and the marks in their comments."""
-    last = bindings.roles
+    last = _last_roles.get(bindings)
     if last is not None and last.hold(pieces):
         return last
     judge = _Judge(pieces, bindings)
@@ -146,7 +141,7 @@ def roles_of(pieces: Sequence[Piece], marks: Sequence[str], bindings: Bindings) 
     if last is not None and last.parts == parts:
         last.looked_into = judge.looked_into
         return last
-    bindings.roles = roles
+    _last_roles[bindings] = roles
     return roles
 
 

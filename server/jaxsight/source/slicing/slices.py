@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
+from jaxsight.lru import Recent
 from jaxsight.source.analysis.name_reads import Reads
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.module import Module, ModuleChunk
@@ -21,6 +23,8 @@ from jaxsight.source.statements import Piece
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages import tracing as protocol
 
+_PLANS_KEPT = 64
+"""Number of plans that are kept for a module's roles."""
 STAR = "*"
 """The name in `protocol.Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
 _NAMES_SHOWN = 3
@@ -69,10 +73,13 @@ def slice_for(
     own = module.number_of(chunk) if chunk is not None else None
     pieces = [member.piece for member in module.chunks]
     roles = roles_of(pieces, [member.mark for member in module.chunks], module.bindings)
-    plan = roles.plans.get((roots, own, whole))
+    plans = _plans.get(roles)
+    if plans is None:
+        plans = _plans[roles] = Recent(_PLANS_KEPT)
+    plan = plans.get((roots, own, whole))
     if plan is None or not plan.holds(module):
         plan = Plan(module, roles, _Gathering(module, roles, roots, own, whole))
-        roles.plans.put((roots, own, whole), plan)
+        plans.put((roots, own, whole), plan)
     return plan.slice(module, roles)
 
 
@@ -184,6 +191,12 @@ class Plan:
             unlimited=chunk.mark == "always" or bool(surface.packages),
             above=chunk.first_line,
         )
+
+
+_plans: WeakKeyDictionary[Roles, Recent[tuple[tuple[str, ...], int | None, bool], Plan]] = (
+    WeakKeyDictionary()
+)
+"""By roles: the plans of their slices, by the arguments of `slice_for`."""
 
 
 def _read_now(index: int, pieces: Mapping[int, Piece], bindings: Bindings) -> set[str]:
