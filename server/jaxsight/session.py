@@ -1213,7 +1213,7 @@ class Session:
         """Return whether the subject's trace may have reached a chunk, without tracing it."""
         question = await self._question(document, subject)
         return isinstance(question, Unasked) or any(
-            member.first_line == chunk.first_line for member in question.slice.members
+            needed.first_line == chunk.first_line for needed in question.slice.module_chunks
         )
 
     def _is_chosen(self, view: View) -> bool:
