@@ -102,7 +102,7 @@ def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterat
     """
     named = {module.number_of(chunk): chunk for each in caveats if (chunk := _at(module, each))}
     for chunk in named.values():
-        last = chunk.first_line + max(chunk.piece.lines_used, 1) - 1
+        last = chunk.first_line + max(chunk.statement.lines_used, 1) - 1
         whole = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
         if not range.touches(whole):
             continue

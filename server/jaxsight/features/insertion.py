@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.queries.documents import Subject
-from jaxsight.source.analysis import syntax_digest as meaning
+from jaxsight.source.analysis import syntax_digest
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, lines_of
@@ -47,9 +47,9 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     there: set[_Import] = set()
     below = _first_free_line(module)
     for chunk in module.chunks:
-        if chunk.surface.imports and chunk.first_line < subject.chunk.first_line:
+        if chunk.name_effects.imports and chunk.first_line < subject.chunk.first_line:
             there.update(each for node in tree_of(chunk.text).body for each in _imports(node))
-            below = chunk.first_line + chunk.piece.lines_used
+            below = chunk.first_line + chunk.statement.lines_used
     needed = dict.fromkeys(each for node in tree.body for each in _imports(node))
     body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
     if ast.get_docstring(tree) is not None:
@@ -73,9 +73,9 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
 def _first_free_line(module: Module) -> int:
     """Return the line after the module's docstring, or the first."""
     first = next(iter(module.chunks), None)
-    if first is None or not first.surface.is_text:
+    if first is None or not first.name_effects.is_text:
         return 0
-    return first.first_line + first.piece.lines_used
+    return first.first_line + first.statement.lines_used
 
 
 def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) -> None:
@@ -184,13 +184,13 @@ def _renamed(text: str, tree: ast.Module, names: Mapping[str, str]) -> str:
 
 
 def _meaning(node: ast.stmt) -> str:
-    return meaning.digest(ast.Module([node], []), docstrings=False)
+    return syntax_digest.digest(ast.Module([node], []), docstrings=False)
 
 
 def _end(subject: Subject) -> Range:
     """Return the position after the subject's chunk."""
     chunk = subject.chunk
-    last = max(chunk.piece.lines_used - 1, 0)
+    last = max(chunk.statement.lines_used - 1, 0)
     end = Position(chunk.first_line + last, len(lines_of(chunk.text)[last]))
     return Range(end, end)
 

@@ -251,7 +251,7 @@ class Verification:
 
     def _kept(self, function: Sliced) -> set[int]:
         """Return the numbers of the chunks of a function's slice."""
-        return {self._module.number_of(member) for member in function.question.slice.members}
+        return {self._module.number_of(chunk) for chunk in function.question.slice.module_chunks}
 
     async def _program_of(self, number: int, running: set[int]) -> str | None:
         """Return a function's program when only some chunks run; `""` if they fail."""

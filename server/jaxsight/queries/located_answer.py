@@ -18,8 +18,7 @@ from jaxsight.queries.documents import Subject
 from jaxsight.queries.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.relocate import relocate
-from jaxsight.source.slicing.caveat import Caveat
-from jaxsight.source.slicing.slices import quoted
+from jaxsight.source.slicing.caveat import Caveat, quoted
 from jaxsight.source.supported_lines import lost_lines, names_bound
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
@@ -90,7 +89,7 @@ class View:
         failed: View | None = None,
     ) -> None:
         self.failed = failed
-        self.members = now.slice.members if now is not None else ()
+        self.members = now.slice.module_chunks if now is not None else ()
         self.answer = answer
         self.module = module
         self.subject = subject
@@ -104,14 +103,14 @@ class View:
         self._skipped = now.caveats if now is not None else ()
         if now is not None and not self.stale:
             before = itertools.compress(traced.slice.chunks, traced.slice.keyed)
-            keyed = itertools.compress(now.slice.members, now.slice.keyed)
+            keyed = itertools.compress(now.slice.module_chunks, now.slice.keyed)
             for old, member in zip(before, keyed, strict=True):
                 # Of chunks with the same text this is the first: its execution fails.
                 self._now.setdefault(old.id, member)
-            for member in now.slice.members:
+            for member in now.slice.module_chunks:
                 self._now.setdefault(member.id, member)
         else:
-            self._before = {chunk.id: chunk for chunk in traced.slice.members}
+            self._before = {chunk.id: chunk for chunk in traced.slice.module_chunks}
             self._shift = shift_between(traced.module.text, module.text)
             self._skipped = tuple(
                 replace(caveat, range=range)
@@ -148,7 +147,7 @@ class View:
         reply = failed.answer.reply
         frames = reply.failure.frames if isinstance(reply, Failed) else ()
         places = [failed.range_of(frame.span) for frame in frames if frame.span is not None]
-        lost = names_bound(before.slice.members, shift.keeps)
+        lost = names_bound(before.slice.module_chunks, shift.keeps)
         inside = f"{self.subject.name}.<locals>."
         lost.setdefault(inside, set()).update(_changed_arguments(before, after))
         if isinstance(reply, Failed) and reply.failure.stage == "inputs":

@@ -101,7 +101,7 @@ class Traces:
         """Return whether the subject's trace may have reached a chunk, without tracing it."""
         question = await self.question(document, subject)
         return isinstance(question, Unasked) or any(
-            member.first_line == chunk.first_line for member in question.slice.members
+            needed.first_line == chunk.first_line for needed in question.slice.module_chunks
         )
 
     def latest(self, document: Document, subject: Subject) -> Answer | None:

@@ -155,7 +155,7 @@ class Verifying:
                 )
                 if first is None or second is None or first.key in (second.key, own.key):
                     continue
-                if not any(member.first_line in changed for member in first.slice.members):
+                if not any(chunk.first_line in changed for chunk in first.slice.module_chunks):
                     continue
                 key = first.key, second.key
                 verdict = self._verdicts.get(key)
