@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 
 FIRST_SHAPES = 3
 """How many types of one argument are reported: two may be a full batch and the last one."""
@@ -48,7 +48,7 @@ class Recompiled:
     code: str
     file: str
     line: int
-    noticed: Noticed
+    violation: Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,11 @@ def find(misses: Iterable[Miss]) -> Iterator[Recompiled]:
     for miss in misses:
         calls[miss.file, miss.line, miss.function].append(miss)
     for (file, line, function), found in calls.items():
-        for code, noticed in _of_call(function, found):
-            yield Recompiled(code, file, line, noticed)
+        for code, violation in _of_call(function, found):
+            yield Recompiled(code, file, line, violation)
 
 
-def _of_call(function: str, misses: list[Miss]) -> Iterator[tuple[str, Noticed]]:
+def _of_call(function: str, misses: list[Miss]) -> Iterator[tuple[str, Violation]]:
     differs = [each for miss in misses for each in miss.differs]
     weak = next((d for d in differs if "weak_type" in d[1] and "weak_type" in d[2]), None)
     if weak is not None:
@@ -130,8 +130,8 @@ def _of_call(function: str, misses: list[Miss]) -> Iterator[tuple[str, Noticed]]
             yield "JX306", _of_types(function, argument, tuple(sorted(seen)))
 
 
-def _of_weak_type(function: str, argument: str, now: str, before: str) -> Noticed:
-    return Noticed(
+def _of_weak_type(function: str, argument: str, now: str, before: str) -> Violation:
+    return Violation(
         f"{_named(function)} is recompiled because the weak type of an argument changed",
         help="specify the dtype of the argument once, where it is created",
         notes=(f"{quoted(argument)} is {_kind(now)} here, and was {_kind(before)} before",),
@@ -139,8 +139,8 @@ def _of_weak_type(function: str, argument: str, now: str, before: str) -> Notice
     )
 
 
-def _of_object(function: str, times: int) -> Noticed:
-    return Noticed(
+def _of_object(function: str, times: int) -> Violation:
+    return Violation(
         f"{_named(function)} is re-created for this call and was traced {times} times",
         help="jit it once, outside the function or loop that calls it",
         notes=("JAX caches compiled programs by function object",),
@@ -148,17 +148,17 @@ def _of_object(function: str, times: int) -> Noticed:
     )
 
 
-def _of_values(function: str, count: int) -> Noticed:
-    return Noticed(
+def _of_values(function: str, count: int) -> Violation:
+    return Violation(
         f"{_named(function)} is compiled for {count} values of a static argument",
         help="make the argument dynamic, or pass fewer values",
         data=Repeated(function, count),
     )
 
 
-def _of_types(function: str, argument: str, types: tuple[str, ...]) -> Noticed:
+def _of_types(function: str, argument: str, types: tuple[str, ...]) -> Violation:
     few = ", ".join(types[:4]) + (", …" if len(types) > 4 else "")
-    return Noticed(
+    return Violation(
         f"{_named(function)} is compiled for {len(types)} types of an argument",
         help="pad the argument to a few sizes",
         notes=(f"{quoted(argument)} is {few}",),

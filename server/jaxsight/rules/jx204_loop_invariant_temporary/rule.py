@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, captured, is_known
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, is_known
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import Body, Step
 
@@ -37,15 +39,15 @@ class LoopInvariant:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find arrays of 512 KiB or more that the user's loops capture and that are cheap to compute.
 
     Cheap is what elementwise operations compute from constants, counters and arrays of at most a
     64th of the size.
     """
-    flow = reading.flow
+    flow = view.flow
     for step in flow.steps.values():
-        if not reading.wrote(step.path, *_LOOPS):
+        if not view.wrote(step.path, *_LOOPS):
             continue
         for number in captured(step):
             value = flow.value(number)
@@ -58,27 +60,27 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 for each in sources
             ):
                 continue
-            if not _kept(reading, value.shape) or _is_needed_whole(flow, step, value.text):
+            if not _kept(view, value.shape) or _is_needed_whole(flow, step, value.text):
                 continue
-            yield Noticed(
+            yield Violation(
                 f"loop-invariant array ({size(value.bytes)}) is kept in memory for the whole loop",
                 maker.path,
                 help="compute it inside the loop body, where it fuses with the code that uses it",
                 notes=(
                     f"{value.text} is computed from counters and small arrays alone",
-                    f"the loop is {reading.quoted(step.path)}",
+                    f"the loop is {view.quoted(step.path)}",
                 ),
                 data=LoopInvariant(value.bytes, value.text),
                 related=((step.path, "the loop"),),
             )
 
 
-def _kept(reading: Reading, shape: tuple[int, ...]) -> bool:
+def _kept(view: ProgramView, shape: tuple[int, ...]) -> bool:
     """Whether a loop of the target's program carries an array of that shape."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return False
     text = f"[{','.join(map(str, shape))}]"
-    graph = reading.compiled.graph
+    graph = view.compiled.graph
     kept = [v for loop in graph.loops for v in loop.carried]
     return any(text in each.text for each in kept)
 

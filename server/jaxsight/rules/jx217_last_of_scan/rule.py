@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.matrices import called
 from jaxsight.rules.program.slices import reads
-from jaxsight.rules.program.view import Flow, Reading, numbers, parameter
+from jaxsight.rules.program.steps import numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.program import LITERAL, Step
 
@@ -45,24 +47,24 @@ class Stacked:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield scans and running totals of which only the last element is read."""
-    flow = reading.flow
+    flow = view.flow
     for step in flow.steps.values():
         if step.backward or step.path in flow.ruled:
             continue
         if step.primitive == "scan":
-            noticed = _scan(reading, step)
+            violation = _scan(view, step)
         elif step.primitive in _TOTALS:
-            noticed = _total(reading, step)
+            violation = _total(view, step)
         else:
             continue
-        if noticed is not None:
-            yield noticed
+        if violation is not None:
+            yield violation
 
 
-def _scan(reading: Reading, step: Step) -> Noticed | None:
-    flow, name = reading.flow, called(reading.quote(step.path))
+def _scan(view: ProgramView, step: Step) -> Violation | None:
+    flow, name = view.flow, called(view.quote(step.path))
     length = next(iter(numbers(step, "length")), 0)
     if name not in ("scan", "map") or length < FEWEST or not step.bodies:
         return None
@@ -87,8 +89,8 @@ def _scan(reading: Reading, step: Step) -> Noticed | None:
         words = (
             f"`map` computes {length:,} results ({size(total)}), of which only the {place} is read"
         )
-        return Noticed(words, step.path, help=help, data=Stacked(total, False))
-    return Noticed(
+        return Violation(words, step.path, help=help, data=Stacked(total, False))
+    return Violation(
         f"scan stacks {length:,} outputs ({size(total)}), of which only the {place} is read",
         step.path,
         help="use the final carry, and return `None` in place of the output"
@@ -98,8 +100,8 @@ def _scan(reading: Reading, step: Step) -> Noticed | None:
     )
 
 
-def _total(reading: Reading, step: Step) -> Noticed | None:
-    flow, name = reading.flow, called(reading.quote(step.path))
+def _total(view: ProgramView, step: Step) -> Violation | None:
+    flow, name = view.flow, called(view.quote(step.path))
     axis = next(iter(numbers(step, "axis")), -1)
     length = flow.value(step.results[0]).shape[axis]
     if name not in (*_TOTALS, "cumulative_sum", "cumulative_prod") or length < 2 * FEWEST:
@@ -109,7 +111,7 @@ def _total(reading: Reading, step: Step) -> Noticed | None:
         return None
     function = _TOTALS[step.primitive]
     module = "jax.nn" if function == "logsumexp" else "jnp"
-    return Noticed(
+    return Violation(
         f"running total of {length:,} values, of which only the last is read",
         step.path,
         help=f"use `{module}.{function}`",

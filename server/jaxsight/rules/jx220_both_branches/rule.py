@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Flow, Reading, elements, is_known
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import elements, is_known
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import is_work
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -38,18 +40,18 @@ class BothBranches:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's selections by one number, whose cases contain work for nothing else.
 
     Selections by the same predicate belong together: a tree of arrays has one for each leaf.
     """
-    flow = reading.flow
+    flow = view.flow
     groups: dict[int, list[Step]] = defaultdict(list)
     for step in flow.steps.values():
         if step.primitive != "select_n" or len(step.operands) != 3 or step.backward:
             continue
         predicate = _scalar(flow, step)
-        if predicate is not None and reading.wrote(step.path, "where", "select"):
+        if predicate is not None and view.wrote(step.path, "where", "select"):
             groups[predicate].append(step)
     for selects in groups.values():
         work = [_work(flow, selects, case) for case in (2, 1)]
@@ -57,9 +59,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if true is None or false is None:
             continue
         select = selects[0]
-        texts = reading.quote(true.path), reading.quote(false.path)
+        texts = view.quote(true.path), view.quote(false.path)
         first, second = (quoted(text, most=24) for text in texts)
-        yield Noticed(
+        yield Violation(
             f"{first} and {second} are both computed, but only one is used",
             select.path,
             help="run only one of them: `jax.lax.cond(pred, true_fun, false_fun, *operands)`",

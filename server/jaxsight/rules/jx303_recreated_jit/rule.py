@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import InText
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import NodeViolation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX303",
@@ -48,7 +48,7 @@ _LOOPS = (
 
 
 @RULE.finds_in_text
-def find(tree: ast.Module) -> Iterator[InText]:
+def find(tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield each `jax.jit(…)` of a new function object that is called once.
 
     That is in a loop, or in a function that calls the result once.
@@ -59,7 +59,7 @@ def find(tree: ast.Module) -> Iterator[InText]:
     yield from _within(tree, (), set())
 
 
-def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iterator[InText]:
+def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iterator[NodeViolation]:
     for child in ast.iter_child_nodes(node):
         inside = (*around, node)
         names = local
@@ -90,7 +90,7 @@ def _is_jit(decorator: ast.expr) -> bool:
     return _dotted(decorator.func) in _JITS
 
 
-def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> InText | None:
+def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> NodeViolation | None:
     """Return the finding of a function that a decorator jits in another one, called there once."""
     scope = _scope(around)
     decorator = next(filter(_is_jit, function.decorator_list), None)
@@ -103,7 +103,7 @@ def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> InText | 
 
 def _recreated(
     call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: set[str]
-) -> InText | None:
+) -> NodeViolation | None:
     """Return the finding of a call of `jit`, if the function object is a new one each time.
 
     Args:
@@ -124,7 +124,7 @@ def _recreated(
     called = isinstance(parent, ast.Call) and parent.func is call
     kind = "a bound method" if method else _kind(function)
     if again and loops and not _is_made_of(function, loops):
-        return InText(
+        return NodeViolation(
             call,
             f"jitting {kind} in a loop recompiles in every iteration",
             help="create the jitted function once, before the loop",
@@ -192,11 +192,11 @@ def _runs_once(scope: ast.AST) -> bool:
     return name in _ONCE or name.startswith("test")
 
 
-def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> InText:
+def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> NodeViolation:
     """Return the finding of a function that jits another one each time it is called."""
     name = getattr(scope, "name", "")
     outer = quoted(name, "a lambda")
-    return InText(
+    return NodeViolation(
         node,
         f"jitting {kind} inside {outer} recompiles on every call",
         help=f"create the jitted function once, outside {quoted(name, 'the lambda')}",

@@ -6,9 +6,10 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxsight.rules.program.intervals import limits
-from jaxsight.rules.program.ranges import Ranges, carried
-from jaxsight.rules.program.view import Flow, captured, parameter
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import limits
+from jaxsight.rules.program.integers.ranges import Ranges, carried
+from jaxsight.rules.program.steps import captured, parameter
 from jaxsight.wire.program import Step
 
 _ITERATIONS = 1000

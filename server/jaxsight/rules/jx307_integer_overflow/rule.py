@@ -11,14 +11,17 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
+from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.jx307_integer_overflow.recurrences import overflows
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.intervals import Range, limits
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import Range, limits
+from jaxsight.rules.program.integers.ranges import Ranges
 from jaxsight.rules.program.matrices import product
-from jaxsight.rules.program.ranges import Ranges
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, numbers, parameter
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.messages.tracing import Failure
 from jaxsight.wire.program import LITERAL, Step
 
@@ -105,7 +108,7 @@ _ABSOLUTE = frozenset({"abs", "absolute", "fabs"})
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize the `OverflowError` of a Python integer that does not fit in its dtype."""
     if not is_a(failure, "OverflowError"):
         return None
@@ -123,7 +126,7 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
         help = 'enable 64-bit types with `jax.config.update("jax_enable_x64", True)`'
     else:
         help = f"use a float: `{float(number)!r}`"
-    return Noticed(
+    return Violation(
         f"Python integer {_figure(number)} does not fit in {dtype}",
         help=help,
         notes=(first_sentence(failure.message),),
@@ -154,11 +157,11 @@ def _indexes(expression: str, number: int) -> bool:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield arithmetic that certainly wraps, and forms that wrap for ordinary values."""
-    flow = reading.flow
-    ranges = Ranges(flow, reading.exact)
-    checks = _Checks(reading, flow, ranges)
+    flow = view.flow
+    ranges = Ranges(flow, view.exact)
+    checks = _Checks(view, flow, ranges)
     reported: set[object] = set()
     for step in flow.steps.values():
         if step.backward or step.span is None or step.span in reported:
@@ -175,8 +178,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
 
 
 class _Checks:
-    def __init__(self, reading: Reading, flow: Flow, ranges: Ranges) -> None:
-        self._reading = reading
+    def __init__(self, view: ProgramView, flow: Flow, ranges: Ranges) -> None:
+        self._view = view
         self._flow = flow
         self._ranges = ranges
 
@@ -188,13 +191,13 @@ class _Checks:
         number = step.operands[-1] if step.primitive in _COMPARISONS else step.results[0]
         return self._flow.value(number).dtype
 
-    def of(self, step: Step) -> Noticed | None:
+    def of(self, step: Step) -> Violation | None:
         """Return what is wrong with one equation."""
         dtype = self._dtype(step)
         usual = _bits(dtype) >= 32 and not dtype.startswith("uint") and step.primitive != "and"
         if usual and self._certain(step) is None:
             return None  # most integers have 32 bits and are not known: spare reading the text
-        node = _expression(self._reading.quote(step.path))
+        node = _expression(self._view.quote(step.path))
         if node is None:
             return None
         if (found := self._literal(step, node)) is not None:
@@ -207,15 +210,15 @@ class _Checks:
         found = next(filter(None, (check(step, node) for check in checks)), None)
         return None if found is None or self._is_meant(step) else found
 
-    def carried(self, loop: Step) -> Noticed | None:
+    def carried(self, loop: Step) -> Violation | None:
         """Return what overflows in what a loop carries: a factorial, Fibonacci numbers."""
         for found in overflows(self._ranges, self._flow, loop):
             step = found.step
-            node = _expression(self._reading.quote(step.path))
+            node = _expression(self._view.quote(step.path))
             if node is None or step.primitive not in _meant(node) or self._is_meant(step):
                 return None
             dtype = self._dtype(step)
-            return Noticed(
+            return Violation(
                 f"{self._quoted(step)} overflows {dtype} in iteration {found.iteration}: "
                 f"it reaches {_figure(found.value)}",
                 step.path,
@@ -225,9 +228,9 @@ class _Checks:
         return None
 
     def _quoted(self, step: Step) -> str:
-        return quoted(self._reading.quote(step.path), "this")
+        return quoted(self._view.quote(step.path), "this")
 
-    def _certain(self, step: Step, node: Expression | None = None) -> Noticed | None:
+    def _certain(self, step: Step, node: Expression | None = None) -> Violation | None:
         """Arithmetic of known integers whose result does not fit."""
         known = self._exact(step)
         dtype = self._dtype(step)
@@ -257,7 +260,7 @@ class _Checks:
             case _:
                 return self._ranges.result(step)
 
-    def _overflow(self, step: Step, dtype: str, known: Range) -> Noticed | None:
+    def _overflow(self, step: Step, dtype: str, known: Range) -> Violation | None:
         within = limits(dtype)
         if within is None:
             return None
@@ -276,14 +279,14 @@ class _Checks:
         advice = _signed(dtype) if below else _wider(dtype)
         if step.primitive == "iota":
             advice = "use a wider dtype: `dtype=jnp.int32`"
-        return Noticed(
+        return Violation(
             message,
             step.path,
             help=advice,
             notes=(_holds(dtype),),
         )
 
-    def _power(self, step: Step, node: Expression) -> Noticed | None:
+    def _power(self, step: Step, node: Expression) -> Violation | None:
         """`2 ** k`: JAX multiplies by the squares that the bits of the exponent choose."""
         match node:
             case ast.BinOp(op=ast.Pow(), left=base):
@@ -302,7 +305,7 @@ class _Checks:
         least = number ** max(exponent.least, 0)
         return self._overflow(step, self._dtype(step), Range(least, reached, least, reached))
 
-    def _literal(self, step: Step, node: Expression) -> Noticed | None:
+    def _literal(self, step: Step, node: Expression) -> Violation | None:
         """Find a Python integer that does not fit in the dtype that JAX converts it to."""
         dtype = self._dtype(step)
         within = limits(dtype)
@@ -321,7 +324,7 @@ class _Checks:
             if not self._reads(step, used, number):
                 continue
             what = "compares with" if step.primitive in _COMPARISONS else "uses"
-            return Noticed(
+            return Violation(
                 f"`{number}` does not fit in {dtype}: JAX {what} {used} instead",
                 step.path,
                 help=f"use an integer from {within[0]} to {within[1]}, or convert the array to "
@@ -339,7 +342,7 @@ class _Checks:
                 return True
         return False
 
-    def _accumulated(self, step: Step, node: Expression) -> Noticed | None:
+    def _accumulated(self, step: Step, node: Expression) -> Violation | None:
         """Find sums and products of many small integers in their own dtype."""
         dtype, known = self._dtype(step), self._ranges.result(step)
         within = limits(dtype)
@@ -360,7 +363,7 @@ class _Checks:
             asked = str(parameter(step, "preferred_element_type") or dtype)
             if asked != dtype:
                 return None
-            return Noticed(
+            return Violation(
                 f"{dtype} matrix product is accumulated in {dtype}",
                 step.path,
                 help="pass `preferred_element_type=jnp.int32`",
@@ -368,7 +371,7 @@ class _Checks:
             )
         if length < 4:
             return None
-        return Noticed(
+        return Violation(
             f"{self._quoted(step)} accumulates {length:,} elements in {dtype}",
             step.path,
             help="pass `dtype=jnp.int32`",
@@ -403,7 +406,7 @@ class _Checks:
             number = step.operands[0]
         return False
 
-    def _difference(self, step: Step, node: Expression) -> Noticed | None:
+    def _difference(self, step: Step, node: Expression) -> Violation | None:
         """`abs(a - b)`, `(a - b) ** 2`, `(a - b) < 0` and `(a - b).astype(float)` of unsigned."""
         dtype = self._dtype(step)
         if step.primitive != "sub" or not dtype.startswith("uint"):
@@ -415,7 +418,7 @@ class _Checks:
         either = all(map(self._is_given, (a, b)))
         literal = known[1].one is not None and self._is_given(a)
         if self._is_absolute(step, node) and (either or literal):
-            return Noticed(
+            return Violation(
                 f"`abs` has no effect on the unsigned difference {self._quoted(step)}",
                 step.path,
                 help="use `jnp.maximum(a, b) - jnp.minimum(a, b)`, or convert both to a signed "
@@ -425,7 +428,7 @@ class _Checks:
         for user in self._flow.used_by(step.results[0]):
             orders = literal and user.primitive in ("gt", "le") and self._has_zero(user, 1)
             if orders or ((either or literal) and self._compares_with_zero(user)):
-                return Noticed(
+                return Violation(
                     f"{self._quoted(step)} is never below zero: {dtype} differences wrap around",
                     step.path,
                     help=_INSTEAD[user.primitive],
@@ -433,14 +436,14 @@ class _Checks:
             if not either or _bits(dtype) > 16 or _is_later(node):
                 continue
             if _squares(user):
-                return Noticed(
+                return Violation(
                     f"square of a {dtype} difference wraps around",
                     step.path,
                     help=_signed(dtype),
                     notes=(_holds(dtype),),
                 )
             if self._widens(user):
-                return Noticed(
+                return Violation(
                     f"{self._quoted(step)} wraps around in {dtype} before it is converted",
                     step.path,
                     help="convert the operands, not the difference: "
@@ -449,7 +452,7 @@ class _Checks:
                 )
         return None
 
-    def _average(self, step: Step, node: Expression) -> Noticed | None:
+    def _average(self, step: Step, node: Expression) -> Violation | None:
         """Find `(a + b) // 2` of small integers."""
         dtype = self._dtype(step)
         if step.primitive != "add" or _bits(dtype) > 16:
@@ -467,7 +470,7 @@ class _Checks:
                 divides = False
         if not divides:
             return None
-        return Noticed(
+        return Violation(
             f"{self._quoted(step)} may overflow {dtype} before it is divided",
             step.path,
             help=_wider(dtype),
@@ -518,7 +521,7 @@ class _Checks:
 
     def _parent(self, step: Step, node: Expression) -> ast.AST | None:
         """Return the syntax around the user's expression."""
-        nodes = self._reading.around(step.path)
+        nodes = self._view.around(step.path)
         text = ast.dump(node)
         for place, each in enumerate(nodes[:-1]):
             if ast.dump(each) == text:
@@ -526,13 +529,13 @@ class _Checks:
         return None
 
     def _function(self, step: Step) -> ast.AST:
-        nodes = self._reading.around(step.path)
+        nodes = self._view.around(step.path)
         functions = [each for each in nodes if isinstance(each, ast.FunctionDef)]
         return functions[0] if functions else ast.Module([], [])
 
     def _is_meant(self, step: Step) -> bool:
         """Whether code wraps on purpose: it mixes bits, or is called so."""
-        names = [self._reading.name, *_names(self._reading.around(step.path))]
+        names = [self._view.name, *_names(self._view.around(step.path))]
         if any(map(_MIXES.search, names)):
             return True
         if step.primitive == "mul" and any(map(self._is_hash, step.operands)):

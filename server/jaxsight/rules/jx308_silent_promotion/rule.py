@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from jaxsight.rules.exceptions import cut, quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, elements
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, elements
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.units import size
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
@@ -93,13 +95,13 @@ class _Join:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's expressions that promote an array, unless the wider type is wanted.
 
     It is wanted where the result is cast back, where it meets another array of the wider type, and
     where it is only reduced to a number, as a loss is.
     """
-    flow = reading.flow
+    flow = view.flow
     dtypes = {value.dtype for value in flow.values}
     if not any(_WIDER[dtype] & dtypes for dtype in _WIDER.keys() & dtypes):
         return
@@ -113,15 +115,15 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         origin = _origin(flow, join.wide, flow.value(join.narrow).dtype, promoted)
         promoted.add(flow.of(step.results[0]))
-        text = reading.quote(step.path)
+        text = view.quote(step.path)
         tried[step.span] += 1
         if tried[step.span] > _TRIED or not _joins(text) or not _is_accident(flow, join, origin):
             continue
         tried[step.span] = _TRIED
-        yield _noticed(flow, join, origin, text)
+        yield _violation(flow, join, origin, text)
 
 
-def _noticed(flow: Flow, join: _Join, origin: _Origin, text: str) -> Noticed:
+def _violation(flow: Flow, join: _Join, origin: _Origin, text: str) -> Violation:
     narrow, wide = flow.value(join.narrow), flow.value(join.wide)
     result = flow.value(join.step.results[0])
     before = elements(result) * _bytes(narrow)
@@ -129,7 +131,7 @@ def _noticed(flow: Flow, join: _Join, origin: _Origin, text: str) -> Noticed:
     type_ = cut(wide.text, 24)
     name = quoted(second, most=36) if second else f"{_A[origin]} of type {type_}"
     array = first if first.isidentifier() else "x"
-    return Noticed(
+    return Violation(
         f"{name} promotes {cut(narrow.text, 24)} to {result.dtype}",
         join.step.path,
         help=_help(second if len(second) <= _LONGEST else "", array, origin),

@@ -10,20 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.ranges import carried
-from jaxsight.rules.program.view import (
-    ELEMENTWISE,
-    SHAPED,
-    Flow,
-    Reading,
-    captured,
-    elements,
-    numbers,
-    parameter,
-)
+from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.ranges import carried
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, elements, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.messages.tracing import Failure
 from jaxsight.wire.program import LITERAL, Body, Step
 
@@ -58,11 +52,11 @@ Token = object
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize the error of JAX's key-reuse checker (`jax_debug_key_reuse`)."""
     if not is_a(failure, "KeyReuseError"):
         return None
-    return Noticed(
+    return Violation(
         f"{quoted(expression, 'this call')} uses a PRNG key that is already consumed",
         help=_SPLIT_FIRST,
         notes=(
@@ -74,9 +68,9 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield second uses of a key, and uses in a loop of a key from outside, once for each place."""
-    flow = reading.flow
+    flow = view.flow
     keys = _Keys(flow)
     first: dict[Token, Step] = {}
     reported: set[object] = set()
@@ -89,22 +83,22 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if before is not step and _excluded(flow, before, step):
             continue
-        if before is not step and (before.span != step.span or _drawn(reading, step)):
+        if before is not step and (before.span != step.span or _drawn(view, step)):
             reported.add(step.span)
             elsewhere = before.span != step.span
-            first_use = f"{quoted(reading.quote(before.path), 'other code')} used the key first"
-            yield Noticed(
+            first_use = f"{quoted(view.quote(before.path), 'other code')} used the key first"
+            yield Violation(
                 _reused(before, step),
                 step.path,
                 help=_SPLIT_ONCE if _splits(before) and _splits(step) else _SPLIT_FIRST,
                 notes=(first_use,) if elsewhere else (),
                 related=((before.path, "first use of the key"),) if elsewhere else (),
             )
-        elif before is not step or not _drawn(reading, step):
+        elif before is not step or not _drawn(view, step):
             continue
         elif keys.from_outside(step):
             reported.add(step.span)
-            yield Noticed(
+            yield Violation(
                 "PRNG key split in every iteration of a loop: all give the same keys"
                 if _splits(step)
                 else "PRNG key reused in every iteration of a loop: all draw the same numbers",
@@ -114,7 +108,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             )
         elif _shared(flow, step):
             reported.add(step.span)
-            yield Noticed(
+            yield Violation(
                 "one PRNG key for all elements of a `vmap`: all draw the same numbers",
                 step.path,
                 help="split the key and map over the keys: "
@@ -123,7 +117,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             )
         elif any(keys.is_same(key, number) for number in flow.outputs):
             reported.add(step.span)
-            yield Noticed(
+            yield Violation(
                 "PRNG key is split and returned: the next split gives the same keys"
                 if _splits(step)
                 else "PRNG key is drawn from and returned: the next draw gives the same numbers",
@@ -176,9 +170,9 @@ def _splits(step: Step) -> bool:
     return step.primitive == "random_split"
 
 
-def _drawn(reading: Reading, step: Step) -> bool:
+def _drawn(view: ProgramView, step: Step) -> bool:
     """Whether the user's own expression draws; what a library does in one call is not reported."""
-    return _DRAWS.search(reading.quote(step.path)) is not None
+    return _DRAWS.search(view.quote(step.path)) is not None
 
 
 def _excluded(flow: Flow, one: Step, other: Step) -> bool:

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import first_sentence, is_a, jax_page
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.primitives import written
-from jaxsight.rules.program.ranges import Ranges
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, numbers
+from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.primitives import written
+from jaxsight.rules.program.integers.ranges import Ranges
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, numbers
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.messages.tracing import Failure
 from jaxsight.wire.program import CONSTANT, Step
 
@@ -55,7 +57,7 @@ class OutOfBounds:
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize `IndexError`s about bounds, not those about too many indices."""
     message = failure.message
     if not is_a(failure, "IndexError") or (
@@ -64,11 +66,11 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
         return None
     found = _OUTSIDE.search(message)
     if found is None:
-        return Noticed(
+        return Violation(
             "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)
         )
     where = OutOfBounds(*map(int, found.groups()))
-    return Noticed(_message(where), help=_help(where), data=where, url=jax_page(failure))
+    return Violation(_message(where), help=_help(where), data=where, url=jax_page(failure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,28 +91,28 @@ class _Outside:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield indices outside their axis that JAX clamps, whose update it drops, or fills.
 
     Indices that a `where` may choose, or whose result it chooses from, are not reported, nor are
     calls with `mode=`.
     """
-    flow = reading.flow
+    flow = view.flow
     ranges: Ranges | None = None
     reported: set[object] = set()
     for step in flow.steps.values():
         if step.primitive not in _PRIMITIVES or step.backward or step.span in reported:
             continue
-        kind = _kind(reading.quote(step.path))
+        kind = _kind(view.quote(step.path))
         if not kind:
             continue
-        ranges = ranges or Ranges(flow, reading.exact)
+        ranges = ranges or Ranges(flow, view.exact)
         for outside in _outside(ranges, flow, step, kind):
             if not outside.one and _is_masked(flow, step):
                 continue
             if step.span is not None:
                 reported.add(step.span)
-            yield _noticed(step, kind, outside)
+            yield _violation(step, kind, outside)
             break
 
 
@@ -136,7 +138,7 @@ def _kind(text: str) -> str:
     return "" if told or (name == "take" and len(node.args) > 3) else name
 
 
-def _noticed(step: Step, kind: str, outside: _Outside) -> Noticed:
+def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
     where = outside.where
     if kind in _SEGMENTS:
         index, count = where.index, where.size
@@ -157,7 +159,7 @@ def _noticed(step: Step, kind: str, outside: _Outside) -> Noticed:
     else:
         message = _message(where)
         advice = _help(where) if outside.one else _help(where).replace("an index", "indices")
-    return Noticed(
+    return Violation(
         message,
         step.path,
         help=advice,

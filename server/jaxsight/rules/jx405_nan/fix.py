@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, same
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.wording import quoted
 
 _SAFE = ("1.0", "0.5", "1")
 """Values for the hidden elements: each unsafe function is safe for one of them."""

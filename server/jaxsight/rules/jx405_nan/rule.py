@@ -7,10 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, is_known
+from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, is_known
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.messages.tracing import Failure
 from jaxsight.wire.program import LITERAL, Step
 
@@ -63,12 +66,12 @@ _FAR = 4
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize the `FloatingPointError` of JAX's NaN and infinity checkers."""
     if not is_a(failure, "FloatingPointError"):
         return None
     kind = "an infinite value" if "(inf)" in failure.message else "NaN"
-    return Noticed(
+    return Violation(
         f"{quoted(expression, 'this function')} returns {kind}",
         help="make the operand safe, not only the result: "
         "`jnp.where(ok, f(jnp.where(ok, x, 1.0)), 0.0)`",
@@ -78,20 +81,20 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield selections by a condition on `x` that hide an unsafe function of that `x`.
 
     Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted. What is
     not differentiated is skipped: integers, `stop_gradient`, a selection that only comparisons
     read.
     """
-    flow = reading.flow
+    flow = view.flow
     for select in flow.steps.values():
         if select.primitive != "select_n" or len(select.operands) != 3 or select.backward:
             continue
-        if select.path in flow.ruled or not reading.wrote(select.path, "where", "select"):
+        if select.path in flow.ruled or not view.wrote(select.path, "where", "select"):
             continue
-        if _has_rule(reading.around(select.path)) or not _is_differentiated(flow, select):
+        if _has_rule(view.around(select.path)) or not _is_differentiated(flow, select):
             continue
         for chosen, case in zip((False, True), select.operands[1:], strict=True):
             hidden = _Hidden.of(flow, select.operands[0], not chosen)
@@ -102,8 +105,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
                     if chosen
                     else "jnp.where(bad, 0.0, f(jnp.where(bad, 1.0, x)))"
                 )
-                expression = quoted(reading.quote(unsafe.path), "the operand")
-                yield Noticed(
+                expression = quoted(view.quote(unsafe.path), "the operand")
+                yield Violation(
                     "gradient of `where` may be NaN where the condition is "
                     f"{'false' if chosen else 'true'}",
                     select.path,

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import INPUT
 
@@ -35,9 +35,9 @@ class Residuals:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield up to 3 lines that keep 16 MiB or more, and a fifth of all residuals or more."""
-    flow = reading.flow
+    flow = view.flow
     if not any(step.backward for step in flow.steps.values()):
         return
     kept: dict[str, int] = {}
@@ -57,7 +57,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if here < LARGE or here * 5 < total or flow.steps[paths[0]].span is None:
             continue
         given = sum(flow.values[n].bytes for n in flow.inputs if flow.values[n].origin == INPUT)
-        yield Noticed(
+        yield Violation(
             f"{size(here)} of residuals saved for the backward pass ({size(total)} in total)",
             paths[0],
             help="rematerialize with `jax.checkpoint` and a policy",

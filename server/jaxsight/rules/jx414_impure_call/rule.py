@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.jx414_impure_call.printing import debug_print
-from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, Scope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import Known, seen
 from jaxsight.rules.text.transformations import BATCHED, STAGED
+from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX414",
@@ -86,7 +86,7 @@ class Impure:
 
 
 @RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[InModule]:
+def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """Yield prints of traced values, random draws, clocks, inputs and files in traced functions.
 
     What is printed of sizes and types is known while tracing, so it is not reported, nor is code
@@ -100,7 +100,7 @@ def find(statements: Sequence[Statement]) -> Iterator[InModule]:
             continue
         found = _worded(impure, event, known)
         if found is not None:
-            yield InModule(known.statement, found)
+            yield ModuleViolation(known.statement, found)
 
 
 @looked_for
@@ -202,7 +202,7 @@ def _writes(call: ast.Call) -> bool:
     )
 
 
-def _worded(impure: Impure, event: Event, known: Known) -> InText | None:
+def _worded(impure: Impure, event: Event, known: Known) -> NodeViolation | None:
     """Return the finding, in words that fit the transformation."""
     staged = STAGED in known.kinds
     name = known.function.name.rpartition(".")[2]
@@ -263,4 +263,4 @@ def _worded(impure: Impure, event: Event, known: Known) -> InText | None:
             help = "write from a callback: `jax.experimental.io_callback`, or what is returned"
         case _:
             return None
-    return InText(event.at, message, help=help, notes=notes, data=impure, severity=severity)
+    return NodeViolation(event.at, message, help=help, notes=notes, data=impure, severity=severity)

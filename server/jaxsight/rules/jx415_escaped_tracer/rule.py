@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
 from jaxsight.rules.text.scopes import Scope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import Known, Module, is_plain, seen
 from jaxsight.rules.text.transformations import STAGED
+from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX415",
@@ -60,7 +60,7 @@ class Kept:
 
 
 @RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[InModule]:
+def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """Yield assignments of traced values to what was made outside of the trace.
 
     What a traced function makes and drops itself is not reported, nor the objects of libraries
@@ -73,7 +73,7 @@ def find(statements: Sequence[Statement]) -> Iterator[InModule]:
             and module.is_live(event.sources)
             and _leaves(kept, known, module)
         ):
-            yield InModule(known.statement, _worded(kept, event, known))
+            yield ModuleViolation(known.statement, _worded(kept, event, known))
 
 
 @looked_for
@@ -251,7 +251,7 @@ def _begins_between(known: Known, holder: str, module: Module) -> bool:
     return False
 
 
-def _worded(kept: Kept, event: Event, known: Known) -> InText:
+def _worded(kept: Kept, event: Event, known: Known) -> NodeViolation:
     name = known.function.name.rpartition(".")[2]
     function = "the lambda" if name.startswith("<") else f"`{name}`"
     caller = known.caller.rpartition(".")[2]
@@ -266,7 +266,7 @@ def _worded(kept: Kept, event: Event, known: Known) -> InText:
     notes = ["once the trace is over, using the value raises `UnexpectedTracerError`", by]
     if STAGED in known.kinds:
         notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
-    return InText(
+    return NodeViolation(
         event.at,
         message if len(message) <= 100 else f"traced value escapes into {place}",
         help=f"return the value from {function}, and keep it where the result is used",

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import assigns_item, cut, is_a, quoted
+from jaxsight.rules.failure_text import assigns_item, is_a
 from jaxsight.rules.jx416_item_assignment.updates import (
     discarded,
     is_mask,
@@ -16,9 +16,10 @@ from jaxsight.rules.jx416_item_assignment.updates import (
     updated,
     updated_array,
 )
-from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.statements import dotted, written
+from jaxsight.rules.violation import NodeViolation, Violation
+from jaxsight.rules.wording import cut, quoted
 from jaxsight.wire.messages.tracing import Failure
 
 RULE = Rule(
@@ -44,7 +45,7 @@ _HELP = 60
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize JAX's errors of changes in place, and NumPy's of traced values to store.
 
     Args:
@@ -56,41 +57,41 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     statement = _statement(line)
     if is_a(failure, "TypeError") and "do not support in-place item assignment" in message:
         if not expression.endswith("]"):
-            return _noticed(
+            return _violation(
                 f"{quoted(expression)} cannot change a JAX array in place",
                 "use a function of JAX that returns the result, such as `jax.random.permutation`",
             )
         what = quoted(expression, "an item")
-        return _noticed(
+        return _violation(
             f"cannot assign to {what}: JAX arrays are immutable", _set(statement, expression)
         )
     if is_a(failure, "TypeError") and "_IndexUpdate" in message and _changes(statement):
         target = target_of(statement) if statement is not None else None
         what = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
-        return _noticed(
+        return _violation(
             f"cannot assign to {what}, which only describes an update", _set(statement, expression)
         )
     if is_a(failure, "AttributeError") and message == "__delitem__":
         what = quoted(expression, "an item")
-        return _noticed(f"cannot delete {what}: JAX arrays are immutable", _deleted(statement))
+        return _violation(f"cannot delete {what}: JAX arrays are immutable", _deleted(statement))
     if is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
-        return _noticed(
+        return _violation(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign the result: " + _again(expression, "inplace=False"),
         )
     if is_a(failure, "TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
-        return _noticed(
+        return _violation(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…",
         )
     if _fills(failure):
-        return _noticed(
+        return _violation(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign a new array: `x = jnp.full_like(x, value)`",
         )
     if _stores(failure) and assigns_item(expression, line):
         array = quoted(re.split(r"\[", expression)[0], "the array")
-        return _noticed(
+        return _violation(
             f"cannot assign a traced value to {quoted(expression)} of a NumPy array",
             f"create {array} with `jnp`, and {_set(statement, expression)}",
             "NumPy needs the value, which is only known when the function runs",
@@ -98,8 +99,8 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     return None
 
 
-def _noticed(message: str, help: str, why: str = _IN_PLACE) -> Noticed:
-    return Noticed(message, help=help, notes=(why,), url=_PAGE)
+def _violation(message: str, help: str, why: str = _IN_PLACE) -> Violation:
+    return Violation(message, help=help, notes=(why,), url=_PAGE)
 
 
 def _statement(line: str) -> ast.stmt | None:
@@ -183,7 +184,7 @@ _REFERENCES = frozenset(
 
 
 @RULE.finds_in_text
-def find(tree: ast.Module) -> Iterator[InText]:
+def find(tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield each statement that is only `x.at[i].set(y)`, and assignments to items of new arrays.
 
     Data frames have an `at` too, and references are changed in place.
@@ -203,7 +204,7 @@ def find(tree: ast.Module) -> Iterator[InText]:
             continue
         text = written(call)
         assigned = f"{array} = {text}"
-        yield InText(
+        yield NodeViolation(
             call,
             f"result of {quoted(text)} is discarded",
             help=f"assign it: `{assigned if len(assigned) <= _HELP else 'x = x.at[idx].set(y)'}`",
@@ -219,7 +220,7 @@ _NEW = re.compile(
 """Functions that return a new array."""
 
 
-def _to_new_arrays(tree: ast.Module) -> Iterator[InText]:
+def _to_new_arrays(tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield assignments to items of names that a function only binds to new arrays."""
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
@@ -231,7 +232,7 @@ def _to_new_arrays(tree: ast.Module) -> Iterator[InText]:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 match target:
                     case ast.Subscript(value=ast.Name(id=name)) if name in new:
-                        yield InText(
+                        yield NodeViolation(
                             target,
                             f"cannot assign to {quoted(written(target))}: JAX arrays are immutable",
                             help=_set(node, written(target)),

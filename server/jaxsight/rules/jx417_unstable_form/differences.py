@@ -14,8 +14,9 @@ from jaxsight.rules.program.bounds import (
     readers,
     stripped,
 )
-from jaxsight.rules.program.view import parameter
-from jaxsight.rules.program.written import arguments, bracketed, parsed, short
+from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.text.expressions import arguments, bracketed, parsed
+from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
 
 
@@ -64,7 +65,7 @@ class Difference(Look):
     def _erfc(self, erf: Step) -> Form | None:
         if not self.known.varies(erf.operands[0]) or self.known.bounds(erf.operands[0])[1] < 1:
             return None
-        call = parsed(self.reading.quote(erf.path))
+        call = parsed(self.view.quote(erf.path))
         x = self._argument(erf, ("erf",)) or "x"
         written = ast.unparse(call.func) if isinstance(call, ast.Call) else "jax.scipy.special.erf"
         stable = written + "c" if written.endswith("erf") else "jax.scipy.special.erfc"
@@ -90,7 +91,7 @@ class Difference(Look):
         )
 
     def _one_minus_cdf(self, step: Step) -> Form | None:
-        call = parsed(self.reading.quote(step.path))
+        call = parsed(self.view.quote(step.path))
         if not isinstance(call, ast.Call) or step.span == self.step.span:
             return None
         function = ast.unparse(call.func)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, same
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.wording import quoted
 
 _AXES = frozenset({"axis", "keepdims"})
 _LOG_OF_CALL = {

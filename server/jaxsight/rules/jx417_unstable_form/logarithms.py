@@ -16,8 +16,9 @@ from jaxsight.rules.program.bounds import (
     readers,
     stripped,
 )
-from jaxsight.rules.program.view import elements, parameter
-from jaxsight.rules.program.written import arguments, bracketed, name_of, negated, parsed, short
+from jaxsight.rules.program.steps import elements, parameter
+from jaxsight.rules.text.expressions import arguments, bracketed, name_of, negated, parsed
+from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
 
 _FEW = 4
@@ -167,7 +168,7 @@ class Logarithm(Look):
         inner = flow.made_by(step.operands[1]) if complement else step
         if inner is None or inner.span == self.step.span:
             return None
-        call = parsed(self.reading.quote(inner.path))
+        call = parsed(self.view.quote(inner.path))
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute | ast.Name):
             return None
         name = name_of(call)
@@ -380,7 +381,7 @@ class Logarithm(Look):
         return f"{count:,} factors of 0.1 are 1e-{count}; {self.floats.name} is 0 below {least:.0e}"
 
     def _of_determinant(self, step: Step) -> Form | None:
-        call = parsed(self.reading.quote(step.path))
+        call = parsed(self.view.quote(step.path))
         if not isinstance(call, ast.Call) or name_of(call) != "det":
             return None
         if step.span == self.step.span:
@@ -417,7 +418,7 @@ class Logarithm(Look):
         log1p = f"jnp.log1p({negated(text) if sign else text})"
         half = self.floats.half
         name = "log" if self.step.primitive == "log" else self.step.primitive
-        call = parsed(self.reading.quote(self.step.path))
+        call = parsed(self.view.quote(self.step.path))
         written = name_of(call) if isinstance(call, ast.Call) else name
         divided = {"log2": " / jnp.log(2.0)", "log10": " / jnp.log(10.0)"}.get(written, "")
         return Form(

@@ -16,8 +16,11 @@ from jaxsight.rules.program.bounds import (
     readers,
     stripped,
 )
-from jaxsight.rules.program.view import ELEMENTWISE, Flow, Reading, captured
-from jaxsight.rules.program.written import arguments, name_of, parsed, short
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, captured
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.text.expressions import arguments, name_of, parsed
+from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
 
 
@@ -87,14 +90,14 @@ _LOCAL = MOVES | {
 class Look:
     """One equation of the user's that is looked at."""
 
-    reading: Reading
+    view: ProgramView
     known: Known
     step: Step
     floats: Float
 
     @property
     def flow(self) -> Flow:
-        return self.reading.flow
+        return self.view.flow
 
     def _may_overflow(self, exp: Step) -> bool:
         return self.known.bounds(exp.operands[0])[1] > self.floats.greatest
@@ -245,14 +248,14 @@ class Look:
 
     def _is_operator(self, step: Step) -> bool:
         """Whether the user wrote an equation as an operator, or as a call of its function."""
-        node = parsed(self.reading.quote(step.path))
+        node = parsed(self.view.quote(step.path))
         if isinstance(node, ast.Call):
             return name_of(node) in ("add", "subtract", "multiply")
         return isinstance(node, ast.BinOp | ast.AugAssign | ast.UnaryOp)
 
     def _side(self, step: Step, number: int) -> str:
         """Return the text of the operand of a `+` or `-` that is not a literal."""
-        node = parsed(self.reading.quote(step.path))
+        node = parsed(self.view.quote(step.path))
         if not isinstance(node, ast.BinOp):
             return ""
         sides = [each for each in (node.left, node.right) if not isinstance(each, ast.Constant)]
@@ -260,7 +263,7 @@ class Look:
 
     def _argument(self, step: Step, names: tuple[str, ...]) -> str:
         """Return the text of the first argument of the user's call of one of some functions."""
-        node = parsed(self.reading.quote(step.path))
+        node = parsed(self.view.quote(step.path))
         if not isinstance(node, ast.Call) or not node.args:
             return ""
         name = name_of(node)

@@ -11,7 +11,8 @@ from jaxsight.rules.program.bounds import (
     made,
     stripped,
 )
-from jaxsight.rules.program.written import bracketed, short
+from jaxsight.rules.text.expressions import bracketed
+from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
 
 

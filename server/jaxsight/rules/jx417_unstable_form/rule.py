@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from jaxsight.rules.jx417_unstable_form import forms
 from jaxsight.rules.jx417_unstable_form.looking import Form
-from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.program.bounds import Known, is_in_branch, literal, made
-from jaxsight.rules.program.view import Flow, Reading
-from jaxsight.rules.program.written import has_rule, name_of, parsed
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import has_rule, name_of, parsed
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -40,12 +41,12 @@ _OPERATORS: dict[str, tuple[type[ast.operator], ...]] = {
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's own logarithms, differences and quotients that have a stable equivalent.
 
     Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, known = reading.flow, Known(reading.flow)
+    flow, known = view.flow, Known(view.flow)
     seen: set[object] = set()
     covered: set[str] = set()
     found: list[tuple[Step, Form]] = []
@@ -54,18 +55,18 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if step.span in seen or not _is_candidate(flow, step):
             continue
-        if not _is_written(reading.quote(step.path), step.primitive):
+        if not _is_written(view.quote(step.path), step.primitive):
             continue
-        if has_rule(reading.around(step.path)) or is_in_branch(flow, step):
+        if has_rule(view.around(step.path)) or is_in_branch(flow, step):
             continue
-        form = forms.of(reading, step, known)
+        form = forms.of(view, step, known)
         if form is not None:
             seen.add(step.span)
             covered.update(form.parts)
             found.append((step, form))
     for step, form in found:
         if step.path not in covered:
-            yield Noticed(
+            yield Violation(
                 form.message, step.path, help=form.help, notes=form.notes, severity=form.severity
             )
 

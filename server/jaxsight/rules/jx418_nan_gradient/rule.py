@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.program.bounds import (
     MOVES,
     PICKS,
@@ -18,9 +17,12 @@ from jaxsight.rules.program.bounds import (
     readers,
     stripped,
 )
-from jaxsight.rules.program.view import ELEMENTWISE, Flow, Reading, is_known, parameter
-from jaxsight.rules.program.written import called, has_rule, name_of, parsed
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, is_known, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called, has_rule, name_of, parsed
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -60,31 +62,31 @@ class Squares:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's own functions that are differentiated where they have no derivative.
 
     They are differentiated if the program has the factor of their derivative, or if the module's
     text differentiates the function by an argument that they depend on. Functions with derivative
     rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, known = reading.flow, Known(reading.flow)
+    flow, known = view.flow, Known(view.flow)
     seen: set[object] = set()
     for step in flow.steps.values():
         look = _LOOKS.get(step.primitive)
         if look is None or step.path in flow.ruled or step.span in seen:
             continue
-        if not _is_written(reading.quote(step.path), step.primitive):
+        if not _is_written(view.quote(step.path), step.primitive):
             continue
-        if not known.varies(step.operands[0]) or has_rule(reading.around(step.path)):
+        if not known.varies(step.operands[0]) or has_rule(view.around(step.path)):
             continue
-        if not _is_differentiated(reading, step) or _is_selected(reading, step):
+        if not _is_differentiated(view, step) or _is_selected(view, step):
             continue
         if is_in_branch(flow, step):
             continue
-        noticed = look(_Look(reading, known, step))
-        if noticed is not None:
+        violation = look(_Look(view, known, step))
+        if violation is not None:
             seen.add(step.span)
-            yield noticed
+            yield violation
 
 
 def _is_written(text: str, primitive: str) -> bool:
@@ -105,8 +107,8 @@ def _passed(call: ast.Call) -> Iterator[str]:
                     yield argument.attr
 
 
-def _is_differentiated(reading: Reading, step: Step) -> bool:
-    flow = reading.flow
+def _is_differentiated(view: ProgramView, step: Step) -> bool:
+    flow = view.flow
     if _FACTORS[step.primitive](flow, step):
         users = [
             user
@@ -114,21 +116,19 @@ def _is_differentiated(reading: Reading, step: Step) -> bool:
             if user.span != step.span or user.primitive == "stop_gradient"
         ]
         return not users or not all(user.primitive in _FLAT | _COMPARISONS for user in users)
-    return bool(reading.differentiated) and any(
-        _depends(reading, operand) for operand in step.operands
-    )
+    return bool(view.differentiated) and any(_depends(view, operand) for operand in step.operands)
 
 
-def _depends(reading: Reading, number: int) -> bool:
+def _depends(view: ProgramView, number: int) -> bool:
     """Whether a value depends on a parameter that the module differentiates by."""
-    flow = reading.flow
+    flow = view.flow
     sources = flow.sources(
         number, lambda step: step.primitive not in _FLAT and _inexact(flow, step.results[0]), 500
     )
     return any(
         number in flow.inputs
         and _inexact(flow, number)
-        and _root(flow.values[number].said) in reading.differentiated
+        and _root(flow.values[number].said) in view.differentiated
         for number in sources or ()
     )
 
@@ -213,13 +213,13 @@ _FACTORS: dict[str, Callable[[Flow, Step], bool]] = {
 """
 
 
-def _is_selected(reading: Reading, step: Step) -> bool:
+def _is_selected(view: ProgramView, step: Step) -> bool:
     """Whether the user selects the result by its operand: that is JX405's to report."""
-    flow = reading.flow
+    flow = view.flow
     own = flow.sources(step.operands[0], lambda each: bool(each.operands), 200) or set()
     near = (ELEMENTWISE | MOVES) - _COMPARISONS - {"select_n"}
     for read, user in readers(flow, step.results[0], lambda each: each.primitive in near, 12):
-        if user.primitive != "select_n" or not reading.wrote(user.path, "where", "select"):
+        if user.primitive != "select_n" or not view.wrote(user.path, "where", "select"):
             continue
         if flow.of(read) == flow.of(user.operands[0]) or user.backward:
             continue
@@ -233,30 +233,30 @@ def _is_selected(reading: Reading, step: Step) -> bool:
 class _Look:
     """One differentiated equation of the user's."""
 
-    reading: Reading
+    view: ProgramView
     known: Known
     step: Step
 
     @property
     def flow(self) -> Flow:
-        return self.reading.flow
+        return self.view.flow
 
     def _name(self, default: str) -> str:
         """Return the name of the function that the user calls here, or passes on."""
-        node = parsed(self.reading.quote(self.step.path))
+        node = parsed(self.view.quote(self.step.path))
         if not isinstance(node, ast.Call):
             return default
         names = [name_of(node), *_passed(node)]
         return next((n for n in names if n in _WRITTEN[self.step.primitive]), default)
 
-    def root(self) -> Noticed | None:
+    def root(self) -> Violation | None:
         """Return what is wrong with a square root, a norm or a standard deviation."""
         operand = self.step.operands[0]
         if self._is_guarded(operand):
             return None
         name = self._name("sqrt")
         if name in ("std", "nanstd"):
-            return Noticed(
+            return Violation(
                 f"gradient of `{name}` is NaN where all values are equal",
                 self.step.path,
                 help="add a small number to the variance: `jnp.sqrt(jnp.var(x) + 1e-12)`",
@@ -266,7 +266,7 @@ class _Look:
         if base is None:
             return self._plain(name)
         if self._is_between_all(base):
-            return Noticed(
+            return Violation(
                 "gradient of pairwise distances is NaN: a point is at distance 0 from itself",
                 self.step.path,
                 help=_OF_SQUARES,
@@ -277,7 +277,7 @@ class _Look:
         difference = self._is_difference(base)
         if difference and self._is_of_chosen_pairs(base):
             return None
-        return Noticed(
+        return Violation(
             f"gradient of `{name}` is NaN where "
             + ("the difference is 0" if difference else "all elements are 0"),
             self.step.path,
@@ -286,10 +286,10 @@ class _Look:
             data=Squares(name),
         )
 
-    def _plain(self, name: str) -> Noticed | None:
+    def _plain(self, name: str) -> Violation | None:
         if self.known.bounds(self.step.operands[0])[1] <= 0:
             return None
-        return Noticed(
+        return Violation(
             f"gradient of `{'sqrt' if 'norm' in name else name}` is infinite at 0",
             self.step.path,
             help="keep the operand above 0: `jnp.sqrt(x + 1e-12)` or "
@@ -297,48 +297,48 @@ class _Look:
             notes=("the derivative of `sqrt(x)` is `0.5 / sqrt(x)`",),
         )
 
-    def inverse_root(self) -> Noticed | None:
+    def inverse_root(self) -> Violation | None:
         """Return what is wrong with an inverse square root."""
         if self._is_guarded(self.step.operands[0]):
             return None
-        return Noticed(
+        return Violation(
             "`rsqrt` is infinite at 0, and its gradient NaN or infinite",
             self.step.path,
             help="keep the operand above 0: `jax.lax.rsqrt(x + 1e-6)`",
             notes=("the derivative of `rsqrt(x)` is `-0.5 * rsqrt(x) / x`",),
         )
 
-    def power(self) -> Noticed | None:
+    def power(self) -> Violation | None:
         """Return what is wrong with a power between 0 and 1."""
         exponent = literal(self.flow, self.step.operands[1])
         if exponent is None or not 0 < exponent < 1 or self._is_guarded(self.step.operands[0]):
             return None
-        if called(self.reading.quote(self.step.path)) == "norm":
-            return Noticed(
+        if called(self.view.quote(self.step.path)) == "norm":
+            return Violation(
                 "gradient of `norm` is NaN where all elements are 0",
                 self.step.path,
                 help="add a small number to the sum before its root",
                 notes=("the derivative of a root is infinite at 0", _NAN),
             )
-        return Noticed(
+        return Violation(
             f"gradient of `x ** {exponent:.3g}` is infinite where `x` is 0",
             self.step.path,
             help="keep the operand above 0: `jnp.maximum(x, 1e-12)`",
             notes=(f"the derivative is `{exponent:.3g} * x ** {exponent - 1:.3g}`",),
         )
 
-    def cube_root(self) -> Noticed | None:
+    def cube_root(self) -> Violation | None:
         """Return what is wrong with a cube root."""
         if self._is_guarded(self.step.operands[0]):
             return None
-        return Noticed(
+        return Violation(
             "gradient of `cbrt` is infinite at 0",
             self.step.path,
             help="keep the operand away from 0",
             notes=("the derivative of `cbrt(x)` is `cbrt(x)**-2 / 3`",),
         )
 
-    def inverse(self) -> Noticed | None:
+    def inverse(self) -> Violation | None:
         """Return what is wrong with `arccos` or `arcsin`."""
         low, high = self.known.bounds(self.step.operands[0])
         if (low > -1 and high < 1) or self._is_selected_before(self.step.operands[0]):
@@ -352,7 +352,7 @@ class _Look:
             notes += (
                 "outside of its bounds the derivative of `clip` is 0: 0 times infinity is NaN",
             )
-        return Noticed(
+        return Violation(
             f"gradient of `{name}` is NaN where `clip` takes effect"
             if clipped
             else f"gradient of `{name}` is infinite where its argument is -1 or 1",
@@ -361,13 +361,13 @@ class _Look:
             notes=notes,
         )
 
-    def inverse_hyperbolic(self) -> Noticed | None:
+    def inverse_hyperbolic(self) -> Violation | None:
         """Return what is wrong with `arccosh`."""
         if self.known.bounds(self.step.operands[0])[0] > 1:
             return None
         if self._has_offset():
             return None
-        return Noticed(
+        return Violation(
             "gradient of `arccosh` is infinite where its argument is 1",
             self.step.path,
             help="keep the operand above 1: `jnp.arccosh(jnp.maximum(x, 1 + 1e-6))`",
@@ -382,7 +382,7 @@ class _Look:
         offsets = [literal(self.flow, each) for each in step.operands]
         return any(offset is not None and offset > 1 for offset in offsets)
 
-    def angle(self) -> Noticed | None:
+    def angle(self) -> Violation | None:
         """Return what is wrong with `arctan2`."""
         y, x = self.step.operands
         if any(map(self._is_guarded, (y, x))) or not all(map(self.known.varies, (y, x))):
@@ -400,7 +400,7 @@ class _Look:
             if {"sin", "cos"} <= {each.primitive for each in parts}:
                 return None
         name = self._name("arctan2")
-        return Noticed(
+        return Violation(
             f"gradient of `{name}` is NaN where both arguments are 0",
             self.step.path,
             help=f"guard the origin: `jnp.{name}(y, jnp.where((x == 0) & (y == 0), 1.0, x))`",
@@ -514,7 +514,7 @@ _OF_SQUARES = (
     "add a small number under the root: `jnp.sqrt(jnp.sum(x**2) + 1e-12)`, or guard it with two "
     "`where`"
 )
-_LOOKS: dict[str, Callable[[_Look], Noticed | None]] = {
+_LOOKS: dict[str, Callable[[_Look], Violation | None]] = {
     "sqrt": _Look.root,
     "rsqrt": _Look.inverse_root,
     "pow": _Look.power,

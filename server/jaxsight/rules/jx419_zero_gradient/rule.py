@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from jaxsight.rules.exceptions import MOST
-from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.program.bounds import literal
-from jaxsight.rules.program.view import Flow, Reading, is_known
-from jaxsight.rules.program.written import bracketed, called, has_rule, name_of, parsed, short
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import is_known
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import bracketed, called, has_rule, name_of, parsed
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import MOST, short
 from jaxsight.wire.program import LITERAL, Step, Value
 
 RULE = Rule(
@@ -52,42 +54,42 @@ class _Dead:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield operations without a derivative that all of a gradient would have to pass.
 
     Functions with derivative rules of their own are trusted. So is `jax.lax.stop_gradient`, except
     where it is around all that is differentiated.
     """
     by_place: dict[object, tuple[Step, list[str]]] = {}
-    for dead in _dead(reading):
-        for end in _chosen(reading, dead):
+    for dead in _dead(view):
+        for end in _chosen(view, dead):
             by_place.setdefault(end.span or end.path, (end, []))[1].append(dead.name)
     for step, names in by_place.values():
-        yield _noticed(reading, step, names)
+        yield _violation(view, step, names)
 
 
-def _noticed(reading: Reading, step: Step, names: Sequence[str]) -> Noticed:
+def _violation(view: ProgramView, step: Step, names: Sequence[str]) -> Violation:
     known = [f"`{name}`" for name in names if name]
     of = f" with respect to {known[0]}" if known else ""
     if len(known) > 1:
         of += f" and {len(known) - 1} other{'s' if len(known) > 2 else ''}"
-    written = reading.quoted(step.path)
+    written = view.quoted(step.path)
     if len(written) > 32 or step.primitive == "stop_gradient":
-        written = f"`{_operation(reading, step)}`"
+        written = f"`{_operation(view, step)}`"
     message = f"gradient{of} is always 0 because of {written}"
     if len(message) > MOST:
         message = f"gradient is always 0 because of {written}"
-    return Noticed(
+    return Violation(
         message,
         step.path,
-        help=_help(reading, step),
-        notes=(_note(reading, step),),
+        help=_help(view, step),
+        notes=(_note(view, step),),
     )
 
 
-def _operation(reading: Reading, step: Step) -> str:
+def _operation(view: ProgramView, step: Step) -> str:
     """Return the name of the function or the sign of the operator that the user wrote."""
-    text = reading.quote(step.path)
+    text = view.quote(step.path)
     node = parsed(text)
     if step.primitive == "stop_gradient":
         return step.primitive
@@ -98,8 +100,8 @@ def _operation(reading: Reading, step: Step) -> str:
     return called(text) or step.primitive
 
 
-def _help(reading: Reading, step: Step) -> str:
-    text = reading.quote(step.path)
+def _help(view: ProgramView, step: Step) -> str:
+    text = view.quote(step.path)
     node, name = parsed(text), called(text)
     if name in _DRAWS:
         return "differentiate a relaxation (Gumbel-softmax) or use a score-function estimator"
@@ -129,19 +131,19 @@ def _is_rounding(node: ast.AST | None) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
 
 
-def _note(reading: Reading, step: Step) -> str:
+def _note(view: ProgramView, step: Step) -> str:
     if step.primitive in _ROUNDS:
         return f"the derivative of `{step.primitive}` is 0 wherever it exists"
-    if step.primitive in _STEPS and called(reading.quote(step.path)) not in _INDICES:
+    if step.primitive in _STEPS and called(view.quote(step.path)) not in _INDICES:
         return "the derivative of a comparison is 0 wherever it exists"
     if step.primitive == "stop_gradient":
         return "JAX treats the result of `stop_gradient` as a constant"
     return "JAX does not differentiate through integers and booleans"
 
 
-def _dead(reading: Reading) -> Iterator[_Dead]:
+def _dead(view: ProgramView) -> Iterator[_Dead]:
     """Yield values whose gradient is asked for, used, and zero."""
-    flow = reading.flow
+    flow = view.flow
     by_parent: dict[str, list[Step]] = {}
     for step in flow.steps.values():
         if step.forward and not step.backward:
@@ -149,15 +151,15 @@ def _dead(reading: Reading) -> Iterator[_Dead]:
             if around is None or not around.forward:
                 by_parent.setdefault(around.path if around else "", []).append(step)
     for parent, steps in by_parent.items():
-        yield from _of_derivative(reading, parent, steps)
-    if not by_parent and reading.differentiated:
-        yield from _of_function(reading)
+        yield from _of_derivative(view, parent, steps)
+    if not by_parent and view.differentiated:
+        yield from _of_function(view)
 
 
-def _of_derivative(reading: Reading, parent: str, steps: Sequence[Step]) -> Iterator[_Dead]:
+def _of_derivative(view: ProgramView, parent: str, steps: Sequence[Step]) -> Iterator[_Dead]:
     """Yield values whose gradient a program has as zeros."""
-    flow = reading.flow
-    zeros = list(_zeros(reading, parent))
+    flow = view.flow
+    zeros = list(_zeros(view, parent))
     if not zeros:
         return
     inside = {step.path for step in steps}
@@ -190,13 +192,13 @@ def _is_stopped(ends: Sequence[Step]) -> bool:
     return all(step.primitive == "stop_gradient" for step in ends)
 
 
-def _of_function(reading: Reading) -> Iterator[_Dead]:
+def _of_function(view: ProgramView) -> Iterator[_Dead]:
     """Yield inputs that the module differentiates the function by, where that gives zeros.
 
     `jax.vjp`, `jax.jvp` and `jax.linearize` differentiate by all arguments, so that conditions and
     indices are among them: these are reported only if no argument has a gradient.
     """
-    flow = reading.flow
+    flow = view.flow
     if not flow.outputs or not all(_inexact(flow, number) for number in flow.outputs[:1]):
         return
     scalar = not flow.values[flow.outputs[0]].shape
@@ -210,11 +212,11 @@ def _of_function(reading: Reading) -> Iterator[_Dead]:
             continue
         ends = _ends(flow, flow.of(number), inside, outputs)
         alive |= ends is None
-        if ends and _parameter(flow, number) in reading.differentiated:
+        if ends and _parameter(flow, number) in view.differentiated:
             found.append(_Dead(number, tuple(ends), flow.values[number].said))
     for dead in found:
         name = _parameter(flow, dead.value)
-        if not alive or (name in reading.chosen and not _is_stopped(dead.ends)):
+        if not alive or (name in view.chosen and not _is_stopped(dead.ends)):
             yield dead
 
 
@@ -296,17 +298,17 @@ def _is_flat(flow: Flow, step: Step) -> bool:
     return bool(step.results) and not any(_inexact(flow, number) for number in step.results)
 
 
-def _chosen(reading: Reading, dead: _Dead) -> list[Step]:
+def _chosen(view: ProgramView, dead: _Dead) -> list[Step]:
     """Return the first equations that the user wrote, one for each derivative.
 
     There are none where one has a derivative rule of its own.
     """
-    if any(has_rule(reading.around(step.path)) for step in dead.ends):
+    if any(has_rule(view.around(step.path)) for step in dead.ends):
         return []
-    flow = reading.flow
+    flow = view.flow
     own = [step for step in dead.ends if not _is_of_rule(flow, step)] or dead.ends
     rest = [step for step in own if step.primitive != "stop_gradient"] or own
-    by_span = {step.span: step for step in reversed(rest) if reading.quote(step.path)}
+    by_span = {step.span: step for step in reversed(rest) if view.quote(step.path)}
     return list(by_span.values())[::-1][: dead.times]
 
 
@@ -322,16 +324,16 @@ def _is_of_rule(flow: Flow, step: Step) -> bool:
     )
 
 
-def _zeros(reading: Reading, parent: str) -> Iterator[tuple[Value, object]]:
+def _zeros(view: ProgramView, parent: str) -> Iterator[tuple[Value, object]]:
     """Yield the zeros that a program has in place of gradients, each with its place."""
-    flow = reading.flow
+    flow = view.flow
     for step in flow.steps.values():
         around = flow.parent.get(step.path)
         if step.forward or step.backward or (around.path if around else "") != parent:
             continue
         zeros = [number for number in step.operands if literal(flow, number) == 0]
         if step.primitive == "broadcast_in_dim" and zeros:
-            if _is_of_derivative(reading, step):
+            if _is_of_derivative(view, step):
                 yield flow.value(step.results[0]), step.span
         elif zeros and all(is_known(flow.value(number)) for number in step.operands):
             yield flow.value(zeros[0]), step.span
@@ -350,17 +352,17 @@ def _rank(flow: Flow, zeros: Value, number: int) -> int:
     return 1 if zeros.shape and zeros.shape == value.shape[1:] else 0
 
 
-def _is_of_derivative(reading: Reading, step: Step) -> bool:
+def _is_of_derivative(view: ProgramView, step: Step) -> bool:
     """Whether an equation was made by the user's call of a function that computes derivatives."""
-    node = parsed(reading.quote(step.path))
+    node = parsed(view.quote(step.path))
     if not isinstance(node, ast.Call):
         return False
     names = {
         each.attr if isinstance(each, ast.Attribute) else each.id
-        for each in ast.walk(node.func if not called(reading.quote(step.path)) else node)
+        for each in ast.walk(node.func if not called(view.quote(step.path)) else node)
         if isinstance(each, ast.Attribute | ast.Name)
     }
-    return not names.isdisjoint(_DERIVATIVES | reading.gradients)
+    return not names.isdisjoint(_DERIVATIVES | view.gradients)
 
 
 def _inexact(flow: Flow, number: int) -> bool:

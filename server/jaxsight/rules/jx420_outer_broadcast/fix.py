@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx420_outer_broadcast.rule import OuterBroadcast
+from jaxsight.rules.wording import quoted
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:

@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, Flow, Reading, elements, numbers
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, elements, numbers
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
 RULE = Rule(
@@ -123,9 +125,9 @@ class _Use:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's expressions whose operands broadcast to all pairs by accident."""
-    flow = reading.flow
+    flow = view.flow
     tried: Counter[object] = Counter()
     for step in flow.steps.values():
         if step.primitive not in _JOINS or step.backward or tried[step.span] >= _TRIED:
@@ -137,17 +139,17 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if join is None:
             continue
         tried[step.span] += 1
-        text = reading.quote(step.path)
+        text = view.quote(step.path)
         if not text or _is_explicit(text, join) or not _is_accident(flow, join, text):
             continue
-        if any(map(_computes_pairs, reading.around(step.path))):
+        if any(map(_computes_pairs, view.around(step.path))):
             continue
         tried[step.span] = _TRIED
-        yield _noticed(reading, join, text)
+        yield _violation(view, join, text)
 
 
-def _noticed(reading: Reading, join: _Join, text: str) -> Noticed:
-    flow = reading.flow
+def _violation(view: ProgramView, join: _Join, text: str) -> Violation:
+    flow = view.flow
     column, vector = flow.value(join.column), flow.value(join.vector)
     result = flow.value(join.step.results[0])
     first, second = column.shape, vector.shape
@@ -158,7 +160,7 @@ def _noticed(reading: Reading, join: _Join, text: str) -> Noticed:
     if written is not None:
         name = ast.get_source_segment(text, written) or ""
     count = vector.shape[-1]
-    return Noticed(
+    return Violation(
         f"shapes {first} and {second} broadcast to {result.shape}",
         join.step.path,
         help=f"drop the axis of size 1 first: `{_dropped(name)}`",

@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors, dotted
 from jaxsight.rules.jx421_read_after_donation.flow import Flow, Read
-from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.statements import Statement
+from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX421",
@@ -45,7 +45,7 @@ class ReadAfterDonation:
 
 
 @RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[InModule]:
+def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """Yield the first read of each variable after its donation, in each function and in the module.
 
     Code that JAX traces is skipped, since a call in a trace donates nothing.
@@ -70,10 +70,10 @@ def find(statements: Sequence[Statement]) -> Iterator[InModule]:
         flow = Flow(visible, donors.of_call)
         flow.run(body)
         for read in flow.found:
-            yield InModule(at[read.node], _noticed(read))
+            yield ModuleViolation(at[read.node], _violation(read))
 
 
-def _noticed(read: Read) -> InText:
+def _violation(read: Read) -> NodeViolation:
     node, dead = read.node, read.dead
     name, function = ast.unparse(node), dead.donor.name
     shown, donor = quoted(name, most=30), quoted(function, most=30)
@@ -84,7 +84,7 @@ def _noticed(read: Read) -> InText:
         message = f"{shown} is donated to {donor} again after its buffer was deleted"
     else:
         message = f"{shown} is read after its buffer was donated to {donor}"
-    return InText(
+    return NodeViolation(
         node,
         message,
         help=f"use the result of the call, or donate a copy: `jnp.copy({dead.path})`",

@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.rules.program.view import SHAPED, Flow, elements, is_known, numbers
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import SHAPED, elements, is_known, numbers
 from jaxsight.wire.program import LITERAL, Step
 
 MOVES = SHAPED | {"convert_element_type", "copy", "copy_p", "stop_gradient", "reduce_precision"}

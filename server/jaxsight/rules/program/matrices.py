@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.program.view import Flow, Reading, elements, numbers, parameter
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import elements, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
 MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims", "copy", "copy_p"})
@@ -86,9 +88,9 @@ def called(expression: str) -> str:
     return ""
 
 
-def multiplies(reading: Reading, path: str) -> bool:
+def multiplies(view: ProgramView, path: str) -> bool:
     """Whether the user's own expression there is a product of matrices."""
-    return called(reading.quote(path)) in _PRODUCTS
+    return called(view.quote(path)) in _PRODUCTS
 
 
 def factors(expression: str) -> tuple[ast.expr, ast.expr] | None:

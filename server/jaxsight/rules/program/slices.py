@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jaxsight.rules.program.view import Flow, numbers
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import numbers
 from jaxsight.wire.program import LITERAL, Step
 
 _KEEPS = frozenset({"convert_element_type", "copy", "copy_p", "stop_gradient"})

@@ -1,4 +1,4 @@
-"""Read what the user wrote at an equation: the call or operator that it is, and its arguments."""
+"""Parse expressions as the user wrote them: what they call, with which arguments and operators."""
 
 from __future__ import annotations
 
@@ -39,11 +39,6 @@ def arguments(call: ast.Call) -> str:
     """Return the text between the brackets of a call."""
     named = [f"{key.arg}={ast.unparse(key.value)}" for key in call.keywords if key.arg]
     return ", ".join([*map(ast.unparse, call.args), *named])
-
-
-def short(text: str) -> str:
-    """Return a text of at most 60 characters."""
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def bracketed(text: str) -> str:

@@ -1,15 +1,11 @@
-"""Read what rules need off the exceptions that end a trace, and off JAX's words in them."""
+"""Read what rules need from the exceptions that end a trace, and from JAX's words in them."""
 
 from __future__ import annotations
 
 import re
 
+from jaxsight.rules.wording import MOST, cut
 from jaxsight.wire.messages.tracing import Failure
-
-MOST = 100
-"""Characters of a message."""
-MOST_QUOTED = 40
-"""Characters of an expression that a message quotes."""
 
 _PAGE = re.compile(r"https://docs\.jax\.dev/\S+?(?=[\s)]|\.?$)", re.MULTILINE)
 _AVAL = re.compile(r"traced array with shape (\w+\[[^\]]*\])")
@@ -63,17 +59,6 @@ def is_a(failure: Failure, *names: str) -> bool:
     """Whether the exception's class, or one that it derives from, has one of these bare names."""
     classes = {failure.type, *failure.bases}
     return any(name.rpartition(".")[2] in names for name in classes)
-
-
-def quoted(expression: str, fallback: str = "this value", most: int = MOST_QUOTED) -> str:
-    """Return an expression in backticks, on one line and cut at `most`; else `fallback`."""
-    text = " ".join(expression.split())
-    return f"`{cut(text, most)}`" if text else fallback
-
-
-def cut(text: str, most: int) -> str:
-    """Return a text of at most `most` characters, which ends with `…` where it is longer."""
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def assigns_item(expression: str, line: str) -> bool:

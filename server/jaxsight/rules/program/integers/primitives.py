@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from jaxsight.rules.program.intervals import (
+from jaxsight.rules.program.integers.intervals import (
     LISTED,
     Axis,
     Range,
@@ -29,7 +29,7 @@ from jaxsight.rules.program.intervals import (
     varies,
     with_ends,
 )
-from jaxsight.rules.program.view import elements, numbers, parameter
+from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.wire.program import Step, Value
 
 

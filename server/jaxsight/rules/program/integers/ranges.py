@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from jaxsight.rules.program.intervals import LISTED, Range, limits, picked, summed, varies
-from jaxsight.rules.program.primitives import PRIMITIVES
-from jaxsight.rules.program.view import Flow, captured, elements, numbers, parameter
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import LISTED, Range, limits, picked, summed, varies
+from jaxsight.rules.program.integers.primitives import PRIMITIVES
+from jaxsight.rules.program.steps import captured, elements, numbers, parameter
 from jaxsight.wire.program import CONSTANT, LITERAL, Body, Step, Value
 
 _DEEPEST = 200
