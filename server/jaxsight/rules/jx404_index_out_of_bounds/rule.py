@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.primitives import written
+from jaxsight.rules.program.integers.indices import index_before_wrapping
 from jaxsight.rules.program.integers.ranges import Ranges
 from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, numbers
 from jaxsight.rules.program.view import ProgramView
@@ -217,7 +217,7 @@ def _outside(ranges: Ranges, flow: Flow, step: Step, kind: str) -> Iterator[_Out
     shape = flow.value(step.operands[0]).shape
     for axis, number, taken in _starts(flow, step):
         size = shape[axis]
-        index, from_end = written(ranges, number, size)
+        index, from_end = index_before_wrapping(ranges, number, size)
         known = ranges.of(index)
         if known is None or taken > size:
             continue

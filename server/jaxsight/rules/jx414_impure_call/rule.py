@@ -15,7 +15,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, Scope
 from jaxsight.rules.text.statements import Statement, written
-from jaxsight.rules.text.traced import Known, seen
+from jaxsight.rules.text.traced import TracedFunction, traced_events
 from jaxsight.rules.text.transformations import BATCHED, STAGED
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
@@ -92,7 +92,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     What is printed of sizes and types is known while tracing, so it is not reported, nor is code
     that asks whether it is traced.
     """
-    for known, event, module in seen(statements):
+    for known, event, module in traced_events(statements):
         impure = event.data
         if not isinstance(impure, Impure) or not known.kinds:
             continue
@@ -202,7 +202,7 @@ def _writes(call: ast.Call) -> bool:
     )
 
 
-def _worded(impure: Impure, event: Event, known: Known) -> NodeViolation | None:
+def _worded(impure: Impure, event: Event, known: TracedFunction) -> NodeViolation | None:
     """Return the finding, in words that fit the transformation."""
     staged = STAGED in known.kinds
     name = known.function.name.rpartition(".")[2]

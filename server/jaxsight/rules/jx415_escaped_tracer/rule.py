@@ -14,7 +14,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
 from jaxsight.rules.text.scopes import Scope
 from jaxsight.rules.text.statements import Statement, written
-from jaxsight.rules.text.traced import Known, Module, is_plain, seen
+from jaxsight.rules.text.traced import TracedFunction, TracedModule, is_plain, traced_events
 from jaxsight.rules.text.transformations import STAGED
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
@@ -66,7 +66,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     What a traced function makes and drops itself is not reported, nor the objects of libraries
     that carry state through a trace.
     """
-    for known, event, module in seen(statements):
+    for known, event, module in traced_events(statements):
         kept = event.data
         if (
             isinstance(kept, Kept)
@@ -218,7 +218,7 @@ def _shared(scope: Scope, base: ast.expr) -> str:
             return "?"
 
 
-def _leaves(kept: Kept, known: Known, module: Module) -> bool:
+def _leaves(kept: Kept, known: TracedFunction, module: TracedModule) -> bool:
     """Whether a value leaves the trace where it is kept."""
     if kept.container and kept.container not in module.containers:
         return False
@@ -241,9 +241,9 @@ def _leaves(kept: Kept, known: Known, module: Module) -> bool:
     return not holder.kinds or _begins_between(known, kept.holder, module)
 
 
-def _begins_between(known: Known, holder: str, module: Module) -> bool:
+def _begins_between(known: TracedFunction, holder: str, module: TracedModule) -> bool:
     """Whether a trace begins in a function, or between it and the function around it."""
-    at: Known | None = known
+    at: TracedFunction | None = known
     while at is not None and at.function.name != holder:
         if at.is_root:
             return True
@@ -251,7 +251,7 @@ def _begins_between(known: Known, holder: str, module: Module) -> bool:
     return False
 
 
-def _worded(kept: Kept, event: Event, known: Known) -> NodeViolation:
+def _worded(kept: Kept, event: Event, known: TracedFunction) -> NodeViolation:
     name = known.function.name.rpartition(".")[2]
     function = "the lambda" if name.startswith("<") else f"`{name}`"
     caller = known.caller.rpartition(".")[2]

@@ -7,14 +7,8 @@ import math
 from dataclasses import dataclass
 
 from jaxsight.rules.jx417_unstable_form.looking import Form, Look
-from jaxsight.rules.program.bounds import (
-    MOVES,
-    alike,
-    made,
-    readers,
-    stripped,
-)
 from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.program.walks import MOVES, alike, maker_of, readers, stripped
 from jaxsight.rules.text.expressions import arguments, bracketed, parsed
 from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
@@ -31,10 +25,10 @@ class Difference(Look):
         if step.primitive == "add":
             if -1 not in literals:
                 return None
-            return self._expm1(made(flow, step.operands[1 - literals.index(-1)]), "")
+            return self._expm1(maker_of(flow, step.operands[1 - literals.index(-1)]), "")
         if literals[1] == 1:
-            return self._expm1(made(flow, step.operands[0]), "")
-        taken = made(flow, step.operands[1])
+            return self._expm1(maker_of(flow, step.operands[0]), "")
+        taken = maker_of(flow, step.operands[1])
         if literals[0] == 1 and taken is not None:
             match taken.primitive:
                 case "exp":
@@ -108,12 +102,12 @@ class Difference(Look):
         """Return the form of `E[x²] - E[x]²` and of `E[xy] - E[x] E[y]`."""
         flow = self.flow
         of_squares = self._mean(self.step.operands[0])
-        squared = made(flow, self.step.operands[1])
+        squared = maker_of(flow, self.step.operands[1])
         factors = self._factors(squared) if squared is not None else None
         if of_squares is None or factors is None:
             return None
         means = [self._mean(each) for each in factors]
-        terms = made(flow, of_squares)
+        terms = maker_of(flow, of_squares)
         pair = self._factors(terms) if terms is not None else None
         if pair is None or None in means:
             return None
@@ -140,12 +134,12 @@ class Difference(Look):
 
     def _mean(self, number: int) -> int | None:
         """Return what a value is the mean of."""
-        step = made(self.flow, number)
+        step = maker_of(self.flow, number)
         if step is None or step.primitive not in ("div", "mul"):
             return None
         for total, count in (step.operands, step.operands[::-1]):
             said = self.known.literal(count)
-            summed = made(self.flow, total)
+            summed = maker_of(self.flow, total)
             if said and summed is not None and summed.primitive == "reduce_sum":
                 return summed.operands[0]
             if step.primitive == "div":

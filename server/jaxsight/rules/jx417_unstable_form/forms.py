@@ -6,12 +6,12 @@ from jaxsight.rules.jx417_unstable_form.differences import Difference
 from jaxsight.rules.jx417_unstable_form.logarithms import Logarithm
 from jaxsight.rules.jx417_unstable_form.looking import FLOATS, Form
 from jaxsight.rules.jx417_unstable_form.quotients import Quotient
-from jaxsight.rules.program.bounds import Known
+from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.wire.program import Step
 
 
-def of(view: ProgramView, step: Step, known: Known) -> Form | None:
+def of(view: ProgramView, step: Step, known: KnownValues) -> Form | None:
     """Return the unstable form that an equation completes, if any."""
     floats = FLOATS.get(view.flow.value(step.results[0]).dtype)
     if floats is None:

@@ -8,15 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.jx417_unstable_form.looking import DENSITIES, Form, Look
-from jaxsight.rules.program.bounds import (
-    MOVES,
-    PICKS,
-    alike,
-    made,
-    readers,
-    stripped,
-)
 from jaxsight.rules.program.steps import elements, parameter
+from jaxsight.rules.program.walks import MOVES, PICKS, alike, maker_of, readers, stripped
 from jaxsight.rules.text.expressions import arguments, bracketed, name_of, negated, parsed
 from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
@@ -34,7 +27,7 @@ class Logarithm(Look):
         flow, operand = self.flow, self.step.operands[0]
         if not self.known.varies(operand):
             return None
-        step = made(flow, operand, PICKS | {"abs"})
+        step = maker_of(flow, operand, PICKS | {"abs"})
         if step is None:
             return None
         return (
@@ -49,7 +42,7 @@ class Logarithm(Look):
 
     def log1p(self) -> Form | None:
         """Return the form of `log1p(exp(x))` or of `log1p(-sigmoid(x))`."""
-        step = made(self.flow, self.step.operands[0])
+        step = maker_of(self.flow, self.step.operands[0])
         if step is None or not self.known.varies(self.step.operands[0]):
             return None
         if step.primitive == "exp":
@@ -58,7 +51,7 @@ class Logarithm(Look):
             exps = list(self._exps(step.operands[0]))
             return self._log_sum(exps, "with one", underflow=False) if exps else None
         if step.primitive == "neg":
-            inner = made(self.flow, step.operands[0])
+            inner = maker_of(self.flow, step.operands[0])
             if inner is not None and inner.primitive == "logistic":
                 return self._log_sigmoid(inner, "log1p(-sigmoid(x))", complement=True)
         return None
@@ -71,7 +64,7 @@ class Logarithm(Look):
             softmax = self._softmax(step)
             if softmax:
                 argument = self._argument(step, ("softmax",)) or "logits"
-                picked = made(flow, self.step.operands[0]) is not step
+                picked = maker_of(flow, self.step.operands[0]) is not step
                 return Form(
                     "logarithm of a softmax is -inf where a probability underflows to 0",
                     f"use `jax.nn.log_softmax({argument})`"
@@ -79,7 +72,7 @@ class Logarithm(Look):
                     (self._underflow("a probability", "a logit is far below the maximum"),),
                     (step.path,),
                 )
-            below = made(flow, step.operands[1])
+            below = maker_of(flow, step.operands[1])
             if below is not None and below.primitive == "reduce_sum":
                 return self._log_of_share(step, below)
             terms = self._terms(below) if below is not None else []
@@ -94,7 +87,7 @@ class Logarithm(Look):
                         (step.path,),
                     )
         if step.primitive == "sub" and self.known.literal(step.operands[0]) == 1:
-            taken = made(flow, step.operands[1])
+            taken = maker_of(flow, step.operands[1])
             if taken is not None and taken.primitive == "logistic":
                 return self._log_sigmoid(taken, "log(1 - sigmoid(x))", True, step)
             if taken is not None and self._is_square_of_tanh(taken):
@@ -155,7 +148,7 @@ class Logarithm(Look):
             return False
         if step.primitive == "integer_pow" and parameter(step, "y") != 2:
             return False
-        inner = made(flow, step.operands[0])
+        inner = maker_of(flow, step.operands[0])
         return inner is not None and inner.primitive == "tanh"
 
     def _of_density(self, step: Step) -> Form | None:
@@ -188,7 +181,7 @@ class Logarithm(Look):
         """Return the form of a logarithm of sums of exponentials."""
         flow = self.flow
         inside = self._scaled(operand)
-        step = made(flow, inside)
+        step = maker_of(flow, inside)
         if step is None:
             return None
         match step.primitive:
@@ -226,7 +219,7 @@ class Logarithm(Look):
             if numbers == [1]:
                 return self._log_sum(flat, "logsumexp", underflow=False, parts=(step.path,))
         if numbers == [1] and len(others) == 1:
-            total = made(flow, others[0])
+            total = maker_of(flow, others[0])
             if total is not None and total.primitive == "reduce_sum":
                 inner = list(self._exps(total.operands[0]))
                 if inner:
@@ -244,7 +237,7 @@ class Logarithm(Look):
             return None
         argument = self._argument(exps[0], ("exp",)) if len(exps) == 1 else ""
         x = argument or "x"
-        scaled = made(self.flow, self.step.operands[0], PICKS)
+        scaled = maker_of(self.flow, self.step.operands[0], PICKS)
         factor = scaled is not None and scaled.primitive in ("div", "mul")
         both = [self._argument(each, ("exp",)) for each in exps]
         pair = ", ".join(both) if len(both) == 2 and all(both) else "a, b"
@@ -306,7 +299,7 @@ class Logarithm(Look):
 
     def _log_difference(self, step: Step) -> Form | None:
         """Return the form of `log(exp(x) - 1)` and of `log(1 - exp(x))`."""
-        first, second = (made(self.flow, each) for each in step.operands)
+        first, second = (maker_of(self.flow, each) for each in step.operands)
         if first is not None and first.primitive == "exp":
             if self.known.literal(step.operands[1]) != 1:
                 return None
@@ -335,11 +328,11 @@ class Logarithm(Look):
 
     def _of_one_hot(self, step: Step) -> Form | None:
         """Return the form of `log(sum(softmax(x) * one_hot))`."""
-        product = made(self.flow, step.operands[0]) if step.primitive == "reduce_sum" else None
+        product = maker_of(self.flow, step.operands[0]) if step.primitive == "reduce_sum" else None
         if product is None or product.primitive != "mul":
             return None
         for first, second in (product.operands, product.operands[::-1]):
-            softmax = made(self.flow, first)
+            softmax = maker_of(self.flow, first)
             if softmax is None or not self._softmax(softmax) or not self._is_of_booleans(second):
                 continue
             x = self._argument(softmax, ("softmax",)) or "logits"
@@ -394,7 +387,7 @@ class Logarithm(Look):
 
     def _near_one(self, step: Step) -> Form | None:
         """Return the form of `log(1 + x)` and of `log(1 - x)`."""
-        if not self._is_operator(step) or made(self.flow, self.step.operands[0]) is not step:
+        if not self._is_operator(step) or maker_of(self.flow, self.step.operands[0]) is not step:
             return None
         literals = [self.known.literal(each) for each in step.operands]
         match step.primitive, literals:
@@ -406,7 +399,7 @@ class Logarithm(Look):
                     return None
             case _:
                 return None
-        inner = made(self.flow, x)
+        inner = maker_of(self.flow, x)
         if inner is not None and inner.primitive == "exp":
             high = self.known.bounds(inner.operands[0])[1]
             if high > 0:  # `log(1 + exp(x))`, which is guarded

@@ -7,18 +7,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.program.bounds import (
-    MOVES,
-    PICKS,
-    Known,
-    alike,
-    made,
-    readers,
-    stripped,
-)
+from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import ELEMENTWISE, captured
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import MOVES, PICKS, alike, maker_of, readers, stripped
 from jaxsight.rules.text.expressions import arguments, name_of, parsed
 from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
@@ -91,7 +84,7 @@ class Look:
     """One equation of the user's that is looked at."""
 
     view: ProgramView
-    known: Known
+    known: KnownValues
     step: Step
     floats: Float
 
@@ -108,7 +101,7 @@ class Look:
         if step.primitive != "div":
             return []
         above = stripped(flow, step.operands[0])
-        total = made(flow, step.operands[1])
+        total = maker_of(flow, step.operands[1])
         if total is None or total.primitive != "reduce_sum":
             return []
         summed = stripped(flow, total.operands[0])
@@ -117,12 +110,12 @@ class Look:
         return list(self._exps(above))
 
     def _is_softmax(self, number: int) -> bool:
-        step = made(self.flow, number, PICKS)
+        step = maker_of(self.flow, number, PICKS)
         return step is not None and bool(self._softmax(step))
 
     def _scaled(self, number: int) -> int:
         """Return what a value is a multiple of by literals: means are sums."""
-        step = made(self.flow, number, PICKS)
+        step = maker_of(self.flow, number, PICKS)
         if step is not None and step.primitive in ("div", "mul"):
             for index, other in ((0, 1), (1, 0))[: 1 if step.primitive == "div" else 2]:
                 if self.known.literal(step.operands[other]) is not None:
@@ -135,14 +128,14 @@ class Look:
             return []
         found: list[int] = []
         for number in step.operands:
-            inner = made(self.flow, number)
+            inner = maker_of(self.flow, number)
             found += (inner is not None and self._terms(inner)) or [number]
         return found
 
     def _exps(self, number: int, depth: int = 4) -> Iterator[Step]:
         """Yield the exponentials in a product with weights, or in a selection with zeros."""
         flow = self.flow
-        step = made(flow, number)
+        step = maker_of(flow, number)
         if step is None or not depth:
             return
         match step.primitive:
@@ -176,7 +169,7 @@ class Look:
     def _is_shifted(self, number: int, depth: int = 6) -> bool:
         """Whether something like a maximum is subtracted from an exponent."""
         flow = self.flow
-        step = made(flow, number, PICKS)
+        step = maker_of(flow, number, PICKS)
         if step is None or not depth:
             return False
         match step.primitive:
@@ -236,7 +229,7 @@ class Look:
         return bool(users) and all(user.primitive in _COMPARISONS for user in users)
 
     def _is_clipped(self, number: int) -> bool:
-        step = made(self.flow, number)
+        step = maker_of(self.flow, number)
         return step is not None and step.primitive in ("clamp", "min", "max")
 
     def _may_be_small(self, number: int) -> bool:

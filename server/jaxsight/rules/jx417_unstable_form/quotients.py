@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.jx417_unstable_form.looking import Form, Look
-from jaxsight.rules.program.bounds import (
-    alike,
-    made,
-    stripped,
-)
+from jaxsight.rules.program.walks import alike, maker_of, stripped
 from jaxsight.rules.text.expressions import bracketed
 from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
@@ -36,7 +32,7 @@ class Quotient(Look):
                 f"use `jax.nn.softmax({x})`{axis}",
                 exps,
             )
-        first, second = made(flow, above), made(flow, below)
+        first, second = maker_of(flow, above), maker_of(flow, below)
         if second is None:
             return None
         if first is not None and first.primitive == "exp" and second.primitive == "exp":
@@ -70,7 +66,7 @@ class Quotient(Look):
         if ones:
             help = f"use `jax.nn.sigmoid({x or 'x'})`"
             return self._nan("`exp(x) / (1 + exp(x))`", help, exps)
-        other = made(flow, rest[0])
+        other = maker_of(flow, rest[0])
         y = self._argument(other, ("exp",)) if other is not None else ""
         pair = f"{x} - {bracketed(y)}" if x and y else "a - b"
         help = f"use `{short(f'jax.nn.sigmoid({pair})')}`"

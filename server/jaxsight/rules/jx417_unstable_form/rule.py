@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from jaxsight.rules.jx417_unstable_form import forms
 from jaxsight.rules.jx417_unstable_form.looking import Form
-from jaxsight.rules.program.bounds import Known, is_in_branch, literal, made
+from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import is_in_branch, literal, maker_of
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import has_rule, name_of, parsed
 from jaxsight.rules.violation import Violation
@@ -46,7 +47,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
     Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, known = view.flow, Known(view.flow)
+    flow, known = view.flow, KnownValues(view.flow)
     seen: set[object] = set()
     covered: set[str] = set()
     found: list[tuple[Step, Form]] = []
@@ -77,7 +78,7 @@ def _is_candidate(flow: Flow, step: Step) -> bool:
         return True
     if step.primitive == "add":
         return any(literal(flow, number) == -1 for number in step.operands)
-    first, second = (made(flow, number) for number in step.operands)
+    first, second = (maker_of(flow, number) for number in step.operands)
     if step.primitive == "sub":
         of_means = first is not None and first.primitive in ("div", "mul")
         return of_means or any(literal(flow, number) == 1 for number in step.operands)

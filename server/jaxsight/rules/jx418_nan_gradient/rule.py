@@ -6,20 +6,20 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.program.bounds import (
-    MOVES,
-    PICKS,
-    Known,
-    alike,
-    is_in_branch,
-    literal,
-    made,
-    readers,
-    stripped,
-)
+from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import ELEMENTWISE, is_known, parameter
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import (
+    MOVES,
+    PICKS,
+    alike,
+    is_in_branch,
+    literal,
+    maker_of,
+    readers,
+    stripped,
+)
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called, has_rule, name_of, parsed
 from jaxsight.rules.violation import Violation
@@ -69,7 +69,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     text differentiates the function by an argument that they depend on. Functions with derivative
     rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, known = view.flow, Known(view.flow)
+    flow, known = view.flow, KnownValues(view.flow)
     seen: set[object] = set()
     for step in flow.steps.values():
         look = _LOOKS.get(step.primitive)
@@ -168,7 +168,7 @@ def _has_inverse_root_factor(flow: Flow, step: Step) -> bool:
 def _has_power_factor(flow: Flow, step: Step) -> bool:
     """Whether the program has the same power with an exponent that is less by 1."""
     for user in _made_of(flow, step.operands[0], "pow"):
-        less = made(flow, user.operands[1])
+        less = maker_of(flow, user.operands[1])
         if user.path != step.path and less is not None and less.primitive == "sub":
             return literal(flow, less.operands[1]) == 1
     return False
@@ -234,7 +234,7 @@ class _Look:
     """One differentiated equation of the user's."""
 
     view: ProgramView
-    known: Known
+    known: KnownValues
     step: Step
 
     @property
@@ -344,7 +344,7 @@ class _Look:
         if (low > -1 and high < 1) or self._is_selected_before(self.step.operands[0]):
             return None
         name = self._name(f"arc{self.step.primitive[1:]}")
-        clip = made(self.flow, self.step.operands[0])
+        clip = maker_of(self.flow, self.step.operands[0])
         clipped = clip is not None and clip.primitive in ("clamp", "min", "max")
         minus = "-" if "cos" in name else ""
         notes: tuple[str, ...] = (f"the derivative of `{name}(x)` is `{minus}1 / sqrt(1 - x**2)`",)
@@ -376,7 +376,7 @@ class _Look:
 
     def _has_offset(self) -> bool:
         """Whether the operand is selected by values, or is something and a number above 1."""
-        step = made(self.flow, self.step.operands[0])
+        step = maker_of(self.flow, self.step.operands[0])
         if step is None or step.primitive != "add":
             return step is not None and step.primitive == "select_n"
         offsets = [literal(self.flow, each) for each in step.operands]
@@ -391,7 +391,7 @@ class _Look:
             low, high = self.known.bounds(operand)
             if low > 0 or high < 0:
                 return None
-        first, second = made(self.flow, y), made(self.flow, x)
+        first, second = maker_of(self.flow, y), maker_of(self.flow, x)
         if first is not None and second is not None:
             names = {first.primitive, second.primitive}
             if names == {"sin", "cos"}:
@@ -415,7 +415,7 @@ class _Look:
         """Whether a value comes from a selection by values, or has a constant added."""
         flow = self.flow
         through = MOVES | PICKS | {"reduce_sum", "square", "integer_pow", "neg", "abs"}
-        step = made(flow, number, through)
+        step = maker_of(flow, number, through)
         for _ in range(4):
             if step is None:
                 return False
@@ -432,19 +432,19 @@ class _Look:
             index = 1 if step.primitive == "clamp" else 0
             if step.primitive == "mul" and self.known.varies(step.operands[1]):
                 index = 1
-            step = made(flow, step.operands[index], through)
+            step = maker_of(flow, step.operands[index], through)
         return False
 
     def _squared(self, number: int) -> int | None:
         """Return what a sum of squares is of."""
         flow = self.flow
-        total = made(flow, number)
+        total = maker_of(flow, number)
         if total is None or total.primitive not in ("reduce_sum", "dot_general"):
             return None
         if total.primitive == "dot_general":
             first, second = total.operands
             return first if alike(flow, stripped(flow, first), stripped(flow, second)) else None
-        square = made(flow, total.operands[0])
+        square = maker_of(flow, total.operands[0])
         if square is None:
             return None
         match square.primitive:
@@ -458,7 +458,7 @@ class _Look:
                 return None
 
     def _is_difference(self, number: int) -> bool:
-        step = made(self.flow, number)
+        step = maker_of(self.flow, number)
         return step is not None and step.primitive == "sub"
 
     def _is_of_chosen_pairs(self, number: int) -> bool:
@@ -467,10 +467,10 @@ class _Look:
         Its author chose the pairs, and a point is not paired with itself.
         """
         flow = self.flow
-        step = made(flow, number)
+        step = maker_of(flow, number)
         chosen: list[set[int]] = []
         for operand in step.operands if step is not None else ():
-            side = made(flow, operand)
+            side = maker_of(flow, operand)
             if side is None or side.primitive != "gather":
                 return False
             sources = flow.sources(side.operands[1], lambda _: True)
@@ -482,7 +482,7 @@ class _Look:
     def _is_between_all(self, number: int) -> bool:
         """Whether a value has the differences of all pairs of some values."""
         flow = self.flow
-        step = made(flow, number)
+        step = maker_of(flow, number)
         if step is None or step.primitive != "sub":
             return False
         sides = [flow.made_by(each) for each in step.operands]

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from jaxsight.rules.program.bounds import literal
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import is_known
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import literal
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import bracketed, called, has_rule, name_of, parsed
 from jaxsight.rules.violation import Violation

@@ -86,32 +86,28 @@ class Ranges:
         if 0 in value.shape:
             return None
         if step.primitive == "iota":
-            axis, count = numbers(step, "dimension"), value.shape
-            if not axis:
-                return None
-            if len(count) == 1 and 1 < count[0] <= LISTED:
-                return replace(Range.listed(range(count[0])), affine=(0, {0: (1, count[0])}))
-            return Range.of_affine(0, {axis[0]: (1, count[axis[0]])})
+            return _iota(step, value.shape)
         if step.bodies and step.primitive not in PRIMITIVES:
             return None
         if step.primitive == "unstack":
-            stacked = self._flow.made_by(step.operands[0])
-            if stacked is not None and stacked.primitive == "stack":
-                same_axis = numbers(stacked, "axis") == numbers(step, "axis")
-                if same_axis and len(stacked.operands) == len(step.results):
-                    return self.of(stacked.operands[step.results.index(number)])
-            known, shape = self.of(step.operands[0]), self.value(step.operands[0]).shape
-            if known is None:
-                return None
-            axis = numbers(step, "axis") or (0,)
-            if known.items is not None and len(known.items) == math.prod(shape):
-                places: list[Sequence[int]] = [range(size) for size in shape]
-                places[axis[0]] = [step.results.index(number)]
-                return Range.listed(picked(known.items, shape, places))
-            return known.some()
-        if len(step.results) != 1:
+            return self._unstacked(step, number)
+        return self.result(step) if len(step.results) == 1 else None
+
+    def _unstacked(self, step: Step, number: int) -> Range | None:
+        stacked = self._flow.made_by(step.operands[0])
+        if stacked is not None and stacked.primitive == "stack":
+            same_axis = numbers(stacked, "axis") == numbers(step, "axis")
+            if same_axis and len(stacked.operands) == len(step.results):
+                return self.of(stacked.operands[step.results.index(number)])
+        operand, shape = self.of(step.operands[0]), self.value(step.operands[0]).shape
+        if operand is None:
             return None
-        return self.result(step)
+        axis = numbers(step, "axis") or (0,)
+        if operand.items is not None and len(operand.items) == math.prod(shape):
+            indices: list[Sequence[int]] = [range(size) for size in shape]
+            indices[axis[0]] = [step.results.index(number)]
+            return Range.listed(picked(operand.items, shape, indices))
+        return operand.some()
 
     def _of_body(self, step: Step, body: Body) -> Iterator[tuple[int, Callable[[], Range | None]]]:
         """Yield how to compute the inputs of a body."""
@@ -312,6 +308,15 @@ def carried(step: Step) -> int | None:
     if isinstance(found, int):
         return found
     return 0 if found is None and trees is None else None
+
+
+def _iota(step: Step, shape: tuple[int, ...]) -> Range | None:
+    axis = numbers(step, "dimension")
+    if not axis:
+        return None
+    if len(shape) == 1 and 1 < shape[0] <= LISTED:
+        return replace(Range.listed(range(shape[0])), affine=(0, {0: (1, shape[0])}))
+    return Range.of_affine(0, {axis[0]: (1, shape[axis[0]])})
 
 
 def _literal(value: Value) -> Range | None:

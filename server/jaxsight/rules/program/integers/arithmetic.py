@@ -1,0 +1,230 @@
+"""What arithmetic of integers makes of their ranges.
+
+Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jaxsight.rules.program.integers.intervals import (
+    Range,
+    greater,
+    less,
+    monotone,
+    negative,
+    paired,
+    power,
+    products,
+    summed,
+    truncated,
+    with_ends,
+)
+from jaxsight.rules.program.integers.known_ranges import KnownRanges, TransferFunction, pair_of
+from jaxsight.rules.program.steps import parameter
+from jaxsight.wire.program import Step
+
+
+def _add(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    return None if pair is None else summed(*pair, lambda a, b: a + b)
+
+
+def _sub(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None:
+        return None
+    if ranges.same(*step.operands):
+        return Range.listed([0])
+    return summed(pair[0], negative(pair[1]), lambda a, b: a + b)
+
+
+def _neg(ranges: KnownRanges, step: Step) -> Range | None:
+    known = ranges.of(step.operands[0])
+    return None if known is None else negative(known)
+
+
+def _mul(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None:
+        return None
+    if ranges.same(*step.operands):
+        return power(pair[0], 2)
+    a, b = pair
+    for one, other in ((a, b), (b, a)):
+        if other.one is not None and one.affine is not None:
+            base, terms = one.affine
+            scaled = {axis: (by * other.one, count) for axis, (by, count) in terms.items()}
+            exact = Range.of_affine(base * other.one, scaled)
+            return replace(exact, items=paired(a, b, lambda x, y: x * y))
+    if (items := paired(a, b, lambda x, y: x * y)) is not None:
+        return Range.listed(items)
+    corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
+    least, most = min(corners), max(corners)
+    low, high = products(a, b) or (most, least)
+    return with_ends(Range(least, most, low, high), a, b, operator.mul)
+
+
+def _integer_pow(ranges: KnownRanges, step: Step) -> Range | None:
+    known, exponent = ranges.of(step.operands[0]), parameter(step, "y")
+    if known is None or not isinstance(exponent, int) or not 0 <= exponent <= 64:
+        return None
+    return power(known, exponent)
+
+
+def _shift_left(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None or not 0 <= pair[1].least <= pair[1].most <= 64 or pair[0].least < 0:
+        return None
+    a, b = pair
+    if (items := paired(a, b, lambda x, y: x << y)) is not None:
+        return Range.listed(items)
+    return Range.between(a.least << b.least, a.most << b.most)
+
+
+def _shift_right(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None or pair[1].least < 0 or pair[1].most > 64 or pair[0].least < 0:
+        return None
+    a, b = pair
+    if b.one is not None:
+        by = b.one
+        return monotone(a, lambda number: number >> by)
+    if (items := paired(a, b, lambda x, y: x >> y)) is not None:
+        return Range.listed(items)
+    return Range.between(a.least >> b.most, a.most >> b.least)
+
+
+def _and(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None:
+        return None
+    a, b = pair
+    if (items := paired(a, b, lambda x, y: x & y)) is not None:
+        return Range.listed(items)
+    if 0 in (a.one, b.one):
+        return Range.listed([0])
+    if a.least >= 0 or b.least >= 0:
+        return Range.between(0, min(known.most for known in pair if known.least >= 0))
+    return None
+
+
+def _or(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None:
+        return None
+    if (items := paired(*pair, lambda x, y: x | y)) is not None:
+        return Range.listed(items)
+    if ranges.value(step.results[0]).dtype == "bool" and 1 in (pair[0].one, pair[1].one):
+        return Range.listed([1])
+    return None
+
+
+def _not(ranges: KnownRanges, step: Step) -> Range | None:
+    known = ranges.of(step.operands[0])
+    if known is None or ranges.value(step.results[0]).dtype != "bool":
+        return None
+    return monotone(negative(known), lambda number: number + 1)
+
+
+def _max(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    return None if pair is None else greater(*pair)
+
+
+def _min(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    return None if pair is None else less(*pair)
+
+
+def _clamp(ranges: KnownRanges, step: Step) -> Range | None:
+    low, number, high = (ranges.of(each) for each in step.operands)
+    if low is None or number is None or high is None:
+        return None
+    return less(greater(number, low), high)
+
+
+def _div(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None or pair[1].least <= 0:
+        return None
+    a, b = pair
+    if b.one is not None:
+        by = b.one
+        return monotone(a, lambda number: truncated(number, by))
+    bound = max(abs(a.least), abs(a.most))
+    return Range.between(0 if a.least >= 0 else -bound, bound)
+
+
+def _rem(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None or pair[1].least <= 0:
+        return None
+    a, b = pair
+    if a.least >= 0 and a.most < b.least:
+        return a
+    if (items := paired(a, b, lambda x, y: x - y * truncated(x, y))) is not None:
+        return Range.listed(items)
+    end = b.most - 1
+    if a.least < 0:
+        return Range.between(-end, end)
+    if b.one is not None and a.affine is not None and a.most - a.least >= b.one - 1:
+        steps = [abs(by) for by, _ in a.affine[1].values()]
+        if steps == [1]:
+            return Range(0, end, 0, end)
+    return Range.between(0, min(end, a.most))
+
+
+def _sign(ranges: KnownRanges, step: Step) -> Range | None:
+    known = ranges.of(step.operands[0])
+    return None if known is None else monotone(known, lambda number: (number > 0) - (number < 0))
+
+
+def _abs(ranges: KnownRanges, step: Step) -> Range | None:
+    known = ranges.of(step.operands[0])
+    if known is None:
+        return None
+    if known.least >= 0:
+        return known
+    if known.items is not None:
+        return Range.listed(map(abs, known.items))
+    most = max(-known.least, known.most)
+    return Range(0, most, most, max(known.high, -known.low, 0))
+
+
+def _convert(ranges: KnownRanges, step: Step) -> Range | None:
+    known = ranges.of(step.operands[0])
+    if known is None:
+        return None
+    if ranges.value(step.results[0]).dtype == "bool" and not 0 <= known.least <= known.most <= 1:
+        return None
+    return known
+
+
+ARITHMETIC: Mapping[str, TransferFunction] = {
+    "abs": _abs,
+    "add": _add,
+    "add_any": _add,
+    "and": _and,
+    "clamp": _clamp,
+    "convert_element_type": _convert,
+    "div": _div,
+    "integer_pow": _integer_pow,
+    "max": _max,
+    "min": _min,
+    "mul": _mul,
+    "neg": _neg,
+    "not": _not,
+    "or": _or,
+    "rem": _rem,
+    "shift_left": _shift_left,
+    "shift_right_arithmetic": _shift_right,
+    "shift_right_logical": _shift_right,
+    "sign": _sign,
+    "square": lambda ranges, step: (
+        None if (known := ranges.of(step.operands[0])) is None else power(known, 2)
+    ),
+    "sub": _sub,
+}

@@ -1,0 +1,157 @@
+"""What sums, products, extremes and matrix products make of the ranges of integers.
+
+Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from jaxsight.rules.program.integers.intervals import Axis, Range, varies
+from jaxsight.rules.program.integers.known_ranges import (
+    KnownRanges,
+    TransferFunction,
+    is_full,
+    pair_of,
+    row_of,
+)
+from jaxsight.rules.program.steps import elements, numbers, parameter
+from jaxsight.wire.program import Step
+
+
+def _argument(ranges: KnownRanges, step: Step) -> Range | None:
+    axes = numbers(step, "axes")
+    shape = ranges.value(step.operands[0]).shape
+    return Range.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
+
+
+def _reduce_max(ranges: KnownRanges, step: Step) -> Range | None:
+    known = ranges.of(step.operands[0])
+    if known is None or 0 in ranges.value(step.operands[0]).shape:
+        return None
+    if is_full(ranges, step) and not varies(known):
+        whole = known.high if known.high == known.most else None
+        if whole is not None:
+            return Range.listed([whole])
+    return Range(known.least, known.most, known.most, known.high)
+
+
+def _reduce_min(ranges: KnownRanges, step: Step) -> Range | None:
+    known = ranges.of(step.operands[0])
+    if known is None or 0 in ranges.value(step.operands[0]).shape:
+        return None
+    if is_full(ranges, step) and not varies(known) and known.low == known.least:
+        return Range.listed([known.least])
+    return Range(known.least, known.most, known.low, known.least)
+
+
+def _reduce_sum(ranges: KnownRanges, step: Step) -> Range | None:
+    known = ranges.of(step.operands[0])
+    value, result = ranges.value(step.operands[0]), ranges.value(step.results[0])
+    if known is None or not elements(result):
+        return None
+    count = elements(value) // elements(result)
+    if not count:
+        return None
+    if known.items is not None and len(known.items) == elements(value) and count == elements(value):
+        return Range.listed([sum(known.items)])
+    if known.affine is not None:
+        base, terms = known.affine
+        axes = numbers(step, "axes")
+        total, kept = base * count, dict[Axis, tuple[int, int]]()
+        for axis, (by, size) in terms.items():
+            if axis in axes:
+                total += by * (size * (size - 1) // 2) * (count // size)
+            else:
+                after = axis - sum(gone < axis for gone in axes) if isinstance(axis, int) else axis
+                kept[after] = by * count, size
+        return Range.of_affine(total, kept)
+    whole = elements(result) == 1
+    return Range(
+        known.least * count,
+        known.most * count,
+        known.low + known.most * (count - 1) if whole else known.most * count,
+        known.high + known.least * (count - 1) if whole else known.least * count,
+    )
+
+
+def _reduce_prod(ranges: KnownRanges, step: Step) -> Range | None:
+    row = row_of(ranges, step.operands[0])
+    if row is None or not is_full(ranges, step):
+        return None
+    return Range.listed([math.prod(row)])
+
+
+def _cumulative(each: Callable[[int, int], int]) -> TransferFunction:
+    def rule(ranges: KnownRanges, step: Step) -> Range | None:
+        known, shape = ranges.of(step.operands[0]), ranges.value(step.operands[0]).shape
+        if known is None or not shape:
+            return None
+        row = row_of(ranges, step.operands[0])
+        if row is not None:
+            ordered = list(reversed(row)) if parameter(step, "reverse") else list(row)
+            total, results = None, []
+            for item in ordered:
+                total = item if total is None else each(total, item)
+                results.append(total)
+            return Range.listed(results)
+        if step.primitive != "cumsum":
+            return None
+        axis = numbers(step, "axis")
+        length = shape[axis[0]] if axis else 0
+        ends = (known.least * length, known.most * length, known.least, known.most)
+        last = known.least * length
+        if known.affine is not None and set(known.affine[1]) <= {0} and len(shape) == 1:
+            base, terms = known.affine
+            by = terms[0][0] if 0 in terms else 0
+            last = base * length + by * (length * (length - 1) // 2)
+            return Range(min(ends), max(ends), min(max(ends), last), max(min(ends), last))
+        return Range(min(ends), max(ends), max(ends), max(min(ends), last))
+
+    return rule
+
+
+def _dot(ranges: KnownRanges, step: Step) -> Range | None:
+    pair = pair_of(ranges, step)
+    if pair is None or not elements(ranges.value(step.results[0])):
+        return None
+    contracted = parameter(step, "dimension_numbers")
+    match contracted:
+        case (((*axes,), _), _):
+            shape = ranges.value(step.operands[0]).shape
+            count = math.prod(shape[axis] for axis in axes if isinstance(axis, int))
+        case _:
+            return None
+    row, column = (_affine_row(ranges, number) for number in step.operands)
+    if row is not None and column is not None:
+        (a, b), (c, d) = row, column
+        total = count * (count - 1) // 2
+        squares = total * (2 * count - 1) // 3
+        return Range.listed([a * c * count + (a * d + b * c) * total + b * d * squares])
+    corners = [x * y for x in (pair[0].least, pair[0].most) for y in (pair[1].least, pair[1].most)]
+    return Range.between(count * min(corners), count * max(corners))
+
+
+def _affine_row(ranges: KnownRanges, number: int) -> tuple[int, int] | None:
+    """Return the first element of an affine vector, and the difference of its elements."""
+    known = ranges.of(number)
+    if known is None or known.affine is None or len(ranges.value(number).shape) != 1:
+        return None
+    base, terms = known.affine
+    return (base, terms[0][0] if 0 in terms else 0) if set(terms) <= {0} else None
+
+
+REDUCTIONS: Mapping[str, TransferFunction] = {
+    "argmax": _argument,
+    "argmin": _argument,
+    "cummax": _cumulative(max),
+    "cummin": _cumulative(min),
+    "cumprod": _cumulative(lambda total, item: total * item),
+    "cumsum": _cumulative(lambda total, item: total + item),
+    "dot_general": _dot,
+    "reduce_max": _reduce_max,
+    "reduce_min": _reduce_min,
+    "reduce_prod": _reduce_prod,
+    "reduce_sum": _reduce_sum,
+}
