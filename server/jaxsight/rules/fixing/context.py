@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Protocol
 
 from jaxsight.rules.finding import Finding
+from jaxsight.rules.text.expressions import dotted
 from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
@@ -375,21 +376,13 @@ class FixContext:
 
         A name without an import is returned as written; other expressions give the empty string.
         """
-        dotted = _dotted(node)
-        if not dotted:
+        path = dotted(node)
+        if not path:
             return ""
         for module, name in sorted(self.imports.items(), key=lambda each: -len(each[1])):
-            if dotted == name or dotted.startswith(name + "."):
-                return module + dotted[len(name) :]
-        return dotted
-
-
-def _dotted(node: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+            if path == name or path.startswith(name + "."):
+                return module + path[len(name) :]
+        return path
 
 
 def _free(node: ast.AST) -> set[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import name_of
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Body, Step
 from jaxsight.wire.spans import Span
@@ -210,7 +211,7 @@ def _makes_shapes(loop: ast.AST) -> bool:
         for node in ast.walk(loop)
         if isinstance(node, ast.Call)
         for part in (
-            *(node.args if _called(node) in _LENGTHS else ()),
+            *(node.args if name_of(node) in _LENGTHS else ()),
             *(word.value for word in node.keywords if word.arg and _AXES.fullmatch(word.arg)),
         )
     ]
@@ -219,13 +220,6 @@ def _makes_shapes(loop: ast.AST) -> bool:
         for length in lengths
         for node in ast.walk(length)
     )
-
-
-def _called(call: ast.Call) -> str:
-    match call.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
 
 
 def _is_meant(function: ast.AST | None) -> bool:

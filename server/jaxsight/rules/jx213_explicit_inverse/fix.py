@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.products import factors
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.source.text import Edit
 
 _INVERSES = ("jax.numpy.linalg.inv", "jax.scipy.linalg.inv")
-_PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,32 +28,27 @@ class _Factor:
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `solve(a, b)` for `inv(a) @ b`, and the like with the inverse on the right."""
     for node in context.nodes:
-        factors = _factors(context, node)
-        if factors is None or not isinstance(node, ast.expr):
+        pair = _factors(context, node)
+        if pair is None or not isinstance(node, ast.expr):
             continue
-        left, right = factors
-        for side, each in enumerate((left, right)):
-            factor = _inverse(context, each)
+        for side in (0, 1):
+            factor = _inverse(context, pair[side])
             if factor is None:
                 continue
-            edits = _solved(context, node, factor, right if side == 0 else left, side)
+            edits = _solved(context, node, factor, pair[1 - side], side)
             if edits:
                 yield Candidate("Solve the system without the inverse", edits)
             return
 
 
 def _factors(context: FixContext, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """Return the two factors of a product of matrices."""
+    """Return the two factors of a product of matrices, which may be the method `dot`."""
     match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return node.left, node.right
-        case ast.Call(args=[left, right], keywords=[]) if context.called(node.func) in _PRODUCTS:
-            return left, right
         case ast.Call(func=ast.Attribute(value=left, attr="dot"), args=[right], keywords=[]) if (
             not context.called(node.func).startswith("jax.")
         ):
             return left, right
-    return None
+    return factors(context, node)
 
 
 def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:

@@ -10,7 +10,6 @@ from jaxsight.rules.program.matrices import (
     MOVES,
     Product,
     argument,
-    called,
     is_identity,
     multiplies,
     only_of_constants,
@@ -20,6 +19,7 @@ from jaxsight.rules.program.matrices import (
 )
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
@@ -47,12 +47,10 @@ _KEEPS = MOVES | _SOLVES | {"convert_element_type"}
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield products with an inverse that nothing else reads."""
     flow = view.flow
-    for solved in flow.steps.values():
-        if solved.primitive not in _SOLVES or solved.backward:
-            continue
+    for solved in flow.forward_steps(*_SOLVES):
         if not solved.operands or not is_identity(flow, solved.operands[-1]):
             continue
-        if solved.path in flow.ruled or called(view.quote(solved.path)) not in SOLVERS:
+        if called(view.quote(solved.path)) not in SOLVERS:
             continue
         rows = flow.value(solved.results[0]).shape[-1]
         used = _only_reader(flow, solved)

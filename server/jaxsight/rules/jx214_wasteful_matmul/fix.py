@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.products import factors
 from jaxsight.rules.fixing.remedy import Remedy
 
-_PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 _DIAGONALS = ("jax.numpy.diag", "jax.numpy.diagflat")
 _IDENTITIES = ("jax.numpy.eye", "jax.numpy.identity")
 
@@ -30,16 +30,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             return
 
 
-def _factors(context: FixContext, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """Return the two factors of a product of matrices."""
-    match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return node.left, node.right
-        case ast.Call(args=[left, right], keywords=[]) if context.called(node.func) in _PRODUCTS:
-            return left, right
-    return None
-
-
 def _assigned(context: FixContext, node: ast.expr) -> ast.expr:
     """Return the expression that a name stands for, where it is assigned once."""
     function = context.function(node)
@@ -58,7 +48,7 @@ def _assigned(context: FixContext, node: ast.expr) -> ast.expr:
 
 def _scaled(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield `a * d` for `a @ diag(d)`, `d[:, None] * a` for `diag(d) @ a`, `a` for `eye(n) @ a`."""
-    pair = _factors(context, node)
+    pair = factors(context, node)
     for side, each in enumerate(pair or ()):
         made = _assigned(context, each)
         if pair is None or not isinstance(made, ast.Call):
@@ -84,7 +74,7 @@ def _scaled(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
 
 def _of_factors(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield products with the factors of `kron(a, b) @ x` and `outer(a, b) @ x`."""
-    pair = _factors(context, node)
+    pair = factors(context, node)
     made = _assigned(context, pair[0]) if pair is not None else None
     if pair is None or not isinstance(made, ast.Call) or made.keywords or len(made.args) != 2:
         return
@@ -111,7 +101,7 @@ def _diagonal(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
             return
     if name not in ("trace", "diag", "diagonal"):
         return
-    pair = _factors(context, _assigned(context, whole))
+    pair = factors(context, _assigned(context, whole))
     if pair is None:
         return
     left, right = context.operand(pair[0]), _transposed(context, pair[1])
@@ -128,9 +118,9 @@ def _transposed(context: FixContext, node: ast.expr) -> str:
 
 def _reordered(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield `a @ (b @ c)` for `(a @ b) @ c`, and the other way round."""
-    pair = _factors(context, node)
+    pair = factors(context, node)
     for side, each in enumerate(pair or ()):
-        inner = _factors(context, _assigned(context, each))
+        inner = factors(context, _assigned(context, each))
         if pair is None or inner is None:
             continue
         first, second = map(context.operand, inner)

@@ -13,7 +13,6 @@ from jaxsight.rules.program.matrices import (
     MOVES,
     Product,
     argument,
-    called,
     factors,
     is_diagonal,
     is_identity,
@@ -28,6 +27,7 @@ from jaxsight.rules.program.matrices import (
 from jaxsight.rules.program.steps import elements, numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
@@ -80,9 +80,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield products of matrices that a few operations replace."""
     flow = view.flow
     reported: set[object] = set()
-    for step in flow.steps.values():
-        if step.backward or step.path in flow.ruled:
-            continue
+    for step in flow.forward_steps():
         for look in (_with_diagonal, _with_factors, _in_order, _diagonal_of):
             violation = look(view, step)
             if violation is None:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.program.matrices import called, calls
+from jaxsight.rules.program.matrices import calls
 from jaxsight.rules.program.slices import Read, reads
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
@@ -53,9 +54,7 @@ class Extreme:
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield sorts of which a few values at the ends are read."""
     flow = view.flow
-    for step in flow.steps.values():
-        if step.primitive != "sort" or step.backward or step.path in flow.ruled:
-            continue
+    for step in flow.forward_steps("sort"):
         name = called(view.quote(step.path))
         if name not in _SORTS or numbers(step, "num_keys") not in ((), (1,)):
             continue

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from jaxsight.rules.program.matrices import (
     argument,
-    called,
     factors,
     multiplies,
     one_hot_axis,
@@ -19,6 +18,7 @@ from jaxsight.rules.program.matrices import (
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import Step
@@ -53,15 +53,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield products with one-hot arrays that select, except for TPUs, where they may be fast."""
     if view.platform == "tpu":
         return
-    for step in view.flow.steps.values():
-        if step.backward or step.path in view.flow.ruled:
-            continue
-        if step.primitive == "dot_general":
-            violation = _multiplied(view, step)
-        elif step.primitive == "reduce_sum":
-            violation = _summed(view, step)
-        else:
-            continue
+    for step in view.flow.forward_steps("dot_general", "reduce_sum"):
+        look = _multiplied if step.primitive == "dot_general" else _summed
+        violation = look(view, step)
         if violation is not None:
             yield violation
 

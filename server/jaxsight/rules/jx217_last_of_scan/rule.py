@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.matrices import called
 from jaxsight.rules.program.slices import reads
 from jaxsight.rules.program.steps import numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.program import LITERAL, Step
@@ -49,16 +49,8 @@ class Stacked:
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield scans and running totals of which only the last element is read."""
-    flow = view.flow
-    for step in flow.steps.values():
-        if step.backward or step.path in flow.ruled:
-            continue
-        if step.primitive == "scan":
-            violation = _scan(view, step)
-        elif step.primitive in _TOTALS:
-            violation = _total(view, step)
-        else:
-            continue
+    for step in view.flow.forward_steps("scan", *_TOTALS):
+        violation = _scan(view, step) if step.primitive == "scan" else _total(view, step)
         if violation is not None:
             yield violation
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.matrices import called, readers
+from jaxsight.rules.program.matrices import readers
 from jaxsight.rules.program.slices import reads
 from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step, Value
 
@@ -44,9 +45,7 @@ class ComplexFft:
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield transforms of real numbers of which half is read, and pairs whose result is real."""
     flow = view.flow
-    for step in flow.steps.values():
-        if step.primitive != "fft" or step.backward or step.path in flow.ruled:
-            continue
+    for step in flow.forward_steps("fft"):
         if elements(flow.value(step.results[0])) < LEAST:
             continue
         name = called(view.quote(step.path))

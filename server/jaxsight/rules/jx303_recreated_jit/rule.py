@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import quoted
 
@@ -74,7 +75,7 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
                 for each in ast.walk(child)
                 if isinstance(each, _FUNCTIONS) and each is not child
             }
-        if isinstance(child, ast.Call) and _dotted(child.func) in _JITS and child.args:
+        if isinstance(child, ast.Call) and dotted(child.func) in _JITS and child.args:
             found = _recreated(child, node, inside, local)
             if found is not None:
                 yield found
@@ -84,10 +85,10 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
 def _is_jit(decorator: ast.expr) -> bool:
     """Whether a decorator is `@jax.jit`, `@jax.jit(…)` or `@partial(jax.jit, …)`."""
     if not isinstance(decorator, ast.Call):
-        return _dotted(decorator) in _JITS
+        return dotted(decorator) in _JITS
     if _last(decorator.func) == "partial" and decorator.args:
-        return _dotted(decorator.args[0]) in _JITS
-    return _dotted(decorator.func) in _JITS
+        return dotted(decorator.args[0]) in _JITS
+    return dotted(decorator.func) in _JITS
 
 
 def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> NodeViolation | None:
@@ -249,12 +250,4 @@ def _is_called(name: ast.Name, above: tuple[ast.AST, ...]) -> bool:
 
 
 def _last(node: ast.expr) -> str:
-    return _dotted(node).rpartition(".")[2]
-
-
-def _dotted(node: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+    return dotted(node).rpartition(".")[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
@@ -49,38 +49,49 @@ def overflows(ranges: Ranges, flow: Flow, loop: Step) -> Iterator[Overflow]:
     inputs = flow.inputs_of(body)
     if len(inputs) != len(loop.operands):
         return
-    known: dict[int, int] = {}
+    integers, rows = _inputs(ranges, inputs, loop, constants + count)
+    carries = list(zip(inputs[constants:], body.outputs[:count], strict=False))
+    backwards = bool(parameter(loop, "reverse"))
+    for iteration in range(min(length, _ITERATIONS)):
+        row = length - 1 - iteration if backwards else iteration
+        values = integers | {inner: base + by * row for inner, (base, by) in rows.items()}
+        computed: dict[int, int] = {}
+        for inner, output in carries:
+            if inner not in integers:
+                continue
+            value = _computed(flow, output, values, [_STEPS])
+            if isinstance(value, _TooLarge):
+                yield Overflow(value.step, iteration + 1, value.value)
+                return
+            if value is None:
+                integers.pop(inner)
+            else:
+                computed[inner] = value
+        integers |= computed
+        if not computed:
+            return
+
+
+def _inputs(
+    ranges: Ranges, inputs: Sequence[int], loop: Step, first_row: int
+) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+    """Return the known integers that a loop begins with, and those that it reads row by row.
+
+    The latter are the first row and the difference of rows.
+    """
+    integers: dict[int, int] = {}
     rows: dict[int, tuple[int, int]] = {}
     for index, (inner, outer) in enumerate(zip(inputs, loop.operands, strict=True)):
         start = ranges.of(outer)
         if start is None:
             continue
-        if index < constants + count and start.one is not None:
-            known[inner] = start.one
-        elif index >= constants + count and start.affine is not None:
+        if index < first_row and start.one is not None:
+            integers[inner] = start.one
+        elif index >= first_row and start.affine is not None:
             base, terms = start.affine
             if set(terms) <= {0}:
                 rows[inner] = base, terms[0][0] if 0 in terms else 0
-    backwards = bool(parameter(loop, "reverse"))
-    for iteration in range(min(length, _ITERATIONS)):
-        at = length - 1 - iteration if backwards else iteration
-        values = known | {inner: base + by * at for inner, (base, by) in rows.items()}
-        computed: dict[int, int] = {}
-        for slot, result in enumerate(body.outputs[:count]):
-            inner = inputs[constants + slot]
-            if inner not in known:
-                continue
-            value = _computed(flow, result, values, [_STEPS])
-            if isinstance(value, _TooLarge):
-                yield Overflow(value.step, iteration + 1, value.value)
-                return
-            if value is None:
-                known.pop(inner)
-            else:
-                computed[inner] = value
-        known |= computed
-        if not computed:
-            return
+    return integers, rows
 
 
 @dataclass(frozen=True, slots=True)

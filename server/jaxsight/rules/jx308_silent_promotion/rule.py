@@ -17,6 +17,7 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed_statement
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.units import size
@@ -107,9 +108,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         return
     promoted: set[int] = set()
     tried: Counter[object] = Counter()
-    for step in flow.steps.values():
-        if step.primitive not in _JOINS or step.backward or step.path in flow.ruled:
-            continue
+    for step in flow.forward_steps(*_JOINS):
         join = _join(flow, step)
         if join is None:
             continue
@@ -149,13 +148,13 @@ def _help(wide: str, array: str, origin: _Origin) -> str:
     if "finfo(" in wide:
         return f"take the limit of the array's own type: `jnp.finfo({dtype})`"
     if origin is _Origin.NUMBER:
-        match _parsed(wide):
+        match parsed_statement(wide):
             case ast.Call(func=ast.Attribute(attr="float32" | "float64"), args=[number]):
                 number_text = ast.unparse(number)
             case _:
                 number_text = f"float({wide or '…'})"
         return f"use a Python number, which adapts to the array: `{number_text}`"
-    match _parsed(wide):
+    match parsed_statement(wide):
         case ast.Call(func=ast.Attribute(value=value, attr="astype")):
             cast = f"{ast.unparse(value)}.astype({dtype})"
         case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
@@ -357,7 +356,7 @@ def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:
 
 def _joins(text: str) -> bool:
     """Whether an expression joins types itself: an operator, or a function that does."""
-    match _parsed(text):
+    match parsed_statement(text):
         case ast.BinOp() | ast.AugAssign():
             return True
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), keywords=keywords):
@@ -369,7 +368,7 @@ def _joins(text: str) -> bool:
 
 def _written(text: str, join: _Join) -> tuple[str, str]:
     """Return how the narrow and the wide operand are written; empty where that is unclear."""
-    match _parsed(text):
+    match parsed_statement(text):
         case ast.BinOp(left=one, right=other) | ast.AugAssign(target=one, value=other):
             pass
         case ast.Call(func=ast.Attribute(attr=name), args=[one, other]) if name in _OF_TWO:
@@ -384,13 +383,3 @@ def _written(text: str, join: _Join) -> tuple[str, str]:
             return "", ""
     sides = [ast.get_source_segment(text, node) or "" for node in (one, other)]
     return (sides[0], sides[1]) if join.narrow_first else (sides[1], sides[0])
-
-
-def _parsed(text: str) -> ast.AST | None:
-    try:
-        body = ast.parse(text).body
-    except SyntaxError:
-        return None
-    if len(body) != 1:
-        return None
-    return body[0].value if isinstance(body[0], ast.Expr) else body[0]

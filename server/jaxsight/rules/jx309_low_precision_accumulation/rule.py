@@ -50,9 +50,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield additions to a carry of a long loop, and scatters that add many terms to a slot."""
     flow = view.flow
     seen: set[object] = set()
-    for step in list(flow.steps.values()):
-        if step.backward or step.path in flow.ruled:
-            continue
+    for step in flow.forward_steps():
         if step.primitive in ("scan", "while"):
             yield from _in_loop(view, step, seen)
         elif step.primitive == "scatter-add":

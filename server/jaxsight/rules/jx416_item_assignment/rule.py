@@ -17,7 +17,8 @@ from jaxsight.rules.jx416_item_assignment.updates import (
     updated_array,
 )
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.statements import dotted, written
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import written
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.wire.messages.tracing import Failure

@@ -51,9 +51,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     seen: set[object] = set()
     covered: set[str] = set()
     found: list[tuple[Step, Form]] = []
-    for step in flow.steps.values():
-        if step.primitive not in _CALLS or step.backward or step.path in flow.ruled:
-            continue
+    for step in flow.forward_steps(*_CALLS):
         if step.span in seen or not _is_candidate(flow, step):
             continue
         if not _is_written(view.quote(step.path), step.primitive):

@@ -19,6 +19,7 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import ELEMENTWISE, elements, numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed_statement
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
@@ -399,23 +400,13 @@ def _is_shaped(node: ast.expr) -> bool:
 
 
 def _arguments(text: str) -> list[ast.expr]:
-    node = _parsed(text)
+    node = parsed_statement(text)
     return node.args if isinstance(node, ast.Call) else []
-
-
-def _parsed(text: str) -> ast.AST | None:
-    try:
-        body = ast.parse(text).body
-    except SyntaxError:
-        return None
-    if len(body) != 1:
-        return None
-    return body[0].value if isinstance(body[0], ast.Expr) else body[0]
 
 
 def _written(text: str, join: _Join) -> ast.expr | None:
     """Return the column as it is written; `None` where that is unclear."""
-    match _parsed(text):
+    match parsed_statement(text):
         case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
             return left if join.column_first else right
         case ast.AugAssign(target=left, value=right):
@@ -428,13 +419,15 @@ def _dropped(name: str) -> str:
     """Return the column without its trailing axis as code, for an expression that is short."""
     if not name or len(name) > _LONGEST:
         return ".squeeze(-1)"
-    is_simple = isinstance(_parsed(name), ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    is_simple = isinstance(
+        parsed_statement(name), ast.Name | ast.Attribute | ast.Call | ast.Subscript
+    )
     return f"{name}.squeeze(-1)" if is_simple else f"({name}).squeeze(-1)"
 
 
 def _is_named(pattern: re.Pattern[str], text: str) -> bool:
     """Whether an expression has a name of this kind, other than those of functions it calls."""
-    node = _parsed(text)
+    node = parsed_statement(text)
     if node is None:
         return False
     called = {part.func for part in ast.walk(node) if isinstance(part, ast.Call)}

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from jaxsight.rules.text.expressions import dotted
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -209,12 +211,3 @@ def _binds(node: ast.stmt) -> Iterator[str]:
         for child in ast.walk(part):
             if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
                 yield child.id
-
-
-def dotted(node: ast.AST) -> str:
-    """Return names joined by dots (`self.step`), empty for other expressions."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""

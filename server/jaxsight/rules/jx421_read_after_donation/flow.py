@@ -10,7 +10,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.rules.jx421_read_after_donation.donors import Donor, dotted
+from jaxsight.rules.jx421_read_after_donation.donors import Donor
+from jaxsight.rules.text.expressions import dotted
 
 _HARMLESS = frozenset(
     {

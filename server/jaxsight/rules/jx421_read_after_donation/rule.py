@@ -10,9 +10,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors, dotted
+from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors
 from jaxsight.rules.jx421_read_after_donation.flow import Flow, Read
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted

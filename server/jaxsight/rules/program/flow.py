@@ -52,6 +52,18 @@ class Flow:
         )
         return frozenset({*self.outputs, *inner})
 
+    def forward_steps(self, *primitives: str) -> Iterator[Step]:
+        """Yield the steps of the forward pass, of some primitives or of all.
+
+        Those in functions with derivative rules of their own are skipped: libraries and users who
+        write such functions wrote what is in them on purpose.
+        """
+        for step in self.steps.values():
+            if step.backward or step.path in self.ruled:
+                continue
+            if not primitives or step.primitive in primitives:
+                yield step
+
     def of(self, number: int) -> int:
         """Return the number of a value: that of the operand for an input of a call."""
         while number in self._same:

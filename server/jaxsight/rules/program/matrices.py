@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.text.expressions import called, name_of, parsed
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
 MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims", "copy", "copy_p"})
@@ -18,7 +19,7 @@ MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims", "copy", "co
 
 _KEEPS = frozenset({"convert_element_type", "copy", "copy_p", "stop_gradient", "reduce_precision"})
 _PRODUCTS = frozenset(
-    {"@", "dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
+    {"dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
 )
 _DEEPEST = 30
 
@@ -71,35 +72,19 @@ def _axes(found: object) -> tuple[int, ...]:
     return tuple(axis for axis in given if isinstance(axis, int))
 
 
-def called(expression: str) -> str:
-    """Return the name of the function that an expression calls, `@` for that operator.
-
-    Calls in its arguments do not count.
-    """
-    try:
-        node = ast.parse(expression, mode="eval").body
-    except SyntaxError:
-        return "@" if "@=" in expression else ""
-    match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return "@"
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-            return name
-    return ""
-
-
 def multiplies(view: ProgramView, path: str) -> bool:
     """Whether the user's own expression there is a product of matrices."""
-    return called(view.quote(path)) in _PRODUCTS
+    text = view.quote(path)
+    match parsed(text):
+        case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
+            return True
+        case _:
+            return called(text) in _PRODUCTS
 
 
 def factors(expression: str) -> tuple[ast.expr, ast.expr] | None:
     """Return the two factors of a product as they are written."""
-    try:
-        node = ast.parse(expression, mode="eval").body
-    except SyntaxError:
-        return None
-    match node:
+    match node := parsed(expression):
         case ast.BinOp(op=ast.MatMult()):
             return node.left, node.right
         case ast.Call(func=ast.Attribute(attr="dot" | "matmul") as func, args=[*args]):
@@ -344,18 +329,14 @@ def _swaps(flow: Flow, step: Step) -> bool:
 
 def calls(expression: str) -> Iterator[ast.Call]:
     """Yield the calls of an expression that is Python, the outermost first."""
-    try:
-        tree = ast.parse(expression, mode="eval")
-    except SyntaxError:
-        return
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    tree = parsed(expression)
+    if isinstance(tree, ast.expr):
+        yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def argument(expression: str, names: Sequence[str], fallback: str) -> str:
     """Return the first argument of a call of one of these functions, where it is short."""
     for call in calls(expression):
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        name = call.func.id if isinstance(call.func, ast.Name) else name
-        if name in names and call.args:
+        if name_of(call) in names and call.args:
             return written(call.args[0], fallback)
     return fallback

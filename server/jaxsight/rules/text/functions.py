@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.scopes import MAPS, Scope, Sources, scopes_of
-from jaxsight.rules.text.statements import Imports, dotted
+from jaxsight.rules.text.statements import Imports
 from jaxsight.rules.text.transformations import (
     CALLBACKS,
     Tracing,

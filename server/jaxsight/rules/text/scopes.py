@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from jaxsight.rules.text.statements import dotted, full_name
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import full_name
 from jaxsight.rules.text.transformations import transformation
 
 Source = tuple[str, str]

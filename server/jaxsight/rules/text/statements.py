@@ -70,15 +70,6 @@ def _imports(tree: ast.Module) -> Imports:
     return tuple(found)
 
 
-def dotted(node: ast.AST) -> str:
-    """Return `jax.lax.scan` for such an expression, else an empty string."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
-
-
 def full_name(name: str, imports: Mapping[str, str]) -> str:
     """Return a dotted name with its first part as it was imported: `jax.numpy.sum` for `jnp.sum`.
 

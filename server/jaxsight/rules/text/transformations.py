@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.text.statements import dotted, full_name
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import full_name
 
 STAGED, BATCHED, LIFTED = "staged", "batched", "lifted"
 """Traced to a program that runs later; run once for a whole batch; run with tracers each time."""

@@ -1,0 +1,78 @@
+"""Tell code that wraps around on purpose: hashes, random numbers, bit masks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from jaxsight.rules.jx307_integer_overflow.integers import Integers, bits_of
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED
+from jaxsight.wire.program import Step
+
+_BITS = frozenset(
+    {"and", "or", "xor", "not", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+     "population_count", "bitcast_convert_type", "clz", "random_bits", "threefry2x32"}
+)  # fmt: skip
+
+_MIXES = re.compile(
+    r"hash|crc|checksum|digest|prng|rng|random|lcg|xorshift|seed|fnv|murmur|adler|fletcher|parity|"
+    r"scramble|modular|modulo|wrap|overflow",
+    re.IGNORECASE,
+)
+"""Names of code that wraps on purpose."""
+
+_NEAR = 6
+
+_HASH = 1 << 16
+"""Odd factors from here on are those of hashes and random generators."""
+
+
+def is_meant(integers: Integers, step: Step) -> bool:
+    """Whether code wraps on purpose: it mixes bits, or is called so."""
+    names = [integers.view.name, *_names(integers.view.around(step.path))]
+    if any(map(_MIXES.search, names)):
+        return True
+    if step.primitive == "mul" and any(_is_hash(integers, number) for number in step.operands):
+        return True
+    through = (ELEMENTWISE | SHAPED) - {"select_n"}
+    bits = _BITS - {"shift_left"} if step.primitive == "shift_left" else _BITS
+    unsigned = integers.dtype(step).startswith("uint")
+    if step.primitive == "and":
+        return False
+    near = [step, *_below(integers, step, through)]
+    for number in step.operands:
+        near += integers.flow.above(number, lambda each: each.primitive in through, _NEAR)
+    return any(
+        (each.primitive in bits and bits_of(integers.flow.value(each.results[0]).dtype) > 1)
+        or (each.primitive == "rem" and unsigned)
+        or (each.primitive == "mul" and any(_is_hash(integers, number) for number in each.operands))
+        for each in near
+    )
+
+
+def _is_hash(integers: Integers, number: int) -> bool:
+    known = integers.ranges.of(number)
+    one = known.one if known is not None else None
+    return one is not None and abs(one) >= _HASH and one % 2 == 1
+
+
+def _below(integers: Integers, step: Step, through: frozenset[str]) -> Sequence[Step]:
+    found: list[Step] = []
+    waiting = [(number, 0) for number in step.results]
+    while waiting and len(found) < 50:
+        number, far = waiting.pop()
+        for user in integers.flow.used_by(number):
+            found.append(user)
+            if user.primitive in through and far < _NEAR:
+                waiting += [(result, far + 1) for result in user.results]
+    return found
+
+
+def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (each.id for each in targets if isinstance(each, ast.Name))
