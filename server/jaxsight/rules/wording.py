@@ -4,8 +4,6 @@ from __future__ import annotations
 
 MOST = 100
 """Characters of a message."""
-
-
 MOST_QUOTED = 40
 """Characters of an expression that a message quotes."""
 

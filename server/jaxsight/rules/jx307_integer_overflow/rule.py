@@ -40,8 +40,6 @@ RULE = Rule(
     "Integer arithmetic wraps around.",
     severity="warning",
 )
-
-
 _OPERATORS: dict[type[ast.operator], frozenset[str]] = {
     ast.Add: frozenset({"add"}),
     ast.Sub: frozenset({"sub"}),
@@ -50,8 +48,6 @@ _OPERATORS: dict[type[ast.operator], frozenset[str]] = {
     ast.LShift: frozenset({"shift_left"}),
     ast.MatMult: frozenset({"dot_general"}),
 }
-
-
 _CALLS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("add",), frozenset({"add"})),
     **dict.fromkeys(("sub", "subtract"), frozenset({"sub"})),
@@ -79,13 +75,9 @@ _CALLS: dict[str, frozenset[str]] = {
     ),
 }  # fmt: skip
 """Primitives of the user's operators and calls."""
-
-
 _PRIMITIVES = frozenset().union(*_OPERATORS.values(), *_CALLS.values()) | {
     "iota", "broadcast_in_dim", "scatter", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "and",
 }  # fmt: skip
-
-
 _TOO_LARGE = re.compile(
     r"Python int(?:eger)? (?P<number>-?\d{1,300}) (?:out of bounds for|too large to convert to) "
     r"(?P<dtype>\w+)|"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors
-from jaxsight.rules.jx421_read_after_donation.flow import Flow, Read
+from jaxsight.rules.jx421_read_after_donation.scope_flow import Read, ScopeFlow
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import Statement
@@ -68,9 +68,9 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         if function.name not in traced and not any(map(_traces, function.decorator_list))
     ]
     for body, visible in scopes:
-        flow = Flow(visible, donors.of_call)
+        flow = ScopeFlow(visible, donors.of_call)
         flow.run(body)
-        for read in flow.found:
+        for read in flow.reads:
             yield ModuleViolation(at[read.node], _violation(read))
 
 

@@ -20,8 +20,6 @@ ELEMENTWISE = frozenset(
     }
 )  # fmt: skip
 """Primitives that compute each element of their result from one of each operand."""
-
-
 SHAPED = frozenset(
     {
         "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice",
