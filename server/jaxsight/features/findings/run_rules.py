@@ -85,7 +85,9 @@ def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iter
     """
     rule = miscompiled.RULE
     if all(each.code != rule.code for each in found):
-        yield replace(_finding(rule, view.name_range, miscompiled.seen(wrong)), stale=view.stale)
+        yield replace(
+            _finding(rule, view.name_range, miscompiled.violation_of_run(wrong)), stale=view.stale
+        )
 
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:

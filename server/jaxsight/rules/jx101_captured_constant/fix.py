@@ -7,8 +7,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, FunctionNode
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.jx101_captured_constant.rule import CapturedArray
 from jaxsight.source.text import Edit, Position, Range
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, integer, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import integer, keyword
 
 _JOINED = {"sum": " + ", "prod": " * ", "any": " | ", "all": " & "}
 _PAIRED = {"max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum"}
@@ -24,7 +25,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         if read is None:
             continue
         name, operand, axis, keep = read
-        aval = context.seen(operand)
+        aval = context.aval_of(operand)
         if aval is None or not -len(aval.shape) <= axis < len(aval.shape):
             continue
         length = aval.shape[axis]
@@ -75,7 +76,7 @@ def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, int, bool
     axis = integer(along)
     keep = keyword(call, "keepdims")
     kept = keep.value.value if keep and isinstance(keep.value, ast.Constant) else False
-    if along is None and (aval := context.seen(operand)) is not None and len(aval.shape) == 1:
+    if along is None and (aval := context.aval_of(operand)) is not None and len(aval.shape) == 1:
         axis = 0
     return (name, operand, axis, bool(kept)) if axis is not None else None
 

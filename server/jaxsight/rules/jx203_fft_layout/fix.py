@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, FunctionNode, integer, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode, integer, keyword
 from jaxsight.source.text import Edit, Range
 
 _FFT = re.compile(r"jax\.numpy\.fft\.(?P<inverse>i?)(?P<real>r?)fft(?P<many>[2n]?)")
@@ -71,7 +72,7 @@ def _joined(context: FixContext) -> Iterator[Candidate]:
     chains = [_chain(context, function, node) for node in ast.walk(function)]
     for chain, removed in sorted(chains, key=lambda each: -len(each[0])):
         name = _one_for(chain)
-        seen = context.seen(chain[-1].operand) if name else None
+        seen = context.aval_of(chain[-1].operand) if name else None
         if seen is None or not any(context.range(each.call).touches(place) for each in chain):
             continue
         outer, inner = chain[0], chain[-1]
@@ -156,7 +157,9 @@ def _batch_first(context: FixContext) -> Iterator[Candidate]:
     if function is None or not context.view.example_places:
         return
     ffts = [fft for node in ast.walk(function) if (fft := _Fft.of(context, node)) is not None]
-    ranks = {len(seen.shape) for each in ffts if (seen := context.seen(each.operand)) is not None}
+    ranks = {
+        len(seen.shape) for each in ffts if (seen := context.aval_of(each.operand)) is not None
+    }
     if len(ranks) != 1:
         return
     (rank,) = ranks
@@ -213,11 +216,11 @@ def _has_rank(context: FixContext, call: ast.Call, rank: int) -> bool:
     of `stack`, it is the result.
     """
     about = call.args[0] if call.args else call
-    if isinstance(call.func, ast.Attribute) and context.seen(call.func.value) is not None:
+    if isinstance(call.func, ast.Attribute) and context.aval_of(call.func.value) is not None:
         about = call.func.value
     if isinstance(about, ast.List | ast.Tuple):
         about = call
-    seen = context.seen(about)
+    seen = context.aval_of(about)
     return seen is not None and len(seen.shape) == rank
 
 
@@ -232,7 +235,7 @@ def _broadcasts(
             case ast.Subscript(
                 value=value, slice=ast.Tuple(elts=[*before, ast.Constant(value=None)])
             ) if all(_is_whole(each) for each in before):
-                seen = context.seen(node)
+                seen = context.aval_of(node)
                 if seen is not None and len(seen.shape) == rank:
                     yield Edit(Range(context.range(value).end, context.range(node).end), "")
 

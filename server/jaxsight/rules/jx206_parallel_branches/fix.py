@@ -35,7 +35,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         each.id
         for statement in loop.body
         for each in ast.walk(statement)
-        if isinstance(each, ast.Name) and each.id in given and context.seen(each) is not None
+        if isinstance(each, ast.Name) and each.id in given and context.aval_of(each) is not None
     )
     names = ", ".join([*totals, *(name for name in read if name not in totals)])
     if not totals or len(read) != 1:

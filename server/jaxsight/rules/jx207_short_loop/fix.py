@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import keyword
 from jaxsight.source.text import Edit, Range
 
 _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")

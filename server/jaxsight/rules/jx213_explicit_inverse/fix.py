@@ -90,11 +90,11 @@ def _solved(
     if not context.jnp:
         return ()
     matrix = context.text(factor.matrix)
-    matrix_kind = context.seen(factor.matrix)
+    matrix_kind = context.aval_of(factor.matrix)
     turn = "mT" if matrix_kind is None or len(matrix_kind.shape) > 2 else "T"
     turned = _transposed(context, factor.matrix, turn)
     outer = context.parents.get(node)
-    kind = context.seen(other)
+    kind = context.aval_of(other)
     chained = (
         isinstance(outer, ast.BinOp)
         and isinstance(outer.op, ast.MatMult)

@@ -62,7 +62,7 @@ def _scaled(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
             )
         if function not in _DIAGONALS or len(made.args) != 1 or made.keywords:
             continue
-        entries, seen = context.operand(made.args[0]), context.seen(other)
+        entries, seen = context.operand(made.args[0]), context.aval_of(other)
         rows = side == 0 and not (seen is not None and len(seen.shape) == 1)
         left, right = f"{entries}[:, None]" if rows else entries, context.operand(other)
         text = f"{left} * {right}" if side == 0 else f"{right} * {left}"

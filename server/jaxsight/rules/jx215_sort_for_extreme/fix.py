@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, integer, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer, keyword
 from jaxsight.source.text import Edit
 
 _SORTS = ("jax.numpy.sort", "jax.numpy.argsort", "jax.lax.sort")
@@ -60,7 +61,7 @@ def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
         return None
     if any(each.arg not in ("axis", "dimension", "descending") for each in call.keywords):
         return None
-    seen = context.seen(values)
+    seen = context.aval_of(values)
     along = keyword(call, "axis") or keyword(call, "dimension")
     if arguments or along is not None:
         known = integer(arguments[0] if arguments else along.value if along else None)
@@ -161,7 +162,7 @@ def _form(
         return None
     size, at_end = count
     largest = at_end ^ descending ^ read.negated
-    kind = context.seen(read.values)
+    kind = context.aval_of(read.values)
     if not largest and (kind is None or not kind.dtype.startswith(("f", "bf", "i"))):
         return None
     # `top_k` gives the largest first; what is sorted in the other order is reversed.

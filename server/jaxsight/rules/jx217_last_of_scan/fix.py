@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, integer, same
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer, same
 from jaxsight.rules.jx217_last_of_scan.rule import Stacked
 from jaxsight.source.text import Edit
 
@@ -82,7 +83,7 @@ def _without_output(context: FixContext, call: ast.Call, function: ast.AST) -> t
 def _total(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate]:
     """Yield `sum(x)` for `cumsum(x)[-1]`."""
     read = context.parents.get(call)
-    seen = context.seen(call.args[0])
+    seen = context.aval_of(call.args[0])
     if seen is None or not isinstance(read, ast.Subscript) or read.value is not call:
         return
     match read.slice:

@@ -38,7 +38,7 @@ def _renamed(context: FixContext, call: ast.Call) -> tuple[Edit, ...]:
 
 def _pair(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate]:
     """Yield the inverse transform of real ones, where all of them are in its argument."""
-    seen, outer = context.seen(call), context.parents.get(call)
+    seen, outer = context.aval_of(call), context.parents.get(call)
     if isinstance(outer, ast.Attribute) and outer.attr == "real":
         whole: ast.expr = outer
     elif isinstance(outer, ast.Call) and context.called(outer.func) == "jax.numpy.real":

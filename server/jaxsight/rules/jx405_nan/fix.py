@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, same
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import same
 from jaxsight.rules.wording import quoted
 
 _SAFE = ("1.0", "0.5", "1")

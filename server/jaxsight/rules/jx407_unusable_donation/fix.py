@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, integer
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.jx407_unusable_donation.rule import UnusableDonation
 from jaxsight.source.text import Edit, Range
 

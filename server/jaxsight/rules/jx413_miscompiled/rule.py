@@ -81,7 +81,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             )
 
 
-def seen(wrong: Miscompiled) -> Violation:
+def violation_of_run(wrong: Miscompiled) -> Violation:
     """Return the finding of an error that was seen while running the function."""
     at = f" at {list(wrong.at)}" if wrong.at else ""
     return Violation(

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, FunctionNode
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.figures import ALL
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.jx101_captured_constant import fix as jx101
 from jaxsight.rules.jx416_item_assignment.updates import (
     discarded,
@@ -79,7 +80,7 @@ def _accumulates(context: FixContext, statement: ast.stmt) -> bool:
     """Whether a statement is `x[indices] += y` for several indices."""
     match statement:
         case ast.AugAssign(target=ast.Subscript(slice=index), op=ast.Add() | ast.Sub()):
-            aval = context.seen(index)
+            aval = context.aval_of(index)
             return aval is not None and bool(aval.shape) and aval.dtype != "bool"
         case _:
             return False
@@ -90,7 +91,7 @@ def _written(context: FixContext, statement: ast.stmt, merged: bool) -> str | No
     place = place_of(target_of(statement), merged=False)
     if place is not None and context.jnp:
         index = place.indices[0]
-        aval = context.seen(index)
+        aval = context.aval_of(index)
         seen = aval.dtype == "bool" and bool(aval.shape) if aval is not None else None
         if seen or (seen is None and any(map(is_mask, _values(context, index)))):
             return masked(statement, context.text, context.jnp)

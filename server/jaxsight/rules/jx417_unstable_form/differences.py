@@ -6,7 +6,7 @@ import ast
 import math
 from dataclasses import dataclass
 
-from jaxsight.rules.jx417_unstable_form.looking import Form, Look
+from jaxsight.rules.jx417_unstable_form.look import Form, Look
 from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.walks import MOVES, alike, maker_of, readers, stripped
 from jaxsight.rules.text.expressions import arguments, bracketed, parsed

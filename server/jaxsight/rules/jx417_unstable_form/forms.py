@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxsight.rules.jx417_unstable_form.differences import Difference
 from jaxsight.rules.jx417_unstable_form.logarithms import Logarithm
-from jaxsight.rules.jx417_unstable_form.looking import FLOATS, Form
+from jaxsight.rules.jx417_unstable_form.look import FLOATS, Form
 from jaxsight.rules.jx417_unstable_form.quotients import Quotient
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.view import ProgramView

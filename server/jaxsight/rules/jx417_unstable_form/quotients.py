@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.jx417_unstable_form.looking import Form, Look
+from jaxsight.rules.jx417_unstable_form.look import Form, Look
 from jaxsight.rules.program.walks import alike, maker_of, stripped
 from jaxsight.rules.text.expressions import bracketed
 from jaxsight.rules.wording import short
@@ -36,19 +36,28 @@ class Quotient(Look):
         if second is None:
             return None
         if first is not None and first.primitive == "exp" and second.primitive == "exp":
-            if alike(flow, first.operands[0], second.operands[0]):
-                return None
-            exps = [first, second]
-            if self._is_tame([first]) or self._is_tame([second]) or self._is_selected(exps):
-                return None
-            a, b = (self._argument(each, ("exp",)) for each in exps)
-            pair = f"{a} - {bracketed(b)}" if a and b else "a - b"
-            return self._nan("`exp(a) / exp(b)`", f"use `{short(f'jnp.exp({pair})')}`", exps)
+            return self._exponentials(first, second)
         terms = self._terms(second)
         if first is not None and first.primitive == "sub" and len(terms) == 2:
             return self._tanh(first, terms)
+        return self._share(first, terms) if first is not None else None
+
+    def _exponentials(self, first: Step, second: Step) -> Form | None:
+        """Return the form of `exp(a) / exp(b)`."""
+        if alike(self.flow, first.operands[0], second.operands[0]):
+            return None
+        exps = [first, second]
+        if self._is_tame([first]) or self._is_tame([second]) or self._is_selected(exps):
+            return None
+        a, b = (self._argument(exp, ("exp",)) for exp in exps)
+        pair = f"{a} - {bracketed(b)}" if a and b else "a - b"
+        return self._nan("`exp(a) / exp(b)`", f"use `{short(f'jnp.exp({pair})')}`", exps)
+
+    def _share(self, first: Step, terms: Sequence[int]) -> Form | None:
+        """Return the form of a quotient of an exponential and a sum that it is a term of."""
+        flow, above = self.flow, self.step.operands[0]
         exps = [found for term in terms for found in self._exps(term)]
-        if len(terms) < 2 or len(exps) == 0 or first is None:
+        if len(terms) < 2 or len(exps) == 0:
             return None
         rest = [
             term for term in terms if not alike(flow, stripped(flow, term), stripped(flow, above))

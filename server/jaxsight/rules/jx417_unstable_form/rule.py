@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.jx417_unstable_form import forms
-from jaxsight.rules.jx417_unstable_form.looking import Form
+from jaxsight.rules.jx417_unstable_form.look import Form
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView

@@ -23,7 +23,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         return
     columns = []
     for operand in _operands(node):
-        aval = context.seen(operand)
+        aval = context.aval_of(operand)
         if aval is not None and aval.shape == shapes.column:
             columns.append(operand)
     if not columns:

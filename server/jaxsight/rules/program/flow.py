@@ -147,10 +147,7 @@ class Flow:
         mapped: bool,
     ) -> None:
         for step in body.steps:
-            if step.span is None and span is not None:
-                step = replace(step, span=span)  # of a cached call, which knows not who calls
-            if backward and not step.backward:
-                step = replace(step, backward=True)  # scopes inside do not name the one around
+            step = _inside(step, span, backward=backward)
             if parent is not None:
                 self.parent[step.path] = parent
             if ruled:
@@ -179,3 +176,12 @@ class Flow:
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
                 self._read(inner, step, step.span, **around)
+
+
+def _inside(step: Step, span: Span | None, *, backward: bool) -> Step:
+    """Return a step with what the call around it says, which its own body does not."""
+    if step.span is None and span is not None:
+        step = replace(step, span=span)  # of a cached call, which knows not who calls
+    if backward and not step.backward:
+        step = replace(step, backward=True)  # scopes inside do not name the one around
+    return step

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.rules.text.expressions import dotted
-from jaxsight.rules.text.scopes import MAPS, Scope, Sources, scopes_of
+from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.scopes import MAPS, Scope, Sources
 from jaxsight.rules.text.statements import Imports
 from jaxsight.rules.text.transformations import (
     CALLBACKS,
@@ -293,13 +294,7 @@ def _resolved(scope: Scope, function: ast.expr, most: int = 4) -> tuple[str, str
     holder = scope.holder(first)
     alias = holder.aliases.get(first) if holder is not None else None
     if rest:
-        at: Scope | None = scope
-        while at is not None:
-            if at.itself and at.itself == first:
-                return f"{at.owner}.{rest}", SELF
-            at = at.parent
-        made = _class_of(alias)
-        return (f"{made}.{rest}", INSTANCE) if made else (name, "")
+        return _resolved_method(scope, first, rest, alias)
     if holder is None:
         return None
     if name in holder.functions:
@@ -316,6 +311,19 @@ def _resolved(scope: Scope, function: ast.expr, most: int = 4) -> tuple[str, str
         return name, ""
     made = _class_of(alias)
     return (f"{made}.__call__", INSTANCE) if made else None
+
+
+def _resolved_method(
+    scope: Scope, variable: str, method: str, alias: ast.expr | None
+) -> tuple[str, str]:
+    """Return the same for `variable.method`, where the variable is perhaps an alias."""
+    around: Scope | None = scope
+    while around is not None:
+        if around.itself and around.itself == variable:
+            return f"{around.owner}.{method}", SELF
+        around = around.parent
+    class_ = _class_of(alias)
+    return (f"{class_}.{method}", INSTANCE) if class_ else (f"{variable}.{method}", "")
 
 
 def _class_of(made: ast.expr | None) -> str:

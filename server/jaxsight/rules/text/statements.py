@@ -33,8 +33,6 @@ class Statement:
 
 Imports = tuple[tuple[str, str], ...]
 """Names of a module with what they were imported as: `("jnp", "jax.numpy")`."""
-
-
 _RENAMED = re.compile(r"(\w+) = (\w+(?:\.\w+)+)")
 """`jit = jax.jit`."""
 

@@ -180,14 +180,22 @@ def tracing(full: str, written: str, call: ast.Call | None, imports: Mapping[str
         axes = _keyword(call, "in_axes")
         if axes is None and not is_partial(call.func, imports) and len(call.args) > 1:
             axes = call.args[1]
-        if isinstance(axes, ast.Tuple | ast.List):
-            mapped = [
-                at
-                for at, each in enumerate(axes.elts)
-                if not (isinstance(each, ast.Constant) and each.value is None)
-            ]
-            return replace(how, only=tuple(mapped))
-        return how
+        return replace(how, only=_mapped(axes))
+    return _with_static_arguments(how, call)
+
+
+def _mapped(axes: ast.expr | None) -> tuple[int, ...] | None:
+    """Return the positions that `in_axes` maps; `None` for all."""
+    if not isinstance(axes, ast.Tuple | ast.List):
+        return None
+    return tuple(
+        position
+        for position, axis in enumerate(axes.elts)
+        if not (isinstance(axis, ast.Constant) and axis.value is None)
+    )
+
+
+def _with_static_arguments(how: Tracing, call: ast.Call) -> Tracing:
     for name in ("static_argnums", "static_broadcasted_argnums", "nondiff_argnums"):
         if (value := _keyword(call, name)) is not None:
             numbers = _integers(value)
