@@ -20,22 +20,22 @@ _SENTENCE_END = re.compile(r"\.(?=\s|$)")
 
 def jax_page(failure: Failure) -> str:
     """Return the page of JAX's documentation that the message links to, or an empty string."""
-    found = _PAGE.search(failure.message)
-    return found.group() if found else ""
+    match = _PAGE.search(failure.message)
+    return match.group() if match else ""
 
 
 def aval(failure: Failure) -> str:
     """Return the abstract value that the message names (`bool[]`), or an empty string."""
-    found = _AVAL.search(failure.message)
-    return found.group(1) if found else ""
+    match = _AVAL.search(failure.message)
+    return match.group(1) if match else ""
 
 
 def culprits(failure: Failure) -> str:
     """Return the arguments that the value depends on, in backticks: "`x` and `n`"."""
-    found = _CULPRITS.search(failure.message)
-    if not found:
+    match = _CULPRITS.search(failure.message)
+    if not match:
         return ""
-    names = re.split(r", and |, | and ", found.group(1))
+    names = re.split(r", and |, | and ", match.group(1))
     return " and ".join(f"`{name}`" for name in names if name)
 
 
@@ -91,8 +91,8 @@ def divided(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _end_of_sentence(line: str) -> int:
-    found = _SENTENCE_END.search(line)
-    return found.start() if found else len(line)
+    match = _SENTENCE_END.search(line)
+    return match.start() if match else len(line)
 
 
 def said(failure: Failure) -> str:

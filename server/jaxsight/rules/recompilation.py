@@ -111,7 +111,7 @@ def find(misses: Iterable[Miss]) -> Iterator[Recompiled]:
 
 
 def _of_call(function: str, misses: list[Miss]) -> Iterator[tuple[str, Violation]]:
-    differs = [each for miss in misses for each in miss.differs]
+    differs = [differ for miss in misses for differ in miss.differs]
     weak = next((d for d in differs if "weak_type" in d[1] and "weak_type" in d[2]), None)
     if weak is not None:
         yield "JX301", _of_weak_type(function, *weak)

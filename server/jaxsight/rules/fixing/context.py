@@ -127,15 +127,15 @@ class FixContext(ModuleNames):
 
         If there are none, it is the smallest node around the range.
         """
-        place = self.finding.range
+        extent = self.finding.range
         within, around = [], []
         for node in ast.walk(self.tree):
             if not isinstance(node, ast.expr | ast.stmt):
                 continue
             at = self.range(node)
-            if place.start <= at.start and at.end <= place.end:
+            if extent.start <= at.start and at.end <= extent.end:
                 within.append(node)
-            elif at.start <= place.start and place.end <= at.end:
+            elif at.start <= extent.start and extent.end <= at.end:
                 around.append(node)
         return within or around[-1:]
 
@@ -151,15 +151,15 @@ class FixContext(ModuleNames):
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """Return the `def` around a node."""
-        found = (each for each in self.around(node) if isinstance(each, FunctionNode))
+        found = (node for node in self.around(node) if isinstance(node, FunctionNode))
         return next(found, None)
 
     @cached_property
     def subject(self) -> FunctionNode | None:
         """The `def` of the traced function, if it is in this chunk."""
-        place = self.view.subject_range
+        extent = self.view.subject_range
         for node in ast.walk(self.tree):
-            if isinstance(node, FunctionNode) and self.range(node).end == place.end:
+            if isinstance(node, FunctionNode) and self.range(node).end == extent.end:
                 return node
         return None
 
@@ -177,10 +177,10 @@ class FixContext(ModuleNames):
         if observation is None or observation.more or not observation.values:
             return None
         texts = {each.text for each in self.view.seen(observation)}
-        found = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
-        if found is None:
+        match = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
+        if match is None:
             return None
-        return Aval(found["dtype"], tuple(map(int, filter(None, found["shape"].split(",")))))
+        return Aval(match["dtype"], tuple(map(int, filter(None, match["shape"].split(",")))))
 
     def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
         """Return the edit that replaces a node."""
@@ -208,11 +208,11 @@ class FixContext(ModuleNames):
 
         Returns `None` inside lambdas and the like.
         """
-        for each in self.around(node):
-            if isinstance(each, _APART):
+        for part in self.around(node):
+            if isinstance(part, _APART):
                 return None
-            if isinstance(each, ast.stmt):
-                return each if isinstance(each, _SIMPLE) and self.begins_line(each) else None
+            if isinstance(part, ast.stmt):
+                return part if isinstance(part, _SIMPLE) and self.begins_line(part) else None
         return None
 
     def begins_statement(self, node: ast.expr) -> bool:
@@ -227,18 +227,18 @@ class FixContext(ModuleNames):
 
     def begins_line(self, node: ast.stmt) -> bool:
         """Return whether a statement is the first on its line."""
-        place = self.range(node)
-        return not self.module.line(place.start.line)[: place.start.column].strip()
+        extent = self.range(node)
+        return not self.module.line(extent.start.line)[: extent.start.column].strip()
 
     def ends_line(self, node: ast.stmt) -> bool:
         """Return whether a statement is the last on its line, without a comment."""
-        place = self.range(node)
-        return not self.module.line(place.end.line)[place.end.column :].strip()
+        extent = self.range(node)
+        return not self.module.line(extent.end.line)[extent.end.column :].strip()
 
     def indent(self, node: ast.stmt) -> str:
         """Return the white space before a statement."""
-        place = self.range(node)
-        return self.module.line(place.start.line)[: place.start.column]
+        extent = self.range(node)
+        return self.module.line(extent.start.line)[: extent.start.column]
 
     def before(self, statement: ast.stmt, line: str) -> Edit:
         """Return the edit that inserts a line before a statement that begins its own."""
@@ -247,20 +247,20 @@ class FixContext(ModuleNames):
 
     def lines(self, statement: ast.stmt) -> Range:
         """Return the whole lines of a statement, with the end of the last one."""
-        place = self.range(statement)
-        return Range(Position(place.start.line, 0), Position(place.end.line + 1, 0))
+        extent = self.range(statement)
+        return Range(Position(extent.start.line, 0), Position(extent.end.line + 1, 0))
 
     def hoisted(self, node: ast.expr, name: str, title: str) -> Iterator[Candidate]:
         """Yield the candidate that hoists an expression of a function to a module-level name.
 
         There is none if the expression needs names that functions bind.
         """
-        around = [each for each in self.around(node) if isinstance(each, ast.stmt)]
+        around = [node for node in self.around(node) if isinstance(node, ast.stmt)]
         if not around or not isinstance(top := around[-1], FunctionNode | ast.ClassDef):
             return
         if free_names(node) & bound_names([*self.around(node)]):
             return
-        first = min([top.lineno, *(each.lineno for each in top.decorator_list)])
+        first = min([top.lineno, *(decorator.lineno for decorator in top.decorator_list)])
         start = Position(self.chunk.first_line + first - 1, 0)
         text = f"{name} = {self.text(node)}\n\n\n"
         yield Candidate(title, (Edit(Range(start, start), text), self.replace(node, name)))
@@ -279,8 +279,8 @@ def applied(text: str, edits: Sequence[Edit]) -> str:
 
     end = "\r\n" if "\r\n" in text else "\n"
     spans = sorted(
-        (offset(each.range.start), offset(each.range.end), each.text.replace("\n", end))
-        for each in edits
+        (offset(edit.range.start), offset(edit.range.end), edit.text.replace("\n", end))
+        for edit in edits
     )
     parts, last = [], 0
     for start, stop, new in spans:

@@ -51,7 +51,7 @@ class Figures:
         if self.compiled is None:
             return 0, 0
         kernels = self.compiled.graph.kernels
-        moved = sum((each.bytes_in + each.bytes_out) * each.launches for each in kernels)
+        moved = sum((kernel.bytes_in + kernel.bytes_out) * kernel.launches for kernel in kernels)
         return max(self.compiled.memory.temporaries, 0), moved
 
     @property

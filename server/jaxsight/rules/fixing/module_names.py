@@ -40,7 +40,7 @@ class ModuleNames:
     def fresh(self, name: str) -> str:
         """Return a name that is not in use."""
         candidates = (name, *(f"{name}_{number}" for number in range(2, 100)))
-        return next(each for each in candidates if each not in self.names)
+        return next(candidate for candidate in candidates if candidate not in self.names)
 
     @cached_property
     def imports(self) -> dict[str, str]:
@@ -51,14 +51,14 @@ class ModuleNames:
                 continue
             for node in tree_of(chunk.text).body:
                 if isinstance(node, ast.Import):
-                    for each in node.names:
+                    for name in node.names:
                         found.setdefault(
-                            each.name if each.asname else each.name.partition(".")[0],
-                            each.asname or each.name.partition(".")[0],
+                            name.name if name.asname else name.name.partition(".")[0],
+                            name.asname or name.name.partition(".")[0],
                         )
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    for each in node.names:
-                        found.setdefault(f"{node.module}.{each.name}", each.asname or each.name)
+                    for name in node.names:
+                        found.setdefault(f"{node.module}.{name.name}", name.asname or name.name)
         return found
 
     @property

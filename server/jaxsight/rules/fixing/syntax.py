@@ -11,7 +11,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 def keyword(call: ast.Call, name: str) -> ast.keyword | None:
     """Return a keyword argument."""
-    return next((each for each in call.keywords if each.arg == name), None)
+    return next((keyword for keyword in call.keywords if keyword.arg == name), None)
 
 
 def integer(node: ast.expr | None) -> int | None:
@@ -34,10 +34,10 @@ def same(one: ast.AST, other: ast.AST) -> bool:
 
 def free_names(node: ast.AST) -> set[str]:
     """Return the names that an expression reads and does not bind."""
-    names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
-    bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
-    bound |= {each.id for each in names if isinstance(each.ctx, ast.Store)}
-    return {each.id for each in names} - bound - set(dir(builtins))
+    names = [node for node in ast.walk(node) if isinstance(node, ast.Name)]
+    bound = {node.arg for node in ast.walk(node) if isinstance(node, ast.arg)}
+    bound |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    return {name.id for name in names} - bound - set(dir(builtins))
 
 
 def bound_names(scopes: Sequence[ast.AST]) -> set[str]:
@@ -46,11 +46,11 @@ def bound_names(scopes: Sequence[ast.AST]) -> set[str]:
     for scope in scopes:
         if not isinstance(scope, FunctionNode | ast.Lambda | ast.ClassDef):
             continue
-        for each in ast.walk(scope):
-            if isinstance(each, ast.arg):
-                found.add(each.arg)
-            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                found.add(each.id)
-            elif isinstance(each, FunctionNode) and each is not scope:
-                found.add(each.name)
+        for node in ast.walk(scope):
+            if isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, FunctionNode) and node is not scope:
+                found.add(node.name)
     return found

@@ -46,9 +46,9 @@ def by_jnp(context: FixContext) -> Iterator[Candidate]:
         return
     edits: dict[Range, Edit] = {}
     for node in _with_assignments(context):
-        for each in ast.walk(node):
-            if isinstance(each, ast.Attribute) and NUMPY.fullmatch(context.called(each)):
-                root: ast.expr = each
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and NUMPY.fullmatch(context.called(part)):
+                root: ast.expr = part
                 while isinstance(root, ast.Attribute):
                     root = root.value
                 edits[context.range(root)] = context.replace(root, context.jnp)
@@ -65,13 +65,13 @@ def _with_assignments(context: FixContext) -> list[ast.AST]:
         return found
     assignments = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
     for node in found:  # grows
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names = {node.id for node in ast.walk(node) if isinstance(node, ast.Name)}
         for assignment in assignments:
             targets = {
-                each.id
+                node.id
                 for target in assignment.targets
-                for each in ast.walk(target)
-                if isinstance(each, ast.Name)
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name)
             }
             if targets & names and assignment not in found:
                 found.append(assignment)

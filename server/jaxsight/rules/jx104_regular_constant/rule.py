@@ -58,12 +58,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 def _selects(flow: Flow, number: int) -> bool:
     """Whether a value ends up as indices of a read or a write."""
-    waiting, seen = [flow.of(number)], set[int]()
-    while waiting and len(seen) < _MOST:
+    waiting, visited = [flow.of(number)], set[int]()
+    while waiting and len(visited) < _MOST:
         value = waiting.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         for user in flow.used_by(value):
             if user.primitive.startswith(("gather", "scatter", "dynamic_")):
                 if any(flow.of(operand) == value for operand in user.operands[1:2]):

@@ -70,7 +70,7 @@ def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, int, bool
         return None
     if (name not in _JOINED and name not in _PAIRED) or len(given) > 1:
         return None
-    if any(each.arg not in ("axis", "keepdims") for each in call.keywords):
+    if any(keyword.arg not in ("axis", "keepdims") for keyword in call.keywords):
         return None
     along = given[0] if given else (key.value if (key := keyword(call, "axis")) else None)
     axis = integer(along)

@@ -70,15 +70,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
             and graph.kernels[edge.target.index].kind == "fusion"
         ):
             awaited[edge.source.index] = max(awaited.get(edge.source.index, 0), edge.value.bytes)
-    seen: set[object] = set()
+    reported: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
         step = view.flow.steps.get(kernel.ends_at)
         if kernel.ends_because != "reduction" or index not in awaited or step is None:
             continue
         axes = numbers(step, "axes")
-        place = step.span or step.path
+        origin = step.span or step.path
         shape = view.flow.value(step.operands[0]).shape if step.operands else ()
-        if step.primitive not in _REDUCTIONS or not axes or place in seen:
+        if step.primitive not in _REDUCTIONS or not axes or origin in reported:
             continue
         length = math.prod(shape[axis] for axis in axes if axis < len(shape))
         if not 1 < length <= TINY:
@@ -90,7 +90,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if not view.wrote(step.path, *_WRITTEN_OUT):
             continue
         called = _CALLED.match(view.quote(step.path))
-        seen.add(place)
+        reported.add(origin)
         form = _WRITTEN_OUT.get(called["name"] if called else "", _SUM)
         one = len(axes) == 1
         over = f"an axis of size {length}" if one else f"{len(axes)} axes of {length} elements"

@@ -48,12 +48,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if view.compiled is None:
         return
     graph = view.compiled.graph
-    seen: set[object] = set()
+    reported: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
         step = view.flow.steps.get(kernel.ends_at)
         place = step.span if step is not None and step.span is not None else kernel.ends_at
-        if kernel.ends_because in BARRIERS and place and place not in seen:
-            seen.add(place)
+        if kernel.ends_because in BARRIERS and place and place not in reported:
+            reported.add(place)
             operation, count = kernel.ends_because, graph.kernel_count
             yield Violation(
                 f"nothing fuses through {_WORDS.get(operation, f'a {operation}')} "

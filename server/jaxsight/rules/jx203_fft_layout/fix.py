@@ -40,14 +40,14 @@ class _Fft:
         """Return `None` for other calls, and for those with lengths or norms."""
         if not isinstance(node, ast.Call) or len(node.args) != 1:
             return None
-        found = _FFT.fullmatch(context.called(node.func))
-        if found is None or any(each.arg not in ("axis", "axes") for each in node.keywords):
+        match = _FFT.fullmatch(context.called(node.func))
+        if match is None or any(keyword.arg not in ("axis", "axes") for keyword in node.keywords):
             return None
-        many, given = found["many"], keyword(node, "axes" if found["many"] else "axis")
+        many, given = match["many"], keyword(node, "axes" if match["many"] else "axis")
         axes = _integers(given.value) if given is not None else {"": (-1,), "2": (-2, -1)}.get(many)
         if axes is None:
             return None
-        return _Fft(node, bool(found["inverse"]), bool(found["real"]), axes)
+        return _Fft(node, bool(match["inverse"]), bool(match["real"]), axes)
 
     @property
     def operand(self) -> ast.expr:
@@ -68,12 +68,12 @@ def _joined(context: FixContext) -> Iterator[Candidate]:
     function = context.subject
     if function is None:
         return
-    place = context.finding.range
+    extent = context.finding.range
     chains = [_chain(context, function, node) for node in ast.walk(function)]
     for chain, removed in sorted(chains, key=lambda each: -len(each[0])):
         name = _one_for(chain)
         seen = context.aval_of(chain[-1].operand) if name else None
-        if seen is None or not any(context.range(each.call).touches(place) for each in chain):
+        if seen is None or not any(context.range(each.call).touches(extent) for each in chain):
             continue
         outer, inner = chain[0], chain[-1]
         rank = len(seen.shape)
@@ -157,13 +157,11 @@ def _batch_first(context: FixContext) -> Iterator[Candidate]:
     if function is None or not context.view.example_places:
         return
     ffts = [fft for node in ast.walk(function) if (fft := _Fft.of(context, node)) is not None]
-    ranks = {
-        len(seen.shape) for each in ffts if (seen := context.aval_of(each.operand)) is not None
-    }
+    ranks = {len(seen.shape) for fft in ffts if (seen := context.aval_of(fft.operand)) is not None}
     if len(ranks) != 1:
         return
     (rank,) = ranks
-    transformed = {axis % rank for each in ffts for axis in each.axes}
+    transformed = {axis % rank for fft in ffts for axis in fft.axes}
     order = [*(axis for axis in range(rank) if axis not in transformed), *sorted(transformed)]
     if order == list(range(rank)):
         return
@@ -188,11 +186,11 @@ def _examples(context: FixContext, order: Sequence[int]) -> Iterator[tuple[str, 
     """Yield the arguments of the FFTs' rank, with the edits of their example inputs."""
     for name, place in context.view.example_places:
         where = place.shifted(context.chunk.first_line)
-        found = _EXAMPLE.fullmatch(context.module.slice_text(where).strip())
-        sizes = [each.strip() for each in found["shape"].split(",")] if found else []
-        if found is not None and len(sizes) == len(order):
+        match = _EXAMPLE.fullmatch(context.module.slice_text(where).strip())
+        sizes = [each.strip() for each in match["shape"].split(",")] if match else []
+        if match is not None and len(sizes) == len(order):
             shape = ", ".join(sizes[axis] for axis in order)
-            yield name, Edit(where, f"{found['dtype']}[{shape}]")
+            yield name, Edit(where, f"{match['dtype']}[{shape}]")
 
 
 def _axes(context: FixContext, function: FunctionNode, order: Sequence[int]) -> Iterator[Edit]:
@@ -261,12 +259,12 @@ def _adapted(
         if isinstance(node, ast.Return) and node.value is not None:
             if context.function(node) is not function:
                 continue
-            place = context.range(node.value)
+            extent = context.range(node.value)
             turn = (
                 f"lambda each: each.transpose({tuple(back)}) if each.ndim == {len(order)} else each"
             )
-            yield Edit(Range(place.start, place.start), f'__import__("jax").tree.map({turn}, (')
-            yield Edit(Range(place.end, place.end), "))")
+            yield Edit(Range(extent.start, extent.start), f'__import__("jax").tree.map({turn}, (')
+            yield Edit(Range(extent.end, extent.end), "))")
 
 
 # Fewer kernels, for larger temporaries.

@@ -36,9 +36,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if view.compiled is None:
         return
     graph = view.compiled.graph
-    seen: set[str] = set()
+    reported: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
-        if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in seen:
+        if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in reported:
             continue
         before, after = _transposed(view, kernel.ends_at)
         moves = [
@@ -49,7 +49,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         moved = sum(graph.kernels[move].bytes_out for move in moves)
         if not moves or moved < LEAST:
             continue
-        seen.add(kernel.ends_at)
+        reported.add(kernel.ends_at)
         count = f"{len(moves)} transpose kernel{'s' if len(moves) > 1 else ''}"
         yield Violation(
             f"FFT over non-trailing axes adds {count} ({size(moved)})",

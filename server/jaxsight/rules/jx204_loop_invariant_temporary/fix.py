@@ -89,14 +89,16 @@ def _bodies(context: FixContext, function: ast.AST) -> Iterator[ast.FunctionDef 
 
 
 def _names(targets: list[ast.expr]) -> set[str]:
-    return {node.id for each in targets for node in ast.walk(each) if isinstance(node, ast.Name)}
+    return {
+        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+    }
 
 
 def _read(node: ast.AST) -> set[str]:
     return {
-        each.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        node.id
+        for node in ast.walk(node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
 
 

@@ -54,10 +54,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
             maker = flow.made_by(number)
             if value.bytes < LARGE or maker is None:
                 continue
-            sources = flow.sources(number, lambda each: each.primitive in _CHEAP)
+            sources = flow.sources(number, lambda step: step.primitive in _CHEAP)
             if sources is None or not all(
-                is_known(flow.values[each]) or flow.values[each].bytes * 64 <= value.bytes
-                for each in sources
+                is_known(flow.values[source]) or flow.values[source].bytes * 64 <= value.bytes
+                for source in sources
             ):
                 continue
             if not _kept(view, value.shape) or _is_needed_whole(flow, step, value.text):
@@ -96,12 +96,12 @@ def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
         for number in _unchanged(loop, body)
         if flow.value(number).text == text
     ]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
         number = flow.of(waiting.pop())
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         for user in flow.used_by(number):
             if user.primitive in _WHOLE:
                 return True
@@ -119,5 +119,5 @@ def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
 
 def _adds_little(flow: Flow, step: Step, number: int) -> bool:
     """Whether a step reads, besides a value, only what is known or a number."""
-    others = {flow.of(each) for each in step.operands} - {number}
+    others = {flow.of(operand) for operand in step.operands} - {number}
     return all(is_known(flow.values[each]) or not flow.values[each].shape for each in others)

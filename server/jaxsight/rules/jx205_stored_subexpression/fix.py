@@ -26,14 +26,14 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         case _:
             return
     counters = [
-        each
-        for each in ast.walk(value)
-        if isinstance(each, ast.Call) and context.called(each.func) == "jax.numpy.arange"
+        node
+        for node in ast.walk(value)
+        if isinstance(node, ast.Call) and context.called(node.func) == "jax.numpy.arange"
     ]
     uses = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
     ]
     uses.sort(key=lambda each: (each.lineno, each.col_offset))
     last = context.statement(uses[-1]) if len(uses) > 1 else None

@@ -45,7 +45,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if view.compiled is None:
         return
     graph, flow = view.compiled.graph, view.flow
-    seen: set[str] = set()
+    reported: set[str] = set()
     for temporary in graph.temporaries:
         if temporary.value.bytes < LARGE or not 0 <= temporary.producer < len(graph.kernels):
             continue
@@ -65,7 +65,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             for path in kernel.equations
             if (step := flow.steps.get(path)) is not None
             and step.primitive in _CHEAP
-            and not any(path in each.equations for each in consumers)
+            and not any(path in consumer.equations for consumer in consumers)
             and flow.value(step.results[0]).text == temporary.value.text
         ]
         if not made or not _is_cheap(view, made[-1]):
@@ -73,9 +73,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if not _is_shared(flow, made[-1], kernel, consumers):
             continue
         at = _written(view, made[-1]).path
-        if at in seen:
+        if at in reported:
             continue
-        seen.add(at)
+        reported.add(at)
         readers = tuple(index + 1 for index in sorted(set(temporary.consumers)))
         bytes = temporary.value.bytes
         yield Violation(
@@ -96,13 +96,13 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
 
     What one kernel makes for another alone XLA could have fused, and chose not to.
     """
-    waiting, seen = [step.results[0]], set[int]()
+    waiting, visited = [step.results[0]], set[int]()
     used, left = False, False
     while waiting:
         number = flow.of(waiting.pop())
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         for user in flow.used_by(number):
             inside = user.path in kernel.equations
             used |= inside
@@ -145,8 +145,9 @@ def _is_cheap(view: ProgramView, step: Step) -> bool:
     """
     flow = view.flow
     number = step.results[0]
-    sources = flow.sources(number, lambda each: each.primitive in _CHEAP, most=60)
+    sources = flow.sources(number, lambda step: step.primitive in _CHEAP, most=60)
     large = flow.value(number).bytes
     return sources is not None and all(
-        is_known(flow.values[each]) or flow.values[each].bytes * 16 <= large for each in sources
+        is_known(flow.values[source]) or flow.values[source].bytes * 16 <= large
+        for source in sources
     )

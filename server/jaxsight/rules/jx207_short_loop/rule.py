@@ -54,7 +54,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if loop.trips is None or not 1 < loop.trips <= SHORT or step is None:
             continue
         if step.primitive not in ("scan", "while") or any(
-            each.parent == index for each in graph.loops
+            loop.parent == index for loop in graph.loops
         ):
             continue
         if not view.wrote(loop.equation, "fori_loop", "scan", "while_loop", "map"):
@@ -68,8 +68,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if _is_of_a_length(view, loop.equation):
             continue
         most = "up to " if graph.fewest_of(indices) < launches else ""
-        found = _LOOP.search(view.quote(loop.equation))
-        name = found["name"] if found else "loop"
+        match = _LOOP.search(view.quote(loop.equation))
+        name = match["name"] if match else "loop"
         unrolled = f"pass `unroll=True` {_FUSE}" if step.primitive == "scan" else _DYNAMIC
         moved = work[0].bytes_in + work[0].bytes_out
         yield Violation(

@@ -29,8 +29,8 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 def _sources(context: FixContext, call: ast.Call) -> Iterator[ast.Call]:
     """Yield the calls that compute the grid's axes: arguments, or what names are assigned."""
     function = context.function(call)
-    names = {each.id for each in call.args if isinstance(each, ast.Name)}
-    yield from (each for each in call.args if isinstance(each, ast.Call))
+    names = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
+    yield from (argument for argument in call.args if isinstance(argument, ast.Call))
     for node in ast.walk(function) if function is not None else ():
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as source) if (

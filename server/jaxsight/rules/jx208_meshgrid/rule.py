@@ -40,7 +40,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         for number in grid.operands
         for step in flow.above(number, lambda each: True)
     }
-    seen: set[str] = set()
+    reported: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
         flat = kernel.outputs and all(value.text.count(",") == 0 for value in kernel.outputs)
         paths = [path for path in kernel.equations if path in flow.steps]
@@ -48,8 +48,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if grid is None or not flat or any(path not in above for path in paths):
             continue
         text = view.quote(grid.path)
-        if text not in seen:
-            seen.add(text)
+        if text not in reported:
+            reported.add(text)
             yield Violation(
                 "`meshgrid` materializes its coordinates in a separate kernel",
                 grid.path,

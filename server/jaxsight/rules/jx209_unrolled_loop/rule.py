@@ -167,7 +167,7 @@ def _kind(view: ProgramView, step: Step) -> object:
         tuple(view.flow.value(number).text for number in numbers)
         for numbers in (step.operands, step.results)
     )
-    parameters = tuple(item for item in step.parameters if item[0] not in _WHERE)
+    parameters = tuple(parameter for parameter in step.parameters if parameter[0] not in _WHERE)
     return step.primitive, operands, results, parameters, tuple(map(_inner, step.bodies))
 
 

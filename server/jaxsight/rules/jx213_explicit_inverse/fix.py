@@ -62,9 +62,9 @@ def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:
         case ast.Name(id=name):
             function = context.function(node)
             named = [
-                each
-                for each in (ast.walk(function) if function is not None else ())
-                if isinstance(each, ast.Name) and each.id == name
+                node
+                for node in (ast.walk(function) if function is not None else ())
+                if isinstance(node, ast.Name) and node.id == name
             ]
             stored = [each for each in named if isinstance(each.ctx, ast.Store)]
             assigned = context.parents.get(stored[0]) if len(stored) == 1 else None

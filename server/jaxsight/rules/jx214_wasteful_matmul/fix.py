@@ -36,9 +36,9 @@ def _assigned(context: FixContext, node: ast.expr) -> ast.expr:
     if not isinstance(node, ast.Name) or function is None:
         return node
     stored = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Name) and each.id == node.id and isinstance(each.ctx, ast.Store)
+        part
+        for part in ast.walk(function)
+        if isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
     ]
     parent = context.parents.get(stored[0]) if len(stored) == 1 else None
     if isinstance(parent, ast.Assign) and parent.targets == [stored[0]]:

@@ -85,9 +85,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
             violation = look(view, step)
             if violation is None:
                 continue
-            place = step.span or step.path
-            if place not in reported:
-                reported.add(place)
+            origin = step.span or step.path
+            if origin not in reported:
+                reported.add(origin)
                 yield violation
             break
 
@@ -153,7 +153,9 @@ def _maker(view: ProgramView, number: int) -> str:
         text = view.quote(step.path)
         if re.search(r"\b(?:diag|diagflat|eye|identity)\(", text):
             return text
-        inner = [each for each in map(view.flow.made_by, step.operands) if each is not None]
+        inner = [
+            operand for operand in map(view.flow.made_by, step.operands) if operand is not None
+        ]
         step = inner[0] if inner else None
     value = view.flow.value(number)
     return value.said if is_identity(view.flow, number) else ""

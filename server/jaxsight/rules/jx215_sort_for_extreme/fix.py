@@ -59,7 +59,7 @@ def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
         name, values = call.func.attr, call.func.value
     else:
         return None
-    if any(each.arg not in ("axis", "dimension", "descending") for each in call.keywords):
+    if any(keyword.arg not in ("axis", "dimension", "descending") for keyword in call.keywords):
         return None
     seen = context.aval_of(values)
     along = keyword(call, "axis") or keyword(call, "dimension")

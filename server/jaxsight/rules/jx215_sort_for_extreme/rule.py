@@ -83,7 +83,7 @@ def _parts(view: ProgramView, step: Step, axis: int) -> list[tuple[int, Read]] |
     for index, number in enumerate(step.results):
         of_result = reads(flow, number, axis)
         if of_result is None:
-            own = all(each.span == step.span for each in flow.used_by(number))
+            own = all(user.span == step.span for user in flow.used_by(number))
             if index == 0 or not own or called(view.quote(step.path)) != "sort":
                 return None
             continue

@@ -93,9 +93,11 @@ def _total(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate
             axis = 0
         case _:
             return
-    if any(each.arg != "axis" for each in call.keywords):
+    if any(keyword.arg != "axis" for keyword in call.keywords):
         return
-    along = next((context.text(each.value) for each in call.keywords if each.arg == "axis"), "")
+    along = next(
+        (context.text(keyword.value) for keyword in call.keywords if keyword.arg == "axis"), ""
+    )
     if along not in ("", str(axis), str(axis - len(seen.shape))) or (
         not along and len(seen.shape) > 1
     ):

@@ -48,10 +48,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
         iterations = _iterations(view, step)
         if name not in _FUNCTIONS or iterations is None or 0 < iterations < FEWEST:
             continue
-        place = step.span or step.path
-        if place in reported:
+        origin = step.span or step.path
+        if origin in reported:
             continue
-        reported.add(place)
+        reported.add(origin)
         debugs = name in _DEBUGGING
         function = f"jax.debug.{name}" if debugs else name
         times = f"each of {iterations:,} iterations" if iterations else "every iteration"

@@ -28,15 +28,15 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             yield Candidate(title, (Edit(Range(last, last), f", dtype={dtype}"),))
     # The whole expression comes second: another weak number may follow in it.
     whole = node
-    for each in context.around(node):
-        if isinstance(each, ast.Return | ast.Assign):
-            whole = each.value if each.value is not None else node
+    for part in context.around(node):
+        if isinstance(part, ast.Return | ast.Assign):
+            whole = part.value if part.value is not None else node
             break
-        if not isinstance(each, ast.BinOp | ast.UnaryOp):
+        if not isinstance(part, ast.BinOp | ast.UnaryOp):
             break
-    for each in dict.fromkeys((node, whole)):
-        text = f"{context.operand(each)}.astype({dtype})"
-        yield Candidate(title, (context.replace(each, text),))
+    for part in dict.fromkeys((node, whole)):
+        text = f"{context.operand(part)}.astype({dtype})"
+        yield Candidate(title, (context.replace(part, text),))
 
 
 REMEDY = Remedy(

@@ -89,5 +89,5 @@ def _was_weak(flow: Flow, number: int) -> bool:
     """Whether a value is computed from a weakly typed argument."""
     sources = flow.sources(number, lambda step: bool(step.operands), most=1000)
     return sources is not None and any(
-        flow.values[each].weak and each in flow.inputs for each in sources
+        flow.values[source].weak and source in flow.inputs for source in sources
     )

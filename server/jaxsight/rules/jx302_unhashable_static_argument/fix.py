@@ -13,12 +13,14 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the call with tuples in place of the lists among its arguments."""
     for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        given = [*call.args, *(each.value for each in call.keywords)]
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
         lists = [each for each in given if isinstance(each, ast.List)]
         if lists:
             yield Candidate(
                 "Pass a tuple instead of the list",
-                tuple(context.replace(each, _tuple(context, each)) for each in lists),
+                tuple(
+                    context.replace(axis_list, _tuple(context, axis_list)) for axis_list in lists
+                ),
                 same=False,
             )
             return

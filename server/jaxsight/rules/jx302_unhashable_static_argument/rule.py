@@ -23,9 +23,9 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize JAX's `ValueError` by its first words."""
     if not failure.message.startswith("Non-hashable static arguments are not supported"):
         return None
-    found = _TYPE.search(failure.message)
+    match = _TYPE.search(failure.message)
     return Violation(
-        f"static argument is an unhashable {quoted(found[1] if found else '', 'object')}",
+        f"static argument is an unhashable {quoted(match[1] if match else '', 'object')}",
         help="pass a tuple or a frozen dataclass, or do not make the argument static",
         notes=("JAX looks up compiled functions by the hash of their static arguments",),
         url=jax_page(failure),

@@ -71,9 +71,9 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
             if any(map(_is_jit, child.decorator_list)):
                 continue
             names = {
-                each.name
-                for each in ast.walk(child)
-                if isinstance(each, _FUNCTIONS) and each is not child
+                node.name
+                for node in ast.walk(child)
+                if isinstance(node, _FUNCTIONS) and node is not child
             }
         if isinstance(child, ast.Call) and dotted(child.func) in _JITS and child.args:
             found = _recreated(child, node, inside, local)

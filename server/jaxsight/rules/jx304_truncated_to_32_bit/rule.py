@@ -37,9 +37,9 @@ class Truncated:
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield a finding for each warning of JAX that says so."""
     for warned in view.warnings:
-        found = _TRUNCATED.search(warned.message)
-        if found is not None:
-            requested, used = found["requested"], found["used"]
+        match = _TRUNCATED.search(warned.message)
+        if match is not None:
+            requested, used = match["requested"], match["used"]
             yield Violation(
                 f"requested `{requested}`, got `{used}`: 64-bit types are disabled",
                 help=f"use `{used}`, or enable 64-bit types with "

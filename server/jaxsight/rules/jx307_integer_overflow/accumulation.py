@@ -64,7 +64,9 @@ def small_average(integers: Integers, step: Step, node: Expression) -> Violation
     dtype = integers.dtype(step)
     if step.primitive != "add" or bits_of(dtype) > 16:
         return None
-    if not all(integers.is_input(each) and integers.is_any(each) for each in step.operands):
+    if not all(
+        integers.is_input(operand) and integers.is_any(operand) for operand in step.operands
+    ):
         return None
     match integers.parent(step, node):
         case ast.BinOp(op=ast.FloorDiv() | ast.Div() | ast.RShift(), left=left):

@@ -40,11 +40,11 @@ def unsigned_difference(integers: Integers, step: Step, node: Expression) -> Vio
     if step.primitive != "sub" or not dtype.startswith("uint"):
         return None
     a, b = step.operands
-    known = integers.ranges.of(a), integers.ranges.of(b)
-    if known[0] is None or known[1] is None or known[0].least >= known[1].most:
+    range_ = integers.ranges.of(a), integers.ranges.of(b)
+    if range_[0] is None or range_[1] is None or range_[0].least >= range_[1].most:
         return None
     either = all(map(integers.is_input, (a, b)))
-    literal = known[1].one is not None and integers.is_input(a)
+    literal = range_[1].one is not None and integers.is_input(a)
     if _is_absolute(integers, step, node) and (either or literal):
         return Violation(
             f"`abs` has no effect on the unsigned difference {integers.quoted(step)}",
@@ -97,8 +97,8 @@ def _compares_with_zero(integers: Integers, user: Step) -> bool:
 
 
 def _has_zero(integers: Integers, step: Step, place: int) -> bool:
-    known = integers.ranges.of(step.operands[place]) if len(step.operands) == 2 else None
-    return known is not None and known.one == 0
+    range_ = integers.ranges.of(step.operands[place]) if len(step.operands) == 2 else None
+    return range_ is not None and range_.one == 0
 
 
 def _is_absolute(integers: Integers, step: Step, node: Expression) -> bool:
@@ -109,18 +109,18 @@ def _is_absolute(integers: Integers, step: Step, node: Expression) -> bool:
         case ast.Assign(targets=[ast.Name(id=name)]):
             function = integers.function(step)
             calls = [
-                each
-                for each in ast.walk(function)
-                if isinstance(each, ast.Call)
-                and name_of(each) in _ABSOLUTE
-                and any(isinstance(a, ast.Name) and a.id == name for a in each.args)
+                node
+                for node in ast.walk(function)
+                if isinstance(node, ast.Call)
+                and name_of(node) in _ABSOLUTE
+                and any(isinstance(a, ast.Name) and a.id == name for a in node.args)
             ]
             stores = [
-                each
-                for each in ast.walk(function)
-                if isinstance(each, ast.Name)
-                and each.id == name
-                and isinstance(each.ctx, ast.Store)
+                node
+                for node in ast.walk(function)
+                if isinstance(node, ast.Name)
+                and node.id == name
+                and isinstance(node.ctx, ast.Store)
             ]
             return bool(calls) and len(stores) == 1
         case _:

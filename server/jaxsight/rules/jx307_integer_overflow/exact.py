@@ -88,7 +88,7 @@ def power_of_two(integers: Integers, step: Step, node: Expression) -> Violation 
         case _:
             return None
     number = integer_literal(base)
-    exponent, lowest = (integers.ranges.of(each) for each in step.operands)
+    exponent, lowest = (integers.ranges.of(operand) for operand in step.operands)
     if number is None or number < 2 or exponent is None or lowest is None:
         return None
     if lowest.one != 1 or not 0 <= exponent.high <= 512 or exponent.high < exponent.least:

@@ -41,8 +41,8 @@ class Integers:
 
     def is_any(self, number: int) -> bool:
         """Whether a value may be any integer of its dtype, as arguments are."""
-        known, within = self.ranges.of(number), limits(self.flow.value(number).dtype)
-        return known is not None and (known.least, known.most) == within
+        range_, within = self.ranges.of(number), limits(self.flow.value(number).dtype)
+        return range_ is not None and (range_.least, range_.most) == within
 
     def is_input(self, number: int) -> bool:
         """Return whether a value is an argument, an element of one, or a converted one.
@@ -71,7 +71,7 @@ class Integers:
 
     def function(self, step: Step) -> ast.AST:
         nodes = self.view.around(step.path)
-        functions = [each for each in nodes if isinstance(each, ast.FunctionDef)]
+        functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
         return functions[0] if functions else ast.Module([], [])
 
 

@@ -42,7 +42,7 @@ def is_meant(integers: Integers, step: Step) -> bool:
         return False
     near = [step, *_below(integers, step, through)]
     for number in step.operands:
-        near += integers.flow.above(number, lambda each: each.primitive in through, _NEAR)
+        near += integers.flow.above(number, lambda step: step.primitive in through, _NEAR)
     return any(
         (each.primitive in bits and bits_of(integers.flow.value(each.results[0]).dtype) > 1)
         or (each.primitive == "rem" and unsigned)
@@ -52,8 +52,8 @@ def is_meant(integers: Integers, step: Step) -> bool:
 
 
 def _is_hash(integers: Integers, number: int) -> bool:
-    known = integers.ranges.of(number)
-    one = known.one if known is not None else None
+    range_ = integers.ranges.of(number)
+    one = range_.one if range_ is not None else None
     return one is not None and abs(one) >= _HASH and one % 2 == 1
 
 
@@ -65,7 +65,7 @@ def _below(integers: Integers, step: Step, through: frozenset[str]) -> Sequence[
         for user in integers.flow.used_by(number):
             found.append(user)
             if user.primitive in through and far < _NEAR:
-                waiting += [(result, far + 1) for result in user.results]
+                waiting += [(output, far + 1) for output in user.results]
     return found
 
 
@@ -75,4 +75,4 @@ def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.Assign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (each.id for each in targets if isinstance(each, ast.Name))
+            yield from (target.id for target in targets if isinstance(target, ast.Name))

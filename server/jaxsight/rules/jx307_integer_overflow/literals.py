@@ -27,8 +27,8 @@ def literal_too_large(integers: Integers, step: Step, node: Expression) -> Viola
         return None
     if step.primitive == "convert_element_type":
         value = integers.flow.value(step.operands[0])
-        known = integers.ranges.of(step.operands[0]) if value.origin == LITERAL else None
-        literals = _literals(node, known.one) if known is not None else []
+        operand = integers.ranges.of(step.operands[0]) if value.origin == LITERAL else None
+        literals = _literals(node, operand.one) if operand is not None else []
     else:
         literals = [each for each in _arguments(node) if not _may_be(each, node, within)]
     for number in literals:
@@ -69,14 +69,14 @@ def _arguments(node: Expression) -> list[int]:
             nodes = [left, right]
         case ast.Call(args=args) if name_of(node) in _FILLS:
             keywords = [
-                each.value
-                for each in node.keywords
-                if each.arg in ("fill_value", "min", "max", "a_min", "a_max", "x", "y")
+                keyword.value
+                for keyword in node.keywords
+                if keyword.arg in ("fill_value", "min", "max", "a_min", "a_max", "x", "y")
             ]
             nodes = [*args[_FILLS[name_of(node)] :], *keywords]
         case _:
             nodes = []
-    return [number for each in nodes if (number := integer_literal(each)) is not None]
+    return [number for node in nodes if (number := integer_literal(node)) is not None]
 
 
 def _may_be(number: int, node: Expression, within: tuple[int, int]) -> bool:
@@ -100,7 +100,7 @@ def _literals(node: Expression, number: int | None) -> list[int]:
     """Return a number if a call is given it as a literal."""
     if number is None or not isinstance(node, ast.Call) or name_of(node) == "astype":
         return []
-    given = [*node.args, *(each.value for each in node.keywords)]
+    given = [*node.args, *(keyword.value for keyword in node.keywords)]
     return [number] if any(integer_literal(each) == number for each in given) else []
 
 

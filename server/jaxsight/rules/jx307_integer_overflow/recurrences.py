@@ -118,8 +118,8 @@ def _computed(
     if step is None or left[0] < 0 or literal.shape != ():
         return None
     operands: list[int] = []
-    for each in step.operands:
-        value = _computed(flow, each, values, left)
+    for operand in step.operands:
+        value = _computed(flow, operand, values, left)
         if not isinstance(value, int):
             return value
         operands.append(value)

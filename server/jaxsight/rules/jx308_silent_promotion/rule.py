@@ -233,13 +233,13 @@ def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
 def _origin(flow: Flow, number: int, narrow: str, promoted: set[int]) -> _Origin:
     """Return where the wider operand comes from; what comes from an array is that array's."""
     dtype = flow.value(number).dtype
-    waiting, seen = [flow.of(number)], set[int]()
+    waiting, visited = [flow.of(number)], set[int]()
     found = set[_Origin]()
-    while waiting and len(seen) < 300:
+    while waiting and len(visited) < 300:
         each = waiting.pop()
-        if each in seen:
+        if each in visited:
             continue
-        seen.add(each)
+        visited.add(each)
         value, step = flow.values[each], flow.made_by(each)
         if each in promoted:
             return _Origin.PROMOTED
@@ -360,7 +360,7 @@ def _joins(text: str) -> bool:
         case ast.BinOp() | ast.AugAssign():
             return True
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), keywords=keywords):
-            chosen = {"dtype", "preferred_element_type"} & {each.arg for each in keywords}
+            chosen = {"dtype", "preferred_element_type"} & {keyword.arg for keyword in keywords}
             return name in _FUNCTIONS and not chosen
         case _:
             return False

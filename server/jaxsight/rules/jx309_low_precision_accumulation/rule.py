@@ -66,7 +66,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 )
 
 
-def _in_loop(view: ProgramView, loop: Step, seen: set[object]) -> Iterator[Violation]:
+def _in_loop(view: ProgramView, loop: Step, reported: set[object]) -> Iterator[Violation]:
     flow = view.flow
     count = _count(flow, loop)
     if count < LEAST:
@@ -78,9 +78,9 @@ def _in_loop(view: ProgramView, loop: Step, seen: set[object]) -> Iterator[Viola
             if dtype not in _BITS:
                 continue
             step = _addition(flow, after, flow.of(before), dtype)
-            if step is None or step.span in seen or not _is_written(view.quote(step.path)):
+            if step is None or step.span in reported or not _is_written(view.quote(step.path)):
                 continue
-            seen.add(step.span)
+            reported.add(step.span)
             text = quoted(view.quote(step.path), most=30)
             yield _violation(step, dtype, count, f"{text} accumulates {count:,} terms in {dtype}")
 
@@ -178,12 +178,12 @@ def _unmoved(flow: Flow, number: int) -> int:
 
 def _per_slot(flow: Flow, step: Step) -> int:
     """Return how many updates a slot of a scatter gets on average."""
-    found = _AXES.search(dict(step.parameters).get("dimension_numbers", ""))
-    if found is None or len(step.operands) != 3:
+    match = _AXES.search(dict(step.parameters).get("dimension_numbers", ""))
+    if match is None or len(step.operands) != 3:
         return 0
     shape = flow.value(step.operands[0]).shape
     slots = 1
-    for axis in re.findall(r"\d+", found[1]):
+    for axis in re.findall(r"\d+", match[1]):
         slots *= shape[int(axis)]
     updates = 1
     for length in flow.value(step.operands[1]).shape[:-1]:

@@ -54,8 +54,8 @@ def _conditional(context: FixContext) -> ast.If | ast.IfExp | None:
         for each in (node, *context.around(node)):
             if isinstance(each, ast.If | ast.IfExp):
                 test = context.range(each.test)
-                place = context.finding.range
-                if test.start <= place.start and place.end <= test.end:
+                extent = context.finding.range
+                if test.start <= extent.start and extent.end <= test.end:
                     return each
     # Python has no positions for the parts of a comprehension.
     inside = list(context.find(ast.IfExp))

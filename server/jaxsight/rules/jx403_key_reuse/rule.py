@@ -134,21 +134,23 @@ def _shared(flow: Flow, step: Step) -> bool:
     """
     if step.path not in flow.mapped or flow.value(step.operands[0]).shape or _splits(step):
         return False
-    waiting, seen = [(number, False) for number in step.results], set[int]()
-    while waiting and len(seen) < _FAR:
+    waiting, visited = [(number, False) for number in step.results], set[int]()
+    while waiting and len(visited) < _FAR:
         number, repeated = waiting.pop()
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         for user in flow.used_by(number):
             if user.primitive not in _EACH or user.path not in flow.mapped:
                 continue
             size = elements(flow.value(user.results[0]))
             grows = repeated or elements(flow.value(number)) < size
-            others = [flow.of(each) for each in user.operands if flow.of(each) not in seen]
+            others = [
+                flow.of(operand) for operand in user.operands if flow.of(operand) not in visited
+            ]
             if grows and any(elements(flow.value(each)) == size for each in others):
                 return True
-            waiting += [(result, grows) for result in user.results]
+            waiting += [(output, grows) for output in user.results]
     return False
 
 
@@ -250,7 +252,7 @@ class _Keys:
             before = self._flow.made_by(step.operands[0])
             if before is not None and before.primitive == "random_unwrap":
                 return self.of(before.operands[0])
-        operands = tuple(self.of(each) for each in step.operands)
+        operands = tuple(self.of(operand) for operand in step.operands)
         return step.primitive, step.parameters, step.results.index(number), operands
 
 
@@ -271,7 +273,7 @@ def _kept(flow: Flow, step: Step, body: Body) -> list[tuple[int, int]]:
         own = of_condition if is_condition else rest - of_condition
     pairs = list(zip(inputs[:own], step.operands[first : first + own], strict=False))
     carries = inputs[own:]
-    looped = next((each for each in step.bodies if not each.name.startswith("cond")), body)
+    looped = next((body for body in step.bodies if not body.name.startswith("cond")), body)
     count = carried(step) if step.primitive == "scan" else len(step.results)
     before = flow.inputs_of(looped)
     before = before[len(before) - len(step.operands) + rest :][: count or 0]

@@ -64,12 +64,12 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         "out of bounds" not in message and "out of range" not in message
     ):
         return None
-    found = _OUTSIDE.search(message)
-    if found is None:
+    match = _OUTSIDE.search(message)
+    if match is None:
         return Violation(
             "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)
         )
-    where = OutOfBounds(*map(int, found.groups()))
+    where = OutOfBounds(*map(int, match.groups()))
     return Violation(_message(where), help=_help(where), data=where, url=jax_page(failure))
 
 
@@ -218,23 +218,23 @@ def _outside(ranges: Ranges, flow: Flow, step: Step, kind: str) -> Iterator[_Out
     for axis, number, taken in _starts(flow, step):
         size = shape[axis]
         index, from_end = index_before_wrapping(ranges, number, size)
-        known = ranges.of(index)
-        if known is None or taken > size:
+        range_ = ranges.of(index)
+        if range_ is None or taken > size:
             continue
-        if kind not in _SEGMENTS and not from_end and known.one is not None and known.one < 0:
+        if kind not in _SEGMENTS and not from_end and range_.one is not None and range_.one < 0:
             # JAX adds the size to a negative literal while tracing.
-            known, from_end = ranges.shifted(known, -size), True
+            range_, from_end = ranges.shifted(range_, -size), True
         first = -size if from_end else 0
-        if known.high > size - taken:
-            at, exact = known.high, known.high == known.most
-        elif known.low < first:
-            at, exact = known.low, known.low == known.least
+        if range_.high > size - taken:
+            at, exact = range_.high, range_.high == range_.most
+        elif range_.low < first:
+            at, exact = range_.low, range_.low == range_.least
             captured = flow.value(index).origin == CONSTANT
-            if kind in _SEGMENTS and captured and known.least == _DROPS_ON_PURPOSE:
+            if kind in _SEGMENTS and captured and range_.least == _DROPS_ON_PURPOSE:
                 continue
         else:
             continue
-        yield _Outside(OutOfBounds(at, axis, size), taken, known.least, known.most, exact)
+        yield _Outside(OutOfBounds(at, axis, size), taken, range_.least, range_.most, exact)
 
 
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
@@ -247,8 +247,8 @@ def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
             for axis, taken in enumerate(flow.value(step.operands[1]).shape):
                 yield axis, step.operands[2 + axis], taken
         case _:
-            found = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
-            axes = [int(axis) for axis in _NUMBER.findall(found[1])] if found else []
+            match = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
+            axes = [int(axis) for axis in _NUMBER.findall(match[1])] if match else []
             sizes = numbers(step, "slice_sizes")
             parts = _parts(flow, step.operands[1], len(axes))
             for axis, number in zip(axes, parts, strict=False):
@@ -272,15 +272,15 @@ def _is_masked(flow: Flow, step: Step) -> bool:
     if step.primitive in _SCATTERS | {"dynamic_update_slice"}:
         place = 1 if step.primitive == "dynamic_update_slice" else 2
         moved = ELEMENTWISE | SHAPED
-        above = flow.above(step.operands[place], lambda each: each.primitive in moved, _NEAR)
+        above = flow.above(step.operands[place], lambda step: step.primitive in moved, _NEAR)
         if any(each.primitive == "select_n" or _multiplies(flow, each) for each in above):
             return True
-    waiting, seen = [(number, 0) for number in step.results], set[int]()
+    waiting, visited = [(number, 0) for number in step.results], set[int]()
     while waiting:
         number, far = waiting.pop()
-        if far > _NEAR or number in seen:
+        if far > _NEAR or number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         users = flow.used_by(number)
         for user in users:
             if user.primitive == "slice" and len(users) == 1 and step.primitive == "gather":
@@ -289,7 +289,7 @@ def _is_masked(flow: Flow, step: Step) -> bool:
                 return True
             goes_on = user.primitive in ELEMENTWISE | SHAPED | {"reduce_sum"}
             if goes_on and flow.value(user.results[0]).dtype != "bool":
-                waiting += [(result, far + 1) for result in user.results]
+                waiting += [(output, far + 1) for output in user.results]
     return False
 
 
@@ -302,13 +302,15 @@ def _chooses(flow: Flow, step: Step, number: int) -> bool:
 
 def _multiplies(flow: Flow, step: Step) -> bool:
     """Whether an equation multiplies by a mask."""
-    return step.primitive in ("mul", "and") and any(_is_mask(flow, each) for each in step.operands)
+    return step.primitive in ("mul", "and") and any(
+        _is_mask(flow, operand) for operand in step.operands
+    )
 
 
 def _is_mask(flow: Flow, number: int) -> bool:
     """Whether a factor is made from booleans."""
     moved = SHAPED | {"convert_element_type"}
-    above = flow.above(number, lambda each: each.primitive in moved, _NEAR)
+    above = flow.above(number, lambda step: step.primitive in moved, _NEAR)
     return any(
         each.primitive == "convert_element_type" and flow.value(each.operands[0]).dtype == "bool"
         for each in above

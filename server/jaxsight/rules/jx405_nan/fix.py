@@ -52,7 +52,7 @@ def _named(context: FixContext, condition: ast.expr) -> ast.expr:
 
 def _compared(context: FixContext, condition: ast.expr) -> Iterator[ast.expr]:
     """Yield what a condition compares: the sides of comparisons, and the names of variables."""
-    seen: set[str] = set()
+    reported: set[str] = set()
     modules = set(context.imports.values())
     for node in ast.walk(condition):
         sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
@@ -60,8 +60,8 @@ def _compared(context: FixContext, condition: ast.expr) -> Iterator[ast.expr]:
             *sides,
             *([node] if isinstance(node, ast.Name) and node.id not in modules else []),
         ):
-            if not isinstance(side, ast.Constant) and ast.dump(side) not in seen:
-                seen.add(ast.dump(side))
+            if not isinstance(side, ast.Constant) and ast.dump(side) not in reported:
+                reported.add(ast.dump(side))
                 yield side
 
 

@@ -163,7 +163,7 @@ class _Part:
     numbers: tuple[_Numbers, ...]
 
     def meets(self, bad: Sequence[_Numbers]) -> bool:
-        return any(one.meets(other) for one in self.numbers for other in bad)
+        return any(number.meets(other) for number in self.numbers for other in bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +192,9 @@ class _Hidden:
                 waiting.append((step.operands[0], not true))
             elif step.primitive in ("and", "or"):
                 joined.add("all" if (step.primitive == "and") == true else "any")
-                waiting += [(each, true) for each in step.operands]
+                waiting += [(operand, true) for operand in step.operands]
             elif step.primitive in _MOVES:
-                waiting += [(each, true) for each in step.operands]
+                waiting += [(operand, true) for operand in step.operands]
         return _Hidden(tuple(parts), joined == {"all"})
 
     def meets(self, value: set[int], bad: Sequence[_Numbers]) -> bool:
@@ -288,7 +288,7 @@ def _number(flow: Flow, number: int) -> float | None:
 def _varies(flow: Flow, number: int) -> bool:
     """Whether a value depends on an input; what is known while tracing has no derivative."""
     sources = flow.sources(number, lambda step: bool(step.operands), most=500)
-    return sources is None or not all(is_known(flow.values[each]) for each in sources)
+    return sources is None or not all(is_known(flow.values[source]) for source in sources)
 
 
 def _has_derivative(flow: Flow, number: int) -> bool:
@@ -330,7 +330,7 @@ def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
                 yield step
             return
         if step.primitive in (ELEMENTWISE | _MOVES) - {"stop_gradient"} - _FLAT:
-            waiting += [(each, far + 1) for each in step.operands]
+            waiting += [(operand, far + 1) for operand in step.operands]
 
 
 def _bad(step: Step) -> tuple[int, tuple[_Numbers, ...]]:

@@ -27,7 +27,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if named is None:
         return
     title = f"Do not donate `{named[0]}`"
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call):
             continue
@@ -56,12 +56,12 @@ def _name(node: ast.expr, names: list[str]) -> str:
 def _without(context: FixContext, call: ast.Call, key: ast.keyword) -> Edit:
     """Delete a keyword of a call, with the comma before it, or after it if it is the first."""
     parts = context.arguments(call)
-    place = context.range(key)
-    index = parts.index(place)
+    extent = context.range(key)
+    index = parts.index(extent)
     if index:
-        return Edit(Range(parts[index - 1].end, place.end), "")
-    end = parts[1].start if len(parts) > 1 else place.end
-    return Edit(Range(place.start, end), "")
+        return Edit(Range(parts[index - 1].end, extent.end), "")
+    end = parts[1].start if len(parts) > 1 else extent.end
+    return Edit(Range(extent.start, end), "")
 
 
 REMEDY = Remedy(

@@ -40,21 +40,21 @@ def find(view: ProgramView) -> Iterator[Violation]:
     graph, memory = view.compiled.graph, view.compiled.memory
     outside = max(memory.arguments, 0) + max(memory.outputs, 0)
     reported: set[object] = set()
-    for each in graph.temporaries:
-        at = each.equation
+    for temporary in graph.temporaries:
+        at = temporary.equation
         if (
-            each.value.bytes < max(LARGE, TIMES * outside)
+            temporary.value.bytes < max(LARGE, TIMES * outside)
             or at not in view.flow.steps
             or (place := view.flow.steps[at].span or at) in reported
         ):
             continue
         reported.add(place)
-        times = each.value.bytes / max(outside, 1)
+        times = temporary.value.bytes / max(outside, 1)
         yield Violation(
-            f"intermediate of {size(each.value.bytes)} is {times:,.0f} times as large as "
+            f"intermediate of {size(temporary.value.bytes)} is {times:,.0f} times as large as "
             "inputs and outputs",
             at,
             help="compute it in chunks, or as a matrix product",
-            notes=(f"its type is {each.value.text}, and fusion does not remove it",),
-            data=LargeIntermediate(each.value.bytes, each.value.text, outside),
+            notes=(f"its type is {temporary.value.text}, and fusion does not remove it",),
+            data=LargeIntermediate(temporary.value.bytes, temporary.value.text, outside),
         )

@@ -138,7 +138,7 @@ def _is_reduced_product(view: ProgramView, step: Step) -> bool:
         return False  # XLA makes one operation of the two, which is right.
     same = _written(view, products[0].results[0])
     equal = [each for each in _products(view) if _written(view, each.results[0]) == same]
-    if {each.path for each in equal} != {each.path for each in products}:
+    if {each.path for each in equal} != {product.path for product in products}:
         return False
     kept = _kept(view)
     return not between & kept and not any(
@@ -158,7 +158,7 @@ def _written(view: ProgramView, number: int, depth: int = 6) -> object:
     maker = view.flow.made_by(value)
     if maker is None or not depth:
         return value
-    operands = tuple(_written(view, each, depth - 1) for each in maker.operands)
+    operands = tuple(_written(view, operand, depth - 1) for operand in maker.operands)
     return maker.primitive, maker.parameters, operands, maker.results.index(value)
 
 
@@ -193,10 +193,10 @@ def _is_settled(view: ProgramView, step: Step) -> bool:
     if step.primitive != "select_n":
         return False
     predicate, *cases = map(view.flow.of, step.operands)
-    if not _is_scalar(view, predicate) or any(_is_scalar(view, each) for each in cases):
+    if not _is_scalar(view, predicate) or any(_is_scalar(view, case) for case in cases):
         return False
     sources = view.flow.sources(predicate, lambda maker: maker.primitive in _FOLDED)
-    return sources is not None and all(is_known(view.flow.values[each]) for each in sources)
+    return sources is not None and all(is_known(view.flow.values[source]) for source in sources)
 
 
 def _is_live(view: ProgramView, step: Step, kept: frozenset[int]) -> bool:
@@ -205,16 +205,16 @@ def _is_live(view: ProgramView, step: Step, kept: frozenset[int]) -> bool:
     Args:
         kept: the results of the program, its loops and branches.
     """
-    waiting, seen = [step], set[int]()
+    waiting, visited = [step], set[int]()
     while waiting:
-        each = waiting.pop()
-        if each.bodies or not each.results:
+        number = waiting.pop()
+        if number.bodies or not number.results:
             return True
-        for value in map(view.flow.of, each.results):
+        for value in map(view.flow.of, number.results):
             if value in kept:
                 return True
-            if value not in seen:
-                seen.add(value)
+            if value not in visited:
+                visited.add(value)
                 waiting += view.flow.used_by(value)
     return False
 

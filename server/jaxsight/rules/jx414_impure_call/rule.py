@@ -109,11 +109,11 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
     if not isinstance(node, ast.Call):
         return
     full, text = scope.full(node.func), written(node)
-    arguments = [*node.args, *(each.value for each in node.keywords if each.arg != "file")]
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg != "file")]
     if full in _PRINTS:
         yield from _printed(scope, node, arguments, text)
     elif _is_log(scope, node, full):
-        traced = [each for each in arguments if scope.sources(each)]
+        traced = [argument for argument in arguments if scope.sources(argument)]
         if traced and not _is_about_tracing(arguments):
             sources = frozenset(source for each in traced for source in scope.sources(each))
             yield Event(node, sources, Impure("log", text, _name(scope, traced)))
@@ -140,19 +140,19 @@ def _printed(
 ) -> Iterator[Event]:
     if _is_about_tracing(arguments):
         return
-    traced = [each for each in arguments if scope.sources(each)]
+    traced = [argument for argument in arguments if scope.sources(argument)]
     if traced:
         sources = frozenset(source for each in traced for source in scope.sources(each))
         instead = debug_print(node, written, "jax.debug.print") or ""
         yield Event(node, sources, Impure("print", text, _name(scope, traced), instead))
-    elif all(isinstance(each, ast.Constant) for each in arguments):
+    elif all(isinstance(argument, ast.Constant) for argument in arguments):
         yield Event(node, NOTHING, Impure("text", text))
 
 
 def _name(scope: Scope, nodes: Sequence[ast.expr]) -> str:
     """Return the first name with a value that may be traced in what is printed."""
-    names = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
-    return next((each.id for each in names if scope.sources(each)), "x")
+    names = (part for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name))
+    return next((name.id for name in names if scope.sources(name)), "x")
 
 
 def _is_about_tracing(arguments: Sequence[ast.expr]) -> bool:
@@ -194,7 +194,7 @@ def _is_draw(scope: Scope, function: ast.expr) -> bool:
 
 def _writes(call: ast.Call) -> bool:
     mode = call.args[1] if len(call.args) > 1 else None
-    mode = next((each.value for each in call.keywords if each.arg == "mode"), mode)
+    mode = next((keyword.value for keyword in call.keywords if keyword.arg == "mode"), mode)
     return (
         isinstance(mode, ast.Constant)
         and isinstance(mode.value, str)

@@ -89,7 +89,7 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
             yield from _assigned(scope, target, value)
         case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args) if attr in _KEEPS:
             values = [*args, *(word.value for word in node.keywords)]
-            sources = frozenset(source for each in values for source in scope.sources(each))
+            sources = frozenset(source for value in values for source in scope.sources(value))
             kept = _kept(scope, container, "container", ", ".join(map(written, values)))
             if kept is None or not sources:
                 return

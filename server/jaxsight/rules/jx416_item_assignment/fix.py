@@ -60,8 +60,8 @@ def in_place(context: FixContext) -> Iterator[Candidate]:
             if (text := _written(context, statement, merged)) is not None
             and (name := _array(target_of(statement), merged))
         ]
-        arrays = [each for each in writes if _kind(context, function, each[2]) != "python"]
-        of_jax = [each for each in arrays if _kind(context, function, each[2]) != "numpy"]
+        arrays = [write for write in writes if _kind(context, function, write[2]) != "python"]
+        of_jax = [array for array in arrays if _kind(context, function, array[2]) != "numpy"]
         for chosen, numpy in (
             (arrays, _with_jnp(context, function, {name for _, _, name in arrays})),
             (of_jax, ()),
@@ -157,7 +157,8 @@ def _kind(context: FixContext, function: FunctionNode, name: str) -> str:
     kinds = {
         _kind_of(context, node.value)
         for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and any(ast.unparse(each) == name for each in node.targets)
+        if isinstance(node, ast.Assign)
+        and any(ast.unparse(target) == name for target in node.targets)
     }
     return kinds.pop() if len(kinds) == 1 else ""
 

@@ -117,7 +117,7 @@ def _changes(statement: ast.stmt | None) -> bool:
     """Whether a statement assigns to an item; a statement on several lines may."""
     match statement:
         case ast.Assign(targets=targets):
-            return any(isinstance(each, ast.Subscript) for each in targets)
+            return any(isinstance(target, ast.Subscript) for target in targets)
         case ast.AugAssign(target=target):
             return isinstance(target, ast.Subscript)
         case _:
@@ -155,10 +155,10 @@ def _deleted(statement: ast.stmt | None) -> str:
 
 
 def _again(expression: str, argument: str) -> str:
-    found = re.fullmatch(r"([\w.]+)\((\w+)(,.*)?\)", " ".join(expression.split()))
-    if found is None:
+    match = re.fullmatch(r"([\w.]+)\((\w+)(,.*)?\)", " ".join(expression.split()))
+    if match is None:
         return f"`x = f(x, {argument})`"
-    return f"`{cut(f'{found[2]} = {found[1]}({found[2]}{found[3] or str()}, {argument})', _HELP)}`"
+    return f"`{cut(f'{match[2]} = {match[1]}({match[2]}{match[3] or str()}, {argument})', _HELP)}`"
 
 
 def _fills(failure: Failure) -> bool:

@@ -21,7 +21,7 @@ class Difference(Look):
     def difference(self) -> Form | None:
         """Return the form of a difference: `exp(x) - 1`, `1 - erf(x)`, `1 - cos(x)`, a variance."""
         flow, step = self.flow, self.step
-        literals = [self.known.literal(each) for each in step.operands]
+        literals = [self.known.literal(operand) for operand in step.operands]
         if step.primitive == "add":
             if -1 not in literals:
                 return None
@@ -106,12 +106,12 @@ class Difference(Look):
         factors = self._factors(squared) if squared is not None else None
         if of_squares is None or factors is None:
             return None
-        means = [self._mean(each) for each in factors]
+        means = [self._mean(factor) for factor in factors]
         terms = maker_of(flow, of_squares)
         pair = self._factors(terms) if terms is not None else None
         if pair is None or None in means:
             return None
-        found = [stripped(flow, each) for each in means if each is not None]
+        found = [stripped(flow, mean) for mean in means if mean is not None]
         given = [stripped(flow, each) for each in pair]
         ways = (given, given[::-1])
         if not any(all(map(alike, [flow] * 2, found, way)) for way in ways):

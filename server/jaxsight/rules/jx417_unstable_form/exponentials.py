@@ -31,7 +31,7 @@ class LogarithmOfExponentials(Look):
                 exps = list(self._exps(step.operands[0]))
                 return self._log_sum(exps, "cumlogsumexp") if exps else None
             case "dot_general":
-                exps = [found for each in step.operands for found in self._exps(each)]
+                exps = [found for operand in step.operands for found in self._exps(operand)]
                 return self._log_sum(exps, "product") if exps else None
             case "cosh":
                 return self._log_cosh(step)
@@ -50,7 +50,7 @@ class LogarithmOfExponentials(Look):
         others = [term for term in terms if self.known.literal(term) is None]
         exps = [list(self._exps(term)) for term in others]
         if all(exps):
-            flat = [found for some in exps for found in some]
+            flat = [found for exp in exps for found in exp]
             if not numbers and len(terms) > 1:
                 return self._log_sum(flat, "logaddexp" if len(terms) == 2 else "logsumexp")
             if numbers == [1] and len(others) == 1:
@@ -78,7 +78,7 @@ class LogarithmOfExponentials(Look):
         x = argument or "x"
         scaled = maker_of(self.flow, self.step.operands[0], PICKS)
         factor = scaled is not None and scaled.primitive in ("div", "mul")
-        both = [self._argument(each, ("exp",)) for each in exps]
+        both = [self._argument(exp, ("exp",)) for exp in exps]
         pair = ", ".join(both) if len(both) == 2 and all(both) else "a, b"
         uses = {
             "logsumexp": f"use `jax.nn.logsumexp({x})`",
@@ -102,12 +102,12 @@ class LogarithmOfExponentials(Look):
     def _has_weights(self, exps: Sequence[Step], twin: str) -> bool:
         return twin == "logsumexp" and any(
             user.primitive == "mul"
-            for each in exps
-            for _, user in readers(self.flow, each.results[0], lambda s: s.primitive in MOVES)
+            for exp in exps
+            for _, user in readers(self.flow, exp.results[0], lambda s: s.primitive in MOVES)
             if not user.backward
             and any(
                 self.known.literal(number) is None
-                and stripped(self.flow, number) != self.flow.of(each.results[0])
+                and stripped(self.flow, number) != self.flow.of(exp.results[0])
                 for number in user.operands
             )
             and self._is_operator(user)
@@ -138,7 +138,7 @@ class LogarithmOfExponentials(Look):
 
     def _log_difference(self, step: Step) -> Form | None:
         """Return the form of `log(exp(x) - 1)` and of `log(1 - exp(x))`."""
-        first, second = (maker_of(self.flow, each) for each in step.operands)
+        first, second = (maker_of(self.flow, operand) for operand in step.operands)
         if first is not None and first.primitive == "exp":
             if self.known.literal(step.operands[1]) != 1:
                 return None

@@ -240,7 +240,7 @@ class Logarithm(LogarithmOfExponentials):
         """Return the form of `log(1 + x)` and of `log(1 - x)`."""
         if not self._is_operator(step) or maker_of(self.flow, self.step.operands[0]) is not step:
             return None
-        literals = [self.known.literal(each) for each in step.operands]
+        literals = [self.known.literal(operand) for operand in step.operands]
         match step.primitive, literals:
             case "add", ([1, _] | [_, 1]):
                 x, sign = step.operands[1 if literals[0] == 1 else 0], ""

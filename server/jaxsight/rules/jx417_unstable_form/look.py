@@ -142,26 +142,26 @@ class Look:
             case "exp" if self.known.varies(step.operands[0]):
                 yield step
             case "mul":
-                for each in step.operands:
-                    yield from self._exps(each, depth - 1)
+                for operand in step.operands:
+                    yield from self._exps(operand, depth - 1)
             case "div":
                 yield from self._exps(step.operands[0], depth - 1)
             case "select_n":
                 cases = step.operands[1:]
-                if any(self.known.literal(each) == 0 for each in cases):
-                    for each in cases:
-                        yield from self._exps(each, depth - 1)
+                if any(self.known.literal(case) == 0 for case in cases):
+                    for operand in cases:
+                        yield from self._exps(operand, depth - 1)
             case "concatenate":
-                for each in step.operands:
-                    yield from self._exps(each, depth - 1)
+                for operand in step.operands:
+                    yield from self._exps(operand, depth - 1)
 
     def _is_tame(self, exps: Sequence[Step], underflow: bool = True) -> bool:
         """Whether exponentials neither overflow, nor all underflow, or a maximum is subtracted."""
-        if any(self._is_shifted(each.operands[0]) for each in exps):
+        if any(self._is_shifted(exp.operands[0]) for exp in exps):
             return True
-        if not any(self.known.varies(each.operands[0]) for each in exps):
+        if not any(self.known.varies(exp.operands[0]) for exp in exps):
             return True
-        limits = [self.known.bounds(each.operands[0]) for each in exps]
+        limits = [self.known.bounds(exp.operands[0]) for exp in exps]
         over = any(high > self.floats.greatest for _, high in limits)
         under = all(low < self.floats.least for low, _ in limits)
         return not over and not (underflow and under)
@@ -180,11 +180,11 @@ class Look:
                 carried = flow.made_by(source) is None and loop is not None
                 if carried and flow.values[source].origin == "input":
                     return not _is_captured(loop, source)
-                if any(each.primitive in _EXTREMES for each in flow.above(taken, _any, 60)):
+                if any(step.primitive in _EXTREMES for step in flow.above(taken, _any, 60)):
                     return True
                 return self._is_shifted(step.operands[0], depth - 1)
             case "neg" | "mul" | "div" | "add" | "select_n":
-                return any(self._is_shifted(each, depth - 1) for each in step.operands)
+                return any(self._is_shifted(operand, depth - 1) for operand in step.operands)
             case _:
                 return False
 
@@ -196,8 +196,8 @@ class Look:
         """
         flow = self.flow
         about: set[int] = set()
-        for each in parts:
-            for operand in each.operands:
+        for part in parts:
+            for operand in part.operands:
                 about |= flow.sources(operand, _is_local, 60) or set()
         about = {each for each in about if self.known.varies(each)}
         for read, user in readers(

@@ -48,11 +48,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
     Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
     flow, known = view.flow, KnownValues(view.flow)
-    seen: set[object] = set()
+    reported: set[object] = set()
     covered: set[str] = set()
     found: list[tuple[Step, Form]] = []
     for step in flow.forward_steps(*_CALLS):
-        if step.span in seen or not _is_candidate(flow, step):
+        if step.span in reported or not _is_candidate(flow, step):
             continue
         if not _is_written(view.quote(step.path), step.primitive):
             continue
@@ -60,7 +60,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         form = forms.of(view, step, known)
         if form is not None:
-            seen.add(step.span)
+            reported.add(step.span)
             covered.update(form.parts)
             found.append((step, form))
     for step, form in found:

@@ -93,7 +93,7 @@ def _has_cube_root_factor(flow: Flow, step: Step) -> bool:
 def _has_inverse_factor(flow: Flow, step: Step) -> bool:
     """Whether the program has the inverse root of something of the operand, at the same place."""
     near = {"one_minus_square", "square", "mul", "integer_pow", "sub", "add", "neg"}
-    for _, user in readers(flow, step.operands[0], lambda each: each.primitive in near, 20):
+    for _, user in readers(flow, step.operands[0], lambda step: step.primitive in near, 20):
         if user.primitive in ("rsqrt", "sqrt") and user.span == step.span:
             return user.path != step.path
     return False
@@ -105,7 +105,7 @@ def _has_angle_factor(flow: Flow, step: Step) -> bool:
     return any(
         user.primitive == "div" and user.span == step.span
         for operand in step.operands
-        for _, user in readers(flow, operand, lambda each: each.primitive in near, 20)
+        for _, user in readers(flow, operand, lambda step: step.primitive in near, 20)
     )
 
 

@@ -182,7 +182,7 @@ class Differentiated:
         step = maker_of(self.flow, self.step.operands[0])
         if step is None or step.primitive != "add":
             return step is not None and step.primitive == "select_n"
-        offsets = [literal(self.flow, each) for each in step.operands]
+        offsets = [literal(self.flow, operand) for operand in step.operands]
         return any(offset is not None and offset > 1 for offset in offsets)
 
     def angle(self) -> Violation | None:
@@ -200,7 +200,7 @@ class Differentiated:
             if names == {"sin", "cos"}:
                 return None
             parts = [*_parts(self.flow, y), *_parts(self.flow, x)]
-            if {"sin", "cos"} <= {each.primitive for each in parts}:
+            if {"sin", "cos"} <= {part.primitive for part in parts}:
                 return None
         name = self._name("arctan2")
         return Violation(
@@ -225,7 +225,7 @@ class Differentiated:
             if step.primitive == "select_n":
                 return self.known.varies(step.operands[0])
             if step.primitive in ("add", "sub") and step.path != self.step.path:
-                offsets = [literal(flow, each) for each in step.operands]
+                offsets = [literal(flow, operand) for operand in step.operands]
                 if any(offset is not None and 0 < abs(offset) < 1e-2 for offset in offsets):
                     return True
                 if step.primitive == "add" and not all(map(self.known.varies, step.operands)):
@@ -288,11 +288,11 @@ class Differentiated:
         step = maker_of(flow, number)
         if step is None or step.primitive != "sub":
             return False
-        sides = [flow.made_by(each) for each in step.operands]
-        kept = [_spread(flow, each) for each in step.operands]
+        sides = [flow.made_by(operand) for operand in step.operands]
+        kept = [_spread(flow, operand) for operand in step.operands]
         if None in sides or not alike(flow, kept[0], kept[1]):
             return False
-        shapes = [flow.value(each).shape for each in step.operands]
+        shapes = [flow.value(operand).shape for operand in step.operands]
         axes = [parameter(side, "broadcast_dimensions") for side in sides if side is not None]
         return shapes[0] != shapes[1] or axes[0] != axes[1]
 

@@ -33,10 +33,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
     flow, known = view.flow, KnownValues(view.flow)
-    seen: set[object] = set()
+    reported: set[object] = set()
     for step in flow.steps.values():
         look = VIOLATIONS.get(step.primitive)
-        if look is None or step.path in flow.ruled or step.span in seen:
+        if look is None or step.path in flow.ruled or step.span in reported:
             continue
         if not is_written(view.quote(step.path), step.primitive):
             continue
@@ -48,21 +48,21 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         violation = look(Differentiated(view, known, step))
         if violation is not None:
-            seen.add(step.span)
+            reported.add(step.span)
             yield violation
 
 
 def _is_selected(view: ProgramView, step: Step) -> bool:
     """Whether the user selects the result by its operand: that is JX405's to report."""
     flow = view.flow
-    own = flow.sources(step.operands[0], lambda each: bool(each.operands), 200) or set()
+    own = flow.sources(step.operands[0], lambda step: bool(step.operands), 200) or set()
     near = (ELEMENTWISE | MOVES) - COMPARISONS - {"select_n"}
-    for read, user in readers(flow, step.results[0], lambda each: each.primitive in near, 12):
+    for read, user in readers(flow, step.results[0], lambda step: step.primitive in near, 12):
         if user.primitive != "select_n" or not view.wrote(user.path, "where", "select"):
             continue
         if flow.of(read) == flow.of(user.operands[0]) or user.backward:
             continue
-        compared = flow.sources(user.operands[0], lambda each: bool(each.operands), 200) or set()
+        compared = flow.sources(user.operands[0], lambda step: bool(step.operands), 200) or set()
         if compared & own:
             return True
     return False

@@ -227,16 +227,16 @@ def _parameter(flow: Flow, number: int) -> str:
 
 def _needed(flow: Flow, outputs: frozenset[int]) -> set[int]:
     """Return the values that outputs depend on."""
-    waiting, seen = list(outputs), set[int]()
+    waiting, visited = list(outputs), set[int]()
     while waiting:
         number = flow.of(waiting.pop())
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         step = flow.made_by(number)
         if step is not None:
             waiting += step.operands
-    return seen
+    return visited
 
 
 def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) -> list[Step] | None:
@@ -244,20 +244,20 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
 
     Return `None` where a path goes on to an output, or to a value that nothing reads.
     """
-    waiting, seen = [number], set[int]()
+    waiting, visited = [number], set[int]()
     ends: dict[str, Step] = {}
     while waiting:
         each = flow.of(waiting.pop())
-        if each in seen:
+        if each in visited:
             continue
-        seen.add(each)
+        visited.add(each)
         users = [user for user in flow.used_by(each) if user.path in inside]
-        if each in outputs or len(seen) > _FAR:
+        if each in outputs or len(visited) > _FAR:
             return None
         if not users and not outputs and not _is_factor(flow, each):
             return None
         for user in users:
-            inexact = [result for result in user.results if _inexact(flow, result)]
+            inexact = [output for output in user.results if _inexact(flow, output)]
             read = [result for result in inexact if flow.used_by(result) or result in outputs]
             if _is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
                 ends[user.path] = user
@@ -358,9 +358,9 @@ def _is_of_derivative(view: ProgramView, step: Step) -> bool:
     if not isinstance(node, ast.Call):
         return False
     names = {
-        each.attr if isinstance(each, ast.Attribute) else each.id
-        for each in ast.walk(node.func if not called(view.quote(step.path)) else node)
-        if isinstance(each, ast.Attribute | ast.Name)
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in ast.walk(node.func if not called(view.quote(step.path)) else node)
+        if isinstance(node, ast.Attribute | ast.Name)
     }
     return not names.isdisjoint(_DERIVATIVES | view.gradients)
 

@@ -29,7 +29,9 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not columns:
         return
     names = " and ".join(quoted(context.text(column), most=30) for column in columns)
-    edits = [context.replace(each, f"{context.operand(each)}.squeeze(-1)") for each in columns]
+    edits = [
+        context.replace(column, f"{context.operand(column)}.squeeze(-1)") for column in columns
+    ]
     yield Candidate(f"Drop the last axis of {names}", tuple(edits), same=False)
 
 

@@ -35,7 +35,7 @@ def _is_shaped(node: ast.expr) -> bool:
         case ast.UnaryOp(operand=operand):
             return _is_shaped(operand)
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), keywords=keywords):
-            keeps = any(each.arg == "keepdims" for each in keywords)
+            keeps = any(keyword.arg == "keepdims" for keyword in keywords)
             return name in _SHAPES or (keeps and not name.startswith("arg"))
         case _:
             return False

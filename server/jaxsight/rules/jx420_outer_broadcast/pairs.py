@@ -45,13 +45,13 @@ class Use:
 
 def origin_of(flow: Flow, number: int) -> Origin:
     """Return where the trailing axis of a column comes from; a layer is stronger than the rest."""
-    waiting, seen = [flow.of(number)], set[int]()
+    waiting, visited = [flow.of(number)], set[int]()
     found = set[Origin]()
-    while waiting and len(seen) < 200:
+    while waiting and len(visited) < 200:
         each = waiting.pop()
-        if each in seen:
+        if each in visited:
             continue
-        seen.add(each)
+        visited.add(each)
         step, value = flow.made_by(each), flow.values[each]
         if step is None or step.bodies or value.origin == CONSTANT:
             found.add(Origin.GIVEN)
@@ -86,14 +86,14 @@ def use_of(flow: Flow, join: Step) -> Use:
     """Return what becomes of the matrix, through elementwise equations of the forward pass."""
     shape = flow.value(join.results[0]).shape
     axes = {len(shape) - 2, len(shape) - 1}
-    waiting, seen = [flow.of(join.results[0])], set[int]()
+    waiting, visited = [flow.of(join.results[0])], set[int]()
     reduced = in_part = other = matrix = False
     primitives = set[str]()
-    while waiting and len(seen) < 200:
+    while waiting and len(visited) < 200:
         number = waiting.pop()
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         for user in flow.used_by(number):
             if user.backward:
                 continue
@@ -109,9 +109,9 @@ def use_of(flow: Flow, join: Step) -> Use:
                 primitives.add(user.primitive)
                 waiting += map(flow.of, user.results)
                 matrix = matrix or any(
-                    _is_matrix(flow, each, shape)
-                    for each in user.operands
-                    if flow.of(each) not in seen
+                    _is_matrix(flow, operand, shape)
+                    for operand in user.operands
+                    if flow.of(operand) not in visited
                 )
             elif user.primitive in ("reshape", "squeeze") and _is_flat(flow, user, shape):
                 reduced = True
@@ -140,12 +140,12 @@ def _is_flat(flow: Flow, step: Step, shape: tuple[int, ...]) -> bool:
 
 def _is_summed(flow: Flow, step: Step) -> bool:
     """Whether sums along one axis of the pairs are summed along the other."""
-    waiting, seen = [flow.of(step.results[0])], set[int]()
-    while waiting and len(seen) < 50:
+    waiting, visited = [flow.of(step.results[0])], set[int]()
+    while waiting and len(visited) < 50:
         number = waiting.pop()
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         for user in flow.used_by(number):
             if user.primitive == "reduce_sum":
                 return True

@@ -62,7 +62,7 @@ class Donors:
             if isinstance(node, ast.ClassDef):
                 yield from self._inside(node.body, visible | self._of_class(node))
             elif isinstance(node, FUNCTIONS):
-                names = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+                names = {node.arg for node in ast.walk(node.args) if isinstance(node, ast.arg)}
                 outer = {key: donor for key, donor in visible.items() if key not in names}
                 inner = self._bound(node.body, outer)
                 yield node, inner
@@ -96,7 +96,7 @@ class Donors:
                 continue
             count[f"self.{method.name}"] += 1
             donor = self._decorated(method)
-            static = any(dotted(each) == "staticmethod" for each in method.decorator_list)
+            static = any(dotted(decorator) == "staticmethod" for decorator in method.decorator_list)
             if donor is not None:
                 moved = donor.positions if static else {at - 1 for at in donor.positions}
                 name = f"self.{method.name}"
@@ -121,7 +121,11 @@ class Donors:
 
         Other decorators around it may change its arguments.
         """
-        match [each for each in function.decorator_list if dotted(each) != "staticmethod"]:
+        match [
+            decorator
+            for decorator in function.decorator_list
+            if dotted(decorator) != "staticmethod"
+        ]:
             case [ast.Call(func=called, args=given, keywords=keywords)]:
                 if any(dotted(each) in _JITS for each in (called, *given[:1])):
                     return _donor(function.name, keywords, function)
@@ -150,12 +154,14 @@ class Donors:
 def _donor(
     name: str, keywords: Sequence[ast.keyword], signature: FunctionNode | ast.Lambda | None
 ) -> Donor | None:
-    given = {each.arg: each.value for each in keywords}
+    given = {keyword.arg: keyword.value for keyword in keywords}
     if not {"donate_argnums", "donate_argnames"} & given.keys():
         return None
     arguments = signature.args if signature is not None else None
     parameters = (
-        [each.arg for each in (*arguments.posonlyargs, *arguments.args)] if arguments else []
+        [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+        if arguments
+        else []
     )
     positions, names = set[int](), set[str]()
     for value in _literals(given.get("donate_argnums")):
@@ -165,7 +171,7 @@ def _donor(
         if isinstance(value, str):
             names.add(value)
     names |= {parameters[at] for at in positions if 0 <= at < len(parameters)}
-    positions |= {parameters.index(each) for each in names if each in parameters}
+    positions |= {parameters.index(name) for name in names if name in parameters}
     return Donor(name, frozenset(positions), frozenset(names)) if positions or names else None
 
 

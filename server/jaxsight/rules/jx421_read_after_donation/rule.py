@@ -103,7 +103,7 @@ def _traced(trees: Sequence[ast.Module]) -> set[str]:
         for tree in trees
         for call in ast.walk(tree)
         if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in _TRANSFORMS
-        for argument in (*call.args, *(each.value for each in call.keywords))
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords))
         if isinstance(argument, ast.Name)
     }
 

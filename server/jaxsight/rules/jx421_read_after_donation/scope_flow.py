@@ -161,7 +161,9 @@ class ScopeFlow:
             for part in (ast.walk(handler.type) if handler.type is not None else ())
             for name in [dotted(part)]
         }
-        is_caught = bool(caught & _CATCHES) or any(each.type is None for each in node.handlers)
+        is_caught = bool(caught & _CATCHES) or any(
+            handler.type is None for handler in node.handlers
+        )
         self._silently(node.body, silent=is_caught)
         self.run(node.orelse)
         after = self._state
@@ -274,7 +276,7 @@ class ScopeFlow:
         donor = self._donors.get(name)
         if donor is None and isinstance(node.func, ast.Call) and node.func.args:
             donor = self._made(node.func, ast.unparse(node.func.args[0]))
-        given = [*node.args, *(each.value for each in node.keywords)]
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
         if donor is None:
             self._function(node.func)
         for argument in given:
@@ -299,10 +301,10 @@ class ScopeFlow:
             self._evaluate(node)
 
     def _donate(self, call: ast.Call, donor: Donor) -> None:
-        if any(isinstance(each, ast.Starred) for each in call.args):
+        if any(isinstance(argument, ast.Starred) for argument in call.args):
             return
         donated = [call.args[at] for at in sorted(donor.positions) if 0 <= at < len(call.args)]
-        donated += [each.value for each in call.keywords if each.arg in donor.keywords]
+        donated += [keyword.value for keyword in call.keywords if keyword.arg in donor.keywords]
         for argument in donated:
             for node in leaves(argument):
                 path = path_of(node)

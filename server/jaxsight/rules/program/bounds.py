@@ -60,17 +60,17 @@ class KnownValues:
 
     def varies(self, number: int) -> bool:
         """Whether a value depends on an input, which is not known while tracing."""
-        flow, waiting, seen = self.flow, [number], set[int]()
+        flow, waiting, visited = self.flow, [number], set[int]()
         while waiting:
             each = flow.of(waiting.pop())
             step = flow.maker.get(each)
             if self._varies.get(each) or (step is None and not is_known(flow.values[each])):
                 self._varies[flow.of(number)] = True
                 return True
-            if step is not None and each not in seen and each not in self._varies:
+            if step is not None and each not in visited and each not in self._varies:
                 waiting += step.operands
-            seen.add(each)
-        self._varies.update(dict.fromkeys(seen, False))
+            visited.add(each)
+        self._varies.update(dict.fromkeys(visited, False))
         return False
 
     def is_whole(self, number: int, depth: int = 12) -> bool:
@@ -93,12 +93,12 @@ class KnownValues:
         if step.primitive in ("round", "floor", "ceil", "sign", "iota"):
             return True
         if step.primitive == "select_n":
-            return all(self.is_whole(each, depth - 1) for each in step.operands[1:])
+            return all(self.is_whole(operand, depth - 1) for operand in step.operands[1:])
         if step.primitive in MOVES | PICKS:
             return self.is_whole(step.operands[0], depth - 1)
         inexact = {"add", "sub", "mul", "neg", "abs", "max", "min", "reduce_sum", "square"}
         return step.primitive in inexact and all(
-            self.is_whole(each, depth - 1) for each in step.operands
+            self.is_whole(operand, depth - 1) for operand in step.operands
         )
 
     def is_positive(self, number: int, depth: int = 20) -> bool:
@@ -116,14 +116,14 @@ class KnownValues:
             return False
 
         def are(operands: Sequence[int]) -> list[bool]:
-            return [self.is_positive(each, depth - 1) for each in operands]
+            return [self.is_positive(operand, depth - 1) for operand in operands]
 
         match step.primitive:
             case "exp" | "exp2" | "logistic" | "cosh" | "erfc":
                 return True
             case "add" | "add_any":
                 positive = are(step.operands)
-                rest = (self.bounds(each)[0] >= 0 for each in step.operands)
+                rest = (self.bounds(operand)[0] >= 0 for operand in step.operands)
                 return all(positive) or (any(positive) and all(rest))
             case "max":
                 return any(are(step.operands))
@@ -162,16 +162,16 @@ class KnownValues:
         if step.primitive == "iota":
             return (0, max(value.shape, default=1) - 1)
         if step.primitive == "select_n":
-            return _hull([self.bounds(each, depth - 1) for each in step.operands[1:]])
+            return _hull([self.bounds(operand, depth - 1) for operand in step.operands[1:]])
         if step.primitive in _JOINED:
-            return _hull([self.bounds(each, depth - 1) for each in step.operands])
+            return _hull([self.bounds(operand, depth - 1) for operand in step.operands])
         if step.primitive in MOVES | _SAME:
             return self.bounds(step.operands[0], depth - 1)
         if step.primitive == "sort":
             index = step.results.index(number) if number in step.results else 0
             return self.bounds(step.operands[index], depth - 1)
         return self._within(step) or self._computed(
-            step, [self.bounds(each, depth - 1) for each in step.operands]
+            step, [self.bounds(operand, depth - 1) for operand in step.operands]
         )
 
     def _within(self, step: Step) -> Bounds | None:

@@ -92,13 +92,13 @@ class Flow:
             through: whether to go on to the operands of a step.
             most: how many steps to look at.
         """
-        waiting, seen = [self.of(number)], set[int]()
+        waiting, visited = [self.of(number)], set[int]()
         while waiting and most:
-            each = waiting.pop()
-            if each in seen:
+            value = waiting.pop()
+            if value in visited:
                 continue
-            seen.add(each)
-            step = self.maker.get(each)
+            visited.add(value)
+            step = self.maker.get(value)
             if step is None:
                 continue
             most -= 1
@@ -114,17 +114,17 @@ class Flow:
         These are inputs, constants, literals and results of steps that `through` stops at. Return
         `None` where more than `most` values are involved.
         """
-        waiting, seen, found = [self.of(number)], set[int](), set[int]()
+        waiting, visited, found = [self.of(number)], set[int](), set[int]()
         while waiting:
-            each = waiting.pop()
-            if each in seen:
+            value = waiting.pop()
+            if value in visited:
                 continue
-            seen.add(each)
-            if len(seen) > most:
+            visited.add(value)
+            if len(visited) > most:
                 return None
-            step = self.maker.get(each)
+            step = self.maker.get(value)
             if step is None or not through(step):
-                found.add(each)
+                found.add(value)
             else:
                 waiting += map(self.of, step.operands)
         return found

@@ -116,12 +116,12 @@ def readers(
         scaled: whether multiples of the value are read in its place too.
     """
     found: list[Step] = []
-    waiting, seen = [flow.of(number)], set[int]()
+    waiting, visited = [flow.of(number)], set[int]()
     while waiting:
         value = waiting.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         if value in flow.returned:
             return None
         for step in flow.used_by(value):
@@ -141,7 +141,7 @@ def scales(flow: Flow, step: Step) -> bool:
     if step.primitive not in ("mul", "div"):
         return False
     numbers = step.operands if step.primitive == "mul" else step.operands[1:]
-    return any(_is_one_number(flow, each) for each in numbers)
+    return any(_is_one_number(flow, number) for number in numbers)
 
 
 def _is_one_number(flow: Flow, number: int) -> bool:
@@ -193,8 +193,8 @@ def counts_along(flow: Flow, number: int) -> int | None:
     match step.primitive:
         case "iota":
             return next(iter(numbers(step, "dimension")), None)
-        case "add" if 0 in (scalar(flow, each) for each in step.operands):
-            counted = (counts_along(flow, each) for each in step.operands)
+        case "add" if 0 in (scalar(flow, operand) for operand in step.operands):
+            counted = (counts_along(flow, operand) for operand in step.operands)
             return next((axis for axis in counted if axis is not None), None)
         case "convert_element_type" | "stop_gradient" | "copy":
             return counts_along(flow, step.operands[0])
@@ -221,7 +221,7 @@ def is_mask(flow: Flow, number: int) -> bool:
         return flow.value(step.operands[0]).shape == shape[-2:] and is_mask(flow, step.operands[0])
     if step.primitive != "eq":
         return False
-    axes = {counts_along(flow, each) for each in step.operands}
+    axes = {counts_along(flow, operand) for operand in step.operands}
     return axes == {len(shape) - 1, len(shape) - 2}
 
 
@@ -257,7 +257,7 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
         case "select_n" if len(step.operands) == 3:
             return is_mask(flow, step.operands[0]) and scalar(flow, step.operands[1]) == 0
         case "mul":
-            return any(is_diagonal(flow, each, most - 1) for each in step.operands)
+            return any(is_diagonal(flow, operand, most - 1) for operand in step.operands)
         case "div":
             known = scalar(flow, step.operands[1])
             return known not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)

@@ -141,7 +141,7 @@ def whole_number(flow: Flow, number: int) -> int | None:
     if step is None:
         literal = value.origin == LITERAL and _INTEGER.fullmatch(value.said)
         return int(value.said) if literal else None
-    given = [whole_number(flow, each) for each in step.operands]
+    given = [whole_number(flow, operand) for operand in step.operands]
     match step.primitive, given:
         case (("broadcast_in_dim" | "reshape" | "squeeze" | "convert_element_type"), [one]):
             return one if all(size == 1 for size in value.shape) else None

@@ -71,15 +71,15 @@ def readers(
     flow: Flow, number: int, through: Callable[[Step], bool], most: int = 50
 ) -> Iterator[tuple[int, Step]]:
     """Yield the steps that read a value or what `through` makes of it, each with what it reads."""
-    waiting, seen = [flow.of(number)], set[str]()
+    waiting, visited = [flow.of(number)], set[str]()
     while waiting and most:
-        each = waiting.pop()
-        for user in flow.used_by(each):
-            if user.path in seen:
+        value = waiting.pop()
+        for user in flow.used_by(value):
+            if user.path in visited:
                 continue
-            seen.add(user.path)
+            visited.add(user.path)
             most -= 1
-            yield each, user
+            yield value, user
             if through(user):
                 waiting += user.results
 
@@ -92,5 +92,5 @@ def is_in_branch(flow: Flow, step: Step) -> bool:
     if around is None:
         return False
     through = MOVES | {"and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or"}
-    chosen = flow.above(around.operands[0], lambda each: each.primitive in through, 20)
+    chosen = flow.above(around.operands[0], lambda step: step.primitive in through, 20)
     return any(each.primitive in ("gt", "ge", "lt", "le", "eq", "ne") for each in chosen)

@@ -75,8 +75,8 @@ def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
         else:
             called = scope.full(value.func) if isinstance(value, ast.Call) else ""
             with_structure = called in _WITH_STRUCTURE
-            for each in target.elts[:1] if with_structure else target.elts:
-                _assign(scope, each, value)
+            for element in target.elts[:1] if with_structure else target.elts:
+                _assign(scope, element, value)
     elif isinstance(target, ast.Starred):
         _assign(scope, target.value, value)
     elif isinstance(target, ast.Name):

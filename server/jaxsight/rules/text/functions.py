@@ -118,8 +118,8 @@ def facts_of(tree: ast.Module, imported: Imports) -> Facts:
     classes = tuple(
         Class(
             node.name,
-            tuple(scopes[0].full(_callee(each)) for each in node.bases),
-            tuple(scopes[0].full(_callee(each)) for each in node.decorator_list),
+            tuple(scopes[0].full(_callee(base)) for base in node.bases),
+            tuple(scopes[0].full(_callee(decorator)) for decorator in node.decorator_list),
         )
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
@@ -217,7 +217,7 @@ def _function(scope: Scope) -> Function:
                 if not event.sources or event.sources - decided
             )
     decorators = getattr(scope.node, "decorator_list", ())
-    decorated = [how for each in decorators if (how := of_decorator(each, scope.imports))]
+    decorated = [how for decorator in decorators if (how := of_decorator(decorator, scope.imports))]
     parent = scope.parent
     return Function(
         scope.name,
@@ -267,10 +267,10 @@ def _decided(scope: Scope, around: Sequence[ast.AST]) -> Sources:
 def _asks_for_tracers(scope: Scope) -> bool:
     """Whether a function asks if it is being traced: it may return before what it does else."""
     return any(
-        isinstance(each, ast.Attribute | ast.Name) and _asks(each)
+        isinstance(part, ast.Attribute | ast.Name) and _asks(part)
         for node, _ in scope.nodes
         if isinstance(node, ast.If | ast.IfExp)
-        for each in ast.walk(node.test)
+        for part in ast.walk(node.test)
     )
 
 
@@ -348,7 +348,7 @@ def _handings(scope: Scope, call: ast.Call) -> Iterator[Handing]:
             if not function.args:
                 break
             before += len(function.args) - 1
-            names = [each.arg for each in function.keywords if each.arg is not None]
+            names = [keyword.arg for keyword in function.keywords if keyword.arg is not None]
             how = handed.tracing
             function = function.args[0]
             how = replace(how, static_names=(*how.static_names, *names))
@@ -365,7 +365,7 @@ def _calls(scope: Scope, call: ast.Call) -> Iterator[Call]:
     function = call.func
     if full in MAPS and call.args:
         if (found := _resolved(scope, call.args[0])) is not None:
-            given = frozenset(s for each in call.args[1:] for s in scope.sources(each))
+            given = frozenset(s for argument in call.args[1:] for s in scope.sources(argument))
             yield Call(found[0], ((0, given),), found[1], everywhere=True)
         return
     if isinstance(function, ast.Call):  # jax.grad(f)(x)

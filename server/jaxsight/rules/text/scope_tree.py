@@ -54,8 +54,8 @@ def _function(
     if isinstance(node, ast.Lambda):
         scope.lambdas[node] = inner
     else:
-        for each in node.decorator_list:
-            _enter(ast.Expr(each), scope, prefix, "", found)
+        for decorator in node.decorator_list:
+            _enter(ast.Expr(decorator), scope, prefix, "", found)
         if not owner:
             scope.bound.add(own)
             scope.functions[own] = inner

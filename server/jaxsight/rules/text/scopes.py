@@ -164,7 +164,7 @@ class Scope:
 
     def _of_call(self, call: ast.Call) -> Sources:
         function, full = call.func, self.full(call.func)
-        arguments = [*call.args, *(each.value for each in call.keywords)]
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
         last = full.rpartition(".")[2] or getattr(function, "attr", "")
         if full in _STATIC_CALLS or _STATIC_JAX.fullmatch(full) or last in _STATIC_METHODS:
             return NOTHING

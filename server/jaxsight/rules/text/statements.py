@@ -58,12 +58,12 @@ def _imports(tree: ast.Module) -> Imports:
     found: list[tuple[str, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for each in node.names:
-                top = each.name.partition(".")[0]
-                found.append((each.asname or top, each.name if each.asname else top))
+            for name in node.names:
+                top = name.name.partition(".")[0]
+                found.append((name.asname or top, name.name if name.asname else top))
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found += [
-                (each.asname or each.name, f"{node.module}.{each.name}") for each in node.names
+                (name.asname or name.name, f"{node.module}.{name.name}") for name in node.names
             ]
     return tuple(found)
 

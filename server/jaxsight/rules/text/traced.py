@@ -74,7 +74,7 @@ def traced_events(
     propagation = _Propagation(facts)
     propagation.run()
     module = propagation.module
-    order = [function.name for each in facts for function in each.functions]
+    order = [function.name for fact in facts for function in fact.functions]
     for name in dict.fromkeys(order):
         known = module.functions.get(name)
         if known is not None and known.kinds:
@@ -222,7 +222,7 @@ _PLAIN_DECORATORS = frozenset({"dataclasses.dataclass", "dataclass", "typing.fin
 def is_plain(classes: Mapping[str, Class], name: str) -> bool:
     """Whether a class is an ordinary one: no pytree, no module of a library for networks."""
     found = classes.get(name.rpartition(".")[2])
-    if found is None or any(each not in _PLAIN_DECORATORS for each in found.decorators):
+    if found is None or any(decorator not in _PLAIN_DECORATORS for decorator in found.decorators):
         return False
     return all(
         base in _PLAIN or (base != name and base in classes and is_plain(classes, base))

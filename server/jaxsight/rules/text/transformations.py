@@ -211,19 +211,19 @@ def _with_static_arguments(how: Tracing, call: ast.Call) -> Tracing:
 
 
 def _keyword(call: ast.Call, *names: str) -> ast.expr | None:
-    return next((each.value for each in call.keywords if each.arg in names), None)
+    return next((keyword.value for keyword in call.keywords if keyword.arg in names), None)
 
 
 def _integers(node: ast.expr) -> tuple[int, ...] | None:
     value = _literal(node)
     values = value if isinstance(value, tuple | list) else (value,)
-    return tuple(values) if all(type(each) is int for each in values) else None
+    return tuple(values) if all(type(value) is int for value in values) else None
 
 
 def _strings(node: ast.expr) -> tuple[str, ...] | None:
     value = _literal(node)
     values = value if isinstance(value, tuple | list | set) else (value,)
-    return tuple(values) if all(isinstance(each, str) for each in values) else None
+    return tuple(values) if all(isinstance(value, str) for value in values) else None
 
 
 def _literal(node: ast.expr) -> object:

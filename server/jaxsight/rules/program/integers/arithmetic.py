@@ -42,8 +42,8 @@ def _sub(ranges: KnownRanges, step: Step) -> Range | None:
 
 
 def _neg(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    return None if known is None else negative(known)
+    operand = ranges.of(step.operands[0])
+    return None if operand is None else negative(operand)
 
 
 def _mul(ranges: KnownRanges, step: Step) -> Range | None:
@@ -68,10 +68,10 @@ def _mul(ranges: KnownRanges, step: Step) -> Range | None:
 
 
 def _integer_pow(ranges: KnownRanges, step: Step) -> Range | None:
-    known, exponent = ranges.of(step.operands[0]), parameter(step, "y")
-    if known is None or not isinstance(exponent, int) or not 0 <= exponent <= 64:
+    range_, exponent = ranges.of(step.operands[0]), parameter(step, "y")
+    if range_ is None or not isinstance(exponent, int) or not 0 <= exponent <= 64:
         return None
-    return power(known, exponent)
+    return power(range_, exponent)
 
 
 def _shift_left(ranges: KnownRanges, step: Step) -> Range | None:
@@ -123,10 +123,10 @@ def _or(ranges: KnownRanges, step: Step) -> Range | None:
 
 
 def _not(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    if known is None or ranges.value(step.results[0]).dtype != "bool":
+    operand = ranges.of(step.operands[0])
+    if operand is None or ranges.value(step.results[0]).dtype != "bool":
         return None
-    return monotone(negative(known), lambda number: number + 1)
+    return monotone(negative(operand), lambda number: number + 1)
 
 
 def _max(ranges: KnownRanges, step: Step) -> Range | None:
@@ -140,7 +140,7 @@ def _min(ranges: KnownRanges, step: Step) -> Range | None:
 
 
 def _clamp(ranges: KnownRanges, step: Step) -> Range | None:
-    low, number, high = (ranges.of(each) for each in step.operands)
+    low, number, high = (ranges.of(operand) for operand in step.operands)
     if low is None or number is None or high is None:
         return None
     return less(greater(number, low), high)
@@ -178,29 +178,34 @@ def _rem(ranges: KnownRanges, step: Step) -> Range | None:
 
 
 def _sign(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    return None if known is None else monotone(known, lambda number: (number > 0) - (number < 0))
+    operand = ranges.of(step.operands[0])
+    return (
+        None if operand is None else monotone(operand, lambda number: (number > 0) - (number < 0))
+    )
 
 
 def _abs(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    if known is None:
+    operand = ranges.of(step.operands[0])
+    if operand is None:
         return None
-    if known.least >= 0:
-        return known
-    if known.items is not None:
-        return Range.listed(map(abs, known.items))
-    most = max(-known.least, known.most)
-    return Range(0, most, most, max(known.high, -known.low, 0))
+    if operand.least >= 0:
+        return operand
+    if operand.items is not None:
+        return Range.listed(map(abs, operand.items))
+    most = max(-operand.least, operand.most)
+    return Range(0, most, most, max(operand.high, -operand.low, 0))
 
 
 def _convert(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    if known is None:
+    operand = ranges.of(step.operands[0])
+    if operand is None:
         return None
-    if ranges.value(step.results[0]).dtype == "bool" and not 0 <= known.least <= known.most <= 1:
+    if (
+        ranges.value(step.results[0]).dtype == "bool"
+        and not 0 <= operand.least <= operand.most <= 1
+    ):
         return None
-    return known
+    return operand
 
 
 ARITHMETIC: Mapping[str, TransferFunction] = {

@@ -53,7 +53,7 @@ def _is_different(a: Range, b: Range) -> bool | None:
 
 def _select(ranges: KnownRanges, step: Step) -> Range | None:
     which = ranges.of(step.operands[0])
-    cases = [ranges.of(each) for each in step.operands[1:]]
+    cases = [ranges.of(operand) for operand in step.operands[1:]]
     if which is not None and which.one is not None and 0 <= which.one < len(cases):
         return cases[which.one]
     if len(cases) != 2:
@@ -95,7 +95,7 @@ def _is_floor(ranges: KnownRanges, step: Step) -> bool:
         return False
     if not ranges.same(less.operands[0], step.operands[1]):
         return False
-    a, b = (ranges.of(each) for each in quotient.operands)
+    a, b = (ranges.of(operand) for operand in quotient.operands)
     return a is not None and b is not None and a.least >= 0 and b.least > 0
 
 

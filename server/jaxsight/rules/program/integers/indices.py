@@ -51,11 +51,11 @@ def _unconverted(ranges: KnownRanges, number: int) -> int:
 
 def _fits(ranges: KnownRanges, step: Step) -> bool:
     """Whether a conversion between integers keeps all values."""
-    known, within = ranges.of(step.operands[0]), limits(ranges.value(step.results[0]).dtype)
+    range_, within = ranges.of(step.operands[0]), limits(ranges.value(step.results[0]).dtype)
     return (
-        known is not None
+        range_ is not None
         and within is not None
-        and (within[0] <= known.least and known.most <= within[1])
+        and (within[0] <= range_.least and range_.most <= within[1])
     )
 
 

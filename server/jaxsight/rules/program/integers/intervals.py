@@ -95,11 +95,11 @@ def limits(dtype: str) -> tuple[int, int] | None:
     """Return the least and greatest integer of a dtype; `None` of one that is no integer."""
     if dtype == "bool":
         return 0, 1
-    found = _INTEGER.fullmatch(dtype)
-    if found is None:
+    match = _INTEGER.fullmatch(dtype)
+    if match is None:
         return None
-    bits = int(found[2])
-    return (0, 2**bits - 1) if found[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    bits = int(match[2])
+    return (0, 2**bits - 1) if match[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def negative(known: Range) -> Range:

@@ -31,23 +31,23 @@ TransferFunction = Callable[[KnownRanges, Step], Range | None]
 def pair_of(ranges: KnownRanges, step: Step) -> tuple[Range, Range] | None:
     if len(step.operands) != 2:
         return None
-    a, b = (ranges.of(each) for each in step.operands)
+    a, b = (ranges.of(operand) for operand in step.operands)
     return None if a is None or b is None else (a, b)
 
 
 def row_of(ranges: KnownRanges, number: int) -> Sequence[int] | None:
     """Return the elements of a small array with one axis."""
-    known, shape = ranges.of(number), ranges.value(number).shape
-    if known is None or len(shape) != 1 or shape[0] > 4 * LISTED:
+    range_, shape = ranges.of(number), ranges.value(number).shape
+    if range_ is None or len(shape) != 1 or shape[0] > 4 * LISTED:
         return None
     if not shape[0]:
         return ()
-    if known.items is not None:
-        return known.items if len(known.items) == shape[0] else known.items * shape[0]
-    if known.affine is None or not set(known.affine[1]) <= {0}:
+    if range_.items is not None:
+        return range_.items if len(range_.items) == shape[0] else range_.items * shape[0]
+    if range_.affine is None or not set(range_.affine[1]) <= {0}:
         return None
-    by = known.affine[1].get(0, (0, 0))[0]
-    return [known.affine[0] + by * index for index in range(shape[0])]
+    by = range_.affine[1].get(0, (0, 0))[0]
+    return [range_.affine[0] + by * index for index in range(shape[0])]
 
 
 def is_full(ranges: KnownRanges, step: Step) -> bool:

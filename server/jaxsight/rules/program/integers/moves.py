@@ -29,16 +29,16 @@ def _axes(change: Callable[[Step, Value, Axis], Axis | None]) -> TransferFunctio
     """Move the axes of affine values: `None` where an axis goes nowhere."""
 
     def rule(ranges: KnownRanges, step: Step) -> Range | None:
-        known = ranges.of(step.operands[0])
-        if known is None:
+        operand = ranges.of(step.operands[0])
+        if operand is None:
             return None
-        moved = replace(known.bounds_alone(), ends=known.corners)
-        if known.one is not None:
-            return Range.listed([known.one])
-        if known.affine is None:
+        moved = replace(operand.bounds_alone(), ends=operand.corners)
+        if operand.one is not None:
+            return Range.listed([operand.one])
+        if operand.affine is None:
             return moved
         value = ranges.value(step.operands[0])
-        base, terms = known.affine
+        base, terms = operand.affine
         renamed: dict[Axis, tuple[int, int]] = {}
         for axis, term in terms.items():
             after = change(step, value, axis) if isinstance(axis, int) else axis
@@ -54,11 +54,11 @@ def _listed_again(rule: TransferFunction) -> TransferFunction:
     """Keep the elements too, of a primitive that leaves them in their order."""
 
     def kept(ranges: KnownRanges, step: Step) -> Range | None:
-        known, moved = ranges.of(step.operands[0]), rule(ranges, step)
-        if known is None or moved is None or moved.one is not None:
+        range_, moved = ranges.of(step.operands[0]), rule(ranges, step)
+        if range_ is None or moved is None or moved.one is not None:
             return moved
         same = elements(ranges.value(step.operands[0])) == elements(ranges.value(step.results[0]))
-        return replace(moved, items=known.items) if same else moved
+        return replace(moved, items=range_.items) if same else moved
 
     return kept
 
@@ -79,16 +79,16 @@ def _transposed_axis(step: Step, value: Value, axis: Axis) -> Axis | None:
 
 
 def _reshape(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    if known is None:
+    operand = ranges.of(step.operands[0])
+    if operand is None:
         return None
     before, after = ranges.value(step.operands[0]).shape, ranges.value(step.results[0]).shape
-    moved = replace(known, affine=None)
-    if known.one is not None:
-        return known
-    if known.affine is None:
+    moved = replace(operand, affine=None)
+    if operand.one is not None:
+        return operand
+    if operand.affine is None:
         return moved
-    base, terms = known.affine
+    base, terms = operand.affine
     moved_terms: dict[Axis, tuple[int, int]] = {
         axis: term for axis, term in terms.items() if isinstance(axis, str)
     }
@@ -108,17 +108,17 @@ def _reshape(ranges: KnownRanges, step: Step) -> Range | None:
 
 
 def _slice(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    if known is None:
+    operand = ranges.of(step.operands[0])
+    if operand is None:
         return None
     starts, after = numbers(step, "start_indices"), ranges.value(step.results[0]).shape
     strides = numbers(step, "strides") or (1,) * len(after)
     if len(starts) != len(after) or len(strides) != len(after):
-        return known.some()
+        return operand.some()
     if (part := _part(ranges, step.operands[0], starts, after)) is not None:
         return part
-    if known.affine is not None:
-        base, terms = known.affine
+    if operand.affine is not None:
+        base, terms = operand.affine
         cut: dict[Axis, tuple[int, int]] = {}
         for axis, (by, count) in terms.items():
             if isinstance(axis, int):
@@ -128,13 +128,13 @@ def _slice(ranges: KnownRanges, step: Step) -> Range | None:
                 cut[axis] = by, count
         return Range.of_affine(base, cut)
     before = ranges.value(step.operands[0]).shape
-    if known.items is not None and len(known.items) == math.prod(before):
+    if operand.items is not None and len(operand.items) == math.prod(before):
         places = [
             [start + stride * index for index in range(size)]
             for start, stride, size in zip(starts, strides, after, strict=True)
         ]
-        return Range.listed(picked(known.items, before, places))
-    return known.some()
+        return Range.listed(picked(operand.items, before, places))
+    return operand.some()
 
 
 def _part(
@@ -168,21 +168,21 @@ def _part(
 
 
 def _rev(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    if known is None:
+    operand = ranges.of(step.operands[0])
+    if operand is None:
         return None
     shape, turned = ranges.value(step.results[0]).shape, numbers(step, "dimensions")
-    items = known.items[::-1] if known.items is not None and len(shape) == 1 else None
-    if known.affine is None:
-        return replace(known, items=items)
-    base, terms = known.affine
+    items = operand.items[::-1] if operand.items is not None and len(shape) == 1 else None
+    if operand.affine is None:
+        return replace(operand, items=items)
+    base, terms = operand.affine
     reversed_terms: dict[Axis, tuple[int, int]] = {}
     for axis, (by, count) in terms.items():
         if axis in turned:
             base += by * (count - 1)
             by = -by
         reversed_terms[axis] = by, count
-    return replace(known, affine=(base, reversed_terms), items=items)
+    return replace(operand, affine=(base, reversed_terms), items=items)
 
 
 def _concatenate(ranges: KnownRanges, step: Step) -> Range | None:
@@ -191,8 +191,8 @@ def _concatenate(ranges: KnownRanges, step: Step) -> Range | None:
 
 def _union(ranges: KnownRanges, operands: Sequence[int]) -> Range | None:
     """Return the range of all elements of some values."""
-    one_axis = all(len(ranges.value(each).shape) == 1 for each in operands)
-    rows = [row_of(ranges, each) for each in operands] if one_axis else [None]
+    one_axis = all(len(ranges.value(operand).shape) == 1 for operand in operands)
+    rows = [row_of(ranges, operand) for operand in operands] if one_axis else [None]
     if all(row is not None for row in rows):
         return Range.listed(item for row in rows for item in row or ())
     return _extremes(ranges, operands)
@@ -200,7 +200,7 @@ def _union(ranges: KnownRanges, operands: Sequence[int]) -> Range | None:
 
 def _extremes(ranges: KnownRanges, operands: Sequence[int]) -> Range | None:
     """Return what is known of elements of several arrays, wherever they are."""
-    parts = [ranges.of(each) for each in operands if 0 not in ranges.value(each).shape]
+    parts = [ranges.of(operand) for operand in operands if 0 not in ranges.value(operand).shape]
     known = [part for part in parts if part is not None]
     if not known or len(known) != len(parts):
         return None
@@ -223,34 +223,34 @@ def _pad(ranges: KnownRanges, step: Step) -> Range | None:
 
 
 def _dynamic_slice(ranges: KnownRanges, step: Step) -> Range | None:
-    known, shape = ranges.of(step.operands[0]), ranges.value(step.operands[0]).shape
-    if known is None:
+    range_, shape = ranges.of(step.operands[0]), ranges.value(step.operands[0]).shape
+    if range_ is None:
         return None
     if len(shape) == 1 and numbers(step, "slice_sizes") == (1,):
         start = index_of(ranges, step.operands[1], shape[0])
         if start is not None and start.affine is not None and start.least >= 0:
             inside = start.most < shape[0]
-            if inside and known.affine is not None and set(known.affine[1]) <= {0}:
-                base, terms = known.affine
+            if inside and range_.affine is not None and set(range_.affine[1]) <= {0}:
+                base, terms = range_.affine
                 by = terms[0][0] if 0 in terms else 0
                 first, counters = start.affine
                 moved = {axis: (by * each, count) for axis, (each, count) in counters.items()}
                 return Range.of_affine(base + by * first, moved)
             covers = start.least == 0 and start.most == shape[0] - 1
             if inside and covers and [abs(by) for by, _ in start.affine[1].values()] == [1]:
-                return known.bounds_alone()
-    return known.some()
+                return range_.bounds_alone()
+    return range_.some()
 
 
 def _gather(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
+    operand = ranges.of(step.operands[0])
     fills = "FILL" in dict(step.parameters).get("mode", "FILL")
-    return None if known is None or fills else known.some()
+    return None if operand is None or fills else operand.some()
 
 
 def _reordered(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    return None if known is None else known.bounds_alone()
+    operand = ranges.of(step.operands[0])
+    return None if operand is None else operand.bounds_alone()
 
 
 MOVES: Mapping[str, TransferFunction] = {

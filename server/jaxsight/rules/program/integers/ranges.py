@@ -131,8 +131,8 @@ class Ranges:
         """Bound the input of a branch, which may not run in the iteration that reaches a bound."""
 
         def computed() -> Range | None:
-            known = self.of(outer)
-            return known.some() if known is not None and varies(known) else known
+            range_ = self.of(outer)
+            return range_.some() if range_ is not None and varies(range_) else range_
 
         return computed
 
@@ -160,8 +160,8 @@ class Ranges:
             sum(numbers(step, name)) for name in ("cond_nconsts", "body_nconsts")
         )
         start = of_condition + of_body
-        inside = [each for each in step.bodies if each.name.startswith("body")]
-        tests = [each for each in step.bodies if each.name.startswith("cond")]
+        inside = [body for body in step.bodies if body.name.startswith("body")]
+        tests = [body for body in step.bodies if body.name.startswith("cond")]
         if len(inside) != 1 or len(tests) != 1:
             return
         if body is inside[0]:
@@ -179,10 +179,10 @@ class Ranges:
 
     def _outer(self, outer: int, sometimes: bool = False) -> Callable[[], Range | None]:
         def computed() -> Range | None:
-            known = self.of(outer)
-            if known is None:
+            range_ = self.of(outer)
+            if range_ is None:
                 return None
-            return self._sometimes(outer)() if sometimes else known
+            return self._sometimes(outer)() if sometimes else range_
 
         return computed
 
@@ -190,12 +190,12 @@ class Ranges:
         """Bound the rows that a scan reads: the first axis becomes the loop."""
 
         def computed() -> Range | None:
-            known = self.of(outer)
-            if known is None:
+            range_ = self.of(outer)
+            if range_ is None:
                 return None
-            if known.affine is None:
-                return known.bounds_alone()
-            base, terms = known.affine
+            if range_.affine is None:
+                return range_.bounds_alone()
+            base, terms = range_.affine
             first = terms.get(0)
             rest = {
                 axis - 1 if isinstance(axis, int) else axis: term
@@ -284,7 +284,7 @@ class Ranges:
                     return None
                 result = step.operands[0]
             elif step.primitive in ("add", "sub") and len(step.operands) == 2:
-                known = [self._flow.values[self._flow.of(each)] for each in step.operands]
+                known = [self._flow.values[self._flow.of(operand)] for operand in step.operands]
                 if known[1].origin == LITERAL:
                     amount, result = _literal(known[1]), step.operands[0]
                 elif known[0].origin == LITERAL and step.primitive == "add":

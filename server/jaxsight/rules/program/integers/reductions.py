@@ -27,37 +27,41 @@ def _argument(ranges: KnownRanges, step: Step) -> Range | None:
 
 
 def _reduce_max(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    if known is None or 0 in ranges.value(step.operands[0]).shape:
+    operand = ranges.of(step.operands[0])
+    if operand is None or 0 in ranges.value(step.operands[0]).shape:
         return None
-    if is_full(ranges, step) and not varies(known):
-        whole = known.high if known.high == known.most else None
+    if is_full(ranges, step) and not varies(operand):
+        whole = operand.high if operand.high == operand.most else None
         if whole is not None:
             return Range.listed([whole])
-    return Range(known.least, known.most, known.most, known.high)
+    return Range(operand.least, operand.most, operand.most, operand.high)
 
 
 def _reduce_min(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
-    if known is None or 0 in ranges.value(step.operands[0]).shape:
+    operand = ranges.of(step.operands[0])
+    if operand is None or 0 in ranges.value(step.operands[0]).shape:
         return None
-    if is_full(ranges, step) and not varies(known) and known.low == known.least:
-        return Range.listed([known.least])
-    return Range(known.least, known.most, known.low, known.least)
+    if is_full(ranges, step) and not varies(operand) and operand.low == operand.least:
+        return Range.listed([operand.least])
+    return Range(operand.least, operand.most, operand.low, operand.least)
 
 
 def _reduce_sum(ranges: KnownRanges, step: Step) -> Range | None:
-    known = ranges.of(step.operands[0])
+    operand = ranges.of(step.operands[0])
     value, result = ranges.value(step.operands[0]), ranges.value(step.results[0])
-    if known is None or not elements(result):
+    if operand is None or not elements(result):
         return None
     count = elements(value) // elements(result)
     if not count:
         return None
-    if known.items is not None and len(known.items) == elements(value) and count == elements(value):
-        return Range.listed([sum(known.items)])
-    if known.affine is not None:
-        base, terms = known.affine
+    if (
+        operand.items is not None
+        and len(operand.items) == elements(value)
+        and count == elements(value)
+    ):
+        return Range.listed([sum(operand.items)])
+    if operand.affine is not None:
+        base, terms = operand.affine
         axes = numbers(step, "axes")
         total, kept = base * count, dict[Axis, tuple[int, int]]()
         for axis, (by, size) in terms.items():
@@ -69,10 +73,10 @@ def _reduce_sum(ranges: KnownRanges, step: Step) -> Range | None:
         return Range.of_affine(total, kept)
     whole = elements(result) == 1
     return Range(
-        known.least * count,
-        known.most * count,
-        known.low + known.most * (count - 1) if whole else known.most * count,
-        known.high + known.least * (count - 1) if whole else known.least * count,
+        operand.least * count,
+        operand.most * count,
+        operand.low + operand.most * (count - 1) if whole else operand.most * count,
+        operand.high + operand.least * (count - 1) if whole else operand.least * count,
     )
 
 
@@ -85,8 +89,8 @@ def _reduce_prod(ranges: KnownRanges, step: Step) -> Range | None:
 
 def _cumulative(each: Callable[[int, int], int]) -> TransferFunction:
     def rule(ranges: KnownRanges, step: Step) -> Range | None:
-        known, shape = ranges.of(step.operands[0]), ranges.value(step.operands[0]).shape
-        if known is None or not shape:
+        range_, shape = ranges.of(step.operands[0]), ranges.value(step.operands[0]).shape
+        if range_ is None or not shape:
             return None
         row = row_of(ranges, step.operands[0])
         if row is not None:
@@ -100,10 +104,10 @@ def _cumulative(each: Callable[[int, int], int]) -> TransferFunction:
             return None
         axis = numbers(step, "axis")
         length = shape[axis[0]] if axis else 0
-        ends = (known.least * length, known.most * length, known.least, known.most)
-        last = known.least * length
-        if known.affine is not None and set(known.affine[1]) <= {0} and len(shape) == 1:
-            base, terms = known.affine
+        ends = (range_.least * length, range_.most * length, range_.least, range_.most)
+        last = range_.least * length
+        if range_.affine is not None and set(range_.affine[1]) <= {0} and len(shape) == 1:
+            base, terms = range_.affine
             by = terms[0][0] if 0 in terms else 0
             last = base * length + by * (length * (length - 1) // 2)
             return Range(min(ends), max(ends), min(max(ends), last), max(min(ends), last))
@@ -135,10 +139,10 @@ def _dot(ranges: KnownRanges, step: Step) -> Range | None:
 
 def _affine_row(ranges: KnownRanges, number: int) -> tuple[int, int] | None:
     """Return the first element of an affine vector, and the difference of its elements."""
-    known = ranges.of(number)
-    if known is None or known.affine is None or len(ranges.value(number).shape) != 1:
+    range_ = ranges.of(number)
+    if range_ is None or range_.affine is None or len(ranges.value(number).shape) != 1:
         return None
-    base, terms = known.affine
+    base, terms = range_.affine
     return (base, terms[0][0] if 0 in terms else 0) if set(terms) <= {0} else None
 
 
