@@ -41,12 +41,12 @@ def culprits(failure: Failure) -> str:
 
 def first_paragraph(message: str) -> str:
     """Return a message without what JAX adds to every error: where it was traced, links."""
-    kept: list[str] = []
+    lines: list[str] = []
     for line in message.strip().splitlines():
         if _BOILERPLATE.match(line):
             break
-        kept.append(line.rstrip())
-    return "\n".join(kept).strip()
+        lines.append(line.rstrip())
+    return "\n".join(lines).strip()
 
 
 def first_sentence(message: str) -> str:
@@ -63,9 +63,9 @@ def is_a(failure: Failure, *names: str) -> bool:
 
 def assigns_item(expression: str, line: str) -> bool:
     """Whether a line begins with an assignment to this expression, which is an item: `x[0] = …`."""
-    target, text = ("".join(each.split()) for each in (expression, line))
-    rest = text.removeprefix(target)
-    return target.endswith("]") and rest != text and _ASSIGNS.match(rest) is not None
+    target, text = ("".join(part.split()) for part in (expression, line))
+    after = text.removeprefix(target)
+    return target.endswith("]") and after != text and _ASSIGNS.match(after) is not None
 
 
 def repeated(failure: Failure) -> tuple[str, tuple[str, ...]]:
@@ -82,12 +82,12 @@ def divided(text: str) -> tuple[str, tuple[str, ...]]:
     line, _, below = text.partition("\n")
     end = _end_of_sentence(line)
     if len(line.rstrip(".")) <= MOST:
-        message, rest = line, below
+        message, note = line, below
     elif end <= MOST:
-        message, rest = line[:end], f"{line[end:].lstrip('. ')}\n{below}"
+        message, note = line[:end], f"{line[end:].lstrip('. ')}\n{below}"
     else:
-        message, rest = cut(line, MOST), text
-    return message.rstrip("."), (rest.strip(),) if rest.strip() else ()
+        message, note = cut(line, MOST), text
+    return message.rstrip("."), (note.strip(),) if note.strip() else ()
 
 
 def _end_of_sentence(line: str) -> int:

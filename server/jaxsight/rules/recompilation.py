@@ -89,14 +89,14 @@ def read(message: str) -> Miss | None:
         return None
     defined = _DEFINED.search(message)
     differs = tuple((m["what"], m["now"], m["before"]) for m in _TYPES.finditer(message))
-    seen = "previously seen" in message
+    is_known_function = "previously seen" in message
     return Miss(
         at["file"],
         int(at["line"]),
         defined["name"] if defined is not None else "",
         differs,
         recreated=_AGAIN in " ".join(message.split()),
-        static=seen and not differs,
+        static=is_known_function and not differs,
     )
 
 
@@ -105,8 +105,8 @@ def find(misses: Iterable[Miss]) -> Iterator[Recompiled]:
     calls: dict[tuple[str, int, str], list[Miss]] = defaultdict(list)
     for miss in misses:
         calls[miss.file, miss.line, miss.function].append(miss)
-    for (file, line, function), found in calls.items():
-        for code, violation in _of_call(function, found):
+    for (file, line, function), misses_of_call in calls.items():
+        for code, violation in _of_call(function, misses_of_call):
             yield Recompiled(code, file, line, violation)
 
 
@@ -125,9 +125,9 @@ def _of_call(function: str, misses: list[Miss]) -> Iterator[tuple[str, Violation
     for argument, now, before in differs:
         if "weak_type" not in now:
             types[argument] |= {now, before}
-    for argument, seen in types.items():
-        if len(seen) >= FIRST_SHAPES:
-            yield "JX306", _of_types(function, argument, tuple(sorted(seen)))
+    for argument, types_seen in types.items():
+        if len(types_seen) >= FIRST_SHAPES:
+            yield "JX306", _of_types(function, argument, tuple(sorted(types_seen)))
 
 
 def _of_weak_type(function: str, argument: str, now: str, before: str) -> Violation:

@@ -151,8 +151,8 @@ class FixContext(ModuleNames):
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """Return the `def` around a node."""
-        found = (node for node in self.around(node) if isinstance(node, FunctionNode))
-        return next(found, None)
+        functions = (node for node in self.around(node) if isinstance(node, FunctionNode))
+        return next(functions, None)
 
     @cached_property
     def subject(self) -> FunctionNode | None:
@@ -176,7 +176,7 @@ class FixContext(ModuleNames):
         observation = self.view.observed.get(self.range(node))
         if observation is None or observation.more or not observation.values:
             return None
-        texts = {each.text for each in self.view.seen(observation)}
+        texts = {value.text for value in self.view.seen(observation)}
         match = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
         if match is None:
             return None
@@ -272,7 +272,7 @@ def applied(text: str, edits: Sequence[Edit]) -> str:
     Raises:
         ValueError: two edits overlap.
     """
-    starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", text))]
+    starts = [0, *(line_end.end() for line_end in re.finditer(r"\r\n|\r|\n", text))]
 
     def offset(position: Position) -> int:
         return min(starts[min(position.line, len(starts) - 1)] + position.column, len(text))

@@ -33,9 +33,9 @@ class ModuleNames:
     @cached_property
     def names(self) -> frozenset[str]:
         """All names of the chunk."""
-        found = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        found |= {node.arg for node in ast.walk(self.tree) if isinstance(node, ast.arg)}
-        return frozenset(found | {f.qualname.rpartition(".")[2] for _, f in self.module.functions})
+        names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        names |= {node.arg for node in ast.walk(self.tree) if isinstance(node, ast.arg)}
+        return frozenset(names | {f.qualname.rpartition(".")[2] for _, f in self.module.functions})
 
     def fresh(self, name: str) -> str:
         """Return a name that is not in use."""
@@ -45,21 +45,21 @@ class ModuleNames:
     @cached_property
     def imports(self) -> dict[str, str]:
         """Local names by the module or function (`jax.numpy`, `jax.jit`) that they refer to."""
-        found: dict[str, str] = {}
+        imports: dict[str, str] = {}
         for chunk in self.module.chunks:
             if chunk.broken is not None or "import" not in chunk.text:
                 continue
             for node in tree_of(chunk.text).body:
                 if isinstance(node, ast.Import):
                     for name in node.names:
-                        found.setdefault(
+                        imports.setdefault(
                             name.name if name.asname else name.name.partition(".")[0],
                             name.asname or name.name.partition(".")[0],
                         )
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                     for name in node.names:
-                        found.setdefault(f"{node.module}.{name.name}", name.asname or name.name)
-        return found
+                        imports.setdefault(f"{node.module}.{name.name}", name.asname or name.name)
+        return imports
 
     @property
     def jnp(self) -> str:
@@ -85,13 +85,13 @@ class ModuleNames:
 
     def functools_import(self) -> tuple[Edit, ...]:
         """Return the edit that imports `functools` before other modules if `partial` needs it."""
-        known = {"functools", "functools.partial"} & self.imports.keys()
-        return () if known else self._imported("functools")
+        imported = {"functools", "functools.partial"} & self.imports.keys()
+        return () if imported else self._imported("functools")
 
     def jax_import(self) -> tuple[Edit, ...]:
         """Return the edit that imports `jax` before other modules if `lax` needs it."""
-        known = {"jax", "jax.lax"} & self.imports.keys()
-        return () if known else self._imported("jax")
+        imported = {"jax", "jax.lax"} & self.imports.keys()
+        return () if imported else self._imported("jax")
 
     def _imported(self, module: str) -> tuple[Edit, ...]:
         """Return the edit that adds an import before the first one; nothing if there is none."""
@@ -116,9 +116,9 @@ class ModuleNames:
             if not isinstance(call, ast.Call):
                 continue
             name = self.called(call.func)
-            known = name.startswith(("jax.", "numpy.")) and "debug" not in name
+            is_library = name.startswith(("jax.", "numpy.")) and "debug" not in name
             method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
-            if not known and not method and name not in _BUILTINS:
+            if not is_library and not method and name not in _BUILTINS:
                 return False
         return True
 
@@ -130,7 +130,7 @@ class ModuleNames:
         path = dotted(node)
         if not path:
             return ""
-        for module, name in sorted(self.imports.items(), key=lambda each: -len(each[1])):
+        for module, name in sorted(self.imports.items(), key=lambda import_: -len(import_[1])):
             if path == name or path.startswith(name + "."):
                 return module + path[len(name) :]
         return path

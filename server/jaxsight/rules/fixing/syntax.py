@@ -21,15 +21,15 @@ def integer(node: ast.expr | None) -> int | None:
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
             return -value
-        case ast.Tuple(elts=[one]):
-            return integer(one)
+        case ast.Tuple(elts=[element]):
+            return integer(element)
         case _:
             return None
 
 
-def same(one: ast.AST, other: ast.AST) -> bool:
+def same(first: ast.AST, second: ast.AST) -> bool:
     """Return whether two expressions have the same syntax tree."""
-    return ast.dump(one) == ast.dump(other)
+    return ast.dump(first) == ast.dump(second)
 
 
 def free_names(node: ast.AST) -> set[str]:
@@ -42,15 +42,15 @@ def free_names(node: ast.AST) -> set[str]:
 
 def bound_names(scopes: Sequence[ast.AST]) -> set[str]:
     """Return the names that functions and classes bind locally."""
-    found: set[str] = set()
+    names: set[str] = set()
     for scope in scopes:
         if not isinstance(scope, FunctionNode | ast.Lambda | ast.ClassDef):
             continue
         for node in ast.walk(scope):
             if isinstance(node, ast.arg):
-                found.add(node.arg)
+                names.add(node.arg)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
+                names.add(node.id)
             elif isinstance(node, FunctionNode) and node is not scope:
-                found.add(node.name)
-    return found
+                names.add(node.name)
+    return names

@@ -59,12 +59,12 @@ def by_jnp(context: FixContext) -> Iterator[Candidate]:
 
 def _with_assignments(context: FixContext) -> list[ast.AST]:
     """Return the largest node in the range, and the assignments that it depends on."""
-    found: list[ast.AST] = list(context.nodes[:1])
-    function = context.function(found[0]) if found else None
+    nodes: list[ast.AST] = list(context.nodes[:1])
+    function = context.function(nodes[0]) if nodes else None
     if function is None:
-        return found
+        return nodes
     assignments = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
-    for node in found:  # grows
+    for node in nodes:  # grows
         names = {node.id for node in ast.walk(node) if isinstance(node, ast.Name)}
         for assignment in assignments:
             targets = {
@@ -73,9 +73,9 @@ def _with_assignments(context: FixContext) -> list[ast.AST]:
                 for node in ast.walk(target)
                 if isinstance(node, ast.Name)
             }
-            if targets & names and assignment not in found:
-                found.append(assignment)
-    return found
+            if targets & names and assignment not in nodes:
+                nodes.append(assignment)
+    return nodes
 
 
 def _generated(context: FixContext, equal_to: str) -> Iterator[Candidate]:
@@ -92,7 +92,7 @@ def _generated(context: FixContext, equal_to: str) -> Iterator[Candidate]:
 
 def globals_in(context: FixContext) -> list[ast.Name]:
     """Return the names in the finding's range that the module binds by an assignment."""
-    found = []
+    names = []
     for name in context.find(ast.Name):
         assert isinstance(name, ast.Name)
         if (
@@ -100,8 +100,8 @@ def globals_in(context: FixContext) -> list[ast.Name]:
             and not _is_local(context, name)
             and _assigned(context, name)
         ):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _is_local(context: FixContext, name: ast.Name) -> bool:
@@ -132,15 +132,15 @@ def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
         return
     if not _TYPE.fullmatch(type):
         return
-    places = [place for _, place in context.view.example_places]
+    places = [range_ for _, range_ in context.view.example_places]
     if not places:
         return
     last = max(places).shifted(context.chunk.first_line)
     line = context.module.line(last.end.line)
     indent = line[: len(line) - len(line.lstrip())]
-    taken = [*function.args.posonlyargs, *function.args.args]
+    parameters = [*function.args.posonlyargs, *function.args.args]
     for name in globals_in(context):
-        if context.function(name) is not function or not taken:
+        if context.function(name) is not function or not parameters:
             continue
         argument = name.id.lower() if name.id.lower() not in context.names else name.id
         uses = [
@@ -148,7 +148,7 @@ def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
             for node in ast.walk(function)
             if isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Load)
         ]
-        end = context.range(taken[-1]).end
+        end = context.range(parameters[-1]).end
         below = Position(last.end.line + 1, 0)
         text = type.replace(",", ", ")
         yield Candidate(

@@ -74,8 +74,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if measured is None or target is None or not view.folds or not is_slow(measured):
         return
     worst = max(view.folds, key=lambda fold: fold.seconds)
-    others = sum(fold.seconds >= worst.seconds * _SHARE for fold in view.folds) - 1
-    more = f" and {others} more" if others else ""
+    further = sum(fold.seconds >= worst.seconds * _SHARE for fold in view.folds) - 1
+    more = f" and {further} more" if further else ""
     least = "more than " if measured.is_ended else ""
     yield Violation(
         f"compiling for {target.short} takes {least}{_time(measured.folded)} with constant folding,"

@@ -47,12 +47,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """
     if view.compiled is None:
         return
-    known = {_kind(value.text) for value, _ in captured(view)}
+    captured_kinds = {_kind(value.text) for value, _ in captured(view)}
     seconds = view.compiled.seconds
     for constant in view.compiled.graph.constants:
         if not constant.folded or constant.value.bytes < LARGE:
             continue
-        if _kind(constant.value.text) in known:
+        if _kind(constant.value.text) in captured_kinds:
             continue
         at = next((path for path in constant.equations if path in view.flow.steps), "")
         kind, bytes = constant.value.text, constant.value.bytes

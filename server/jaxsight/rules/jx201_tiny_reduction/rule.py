@@ -92,8 +92,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
         called = _CALLED.match(view.quote(step.path))
         reported.add(origin)
         form = _WRITTEN_OUT.get(called["name"] if called else "", _SUM)
-        one = len(axes) == 1
-        over = f"an axis of size {length}" if one else f"{len(axes)} axes of {length} elements"
+        is_one_axis = len(axes) == 1
+        over = (
+            f"an axis of size {length}" if is_one_axis else f"{len(axes)} axes of {length} elements"
+        )
         where = f"kernel {index + 1} of {graph.kernel_count}"
         yield Violation(
             f"reduction over {over} prevents fusion ({size(stored.bytes)} written to memory)",

@@ -51,9 +51,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
     reported: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
         step = view.flow.steps.get(kernel.ends_at)
-        place = step.span if step is not None and step.span is not None else kernel.ends_at
-        if kernel.ends_because in BARRIERS and place and place not in reported:
-            reported.add(place)
+        origin = step.span if step is not None and step.span is not None else kernel.ends_at
+        if kernel.ends_because in BARRIERS and origin and origin not in reported:
+            reported.add(origin)
             operation, count = kernel.ends_because, graph.kernel_count
             yield Violation(
                 f"nothing fuses through {_WORDS.get(operation, f'a {operation}')} "

@@ -61,14 +61,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 def _neighbours(graph: Graph, index: int, *, before: bool, after: bool) -> list[int]:
     """Return the kernels whose results an FFT's kernel reads, and those that read its result."""
-    found: list[int] = []
+    neighbours: list[int] = []
     for edge in graph.edges:
         if edge.source.what == edge.target.what == "kernel":
             if before and edge.target.index == index:
-                found.append(edge.source.index)
+                neighbours.append(edge.source.index)
             elif after and edge.source.index == index:
-                found.append(edge.target.index)
-    return list(dict.fromkeys(found))
+                neighbours.append(edge.target.index)
+    return list(dict.fromkeys(neighbours))
 
 
 def _moves(view: ProgramView, kernel: Kernel) -> bool:
@@ -92,11 +92,13 @@ def _transposed(view: ProgramView, path: str) -> tuple[bool, bool]:
     fft = flow.steps.get(path)
     if fft is None or fft.primitive != "fft":
         return False, False
-    others = {step.span for step in flow.steps.values() if step.primitive == "fft"} - {fft.span}
+    other_ffts = {step.span for step in flow.steps.values() if step.primitive == "fft"} - {fft.span}
     maker = flow.made_by(fft.operands[0])
     users = [step for number in fft.results for step in flow.used_by(number)]
     before, after = (
-        any(s is not None and s.primitive == "transpose" and s.span not in others for s in steps)
+        any(
+            s is not None and s.primitive == "transpose" and s.span not in other_ffts for s in steps
+        )
         for steps in ([maker], users)
     )
     return before, after

@@ -81,8 +81,8 @@ def _kept(view: ProgramView, shape: tuple[int, ...]) -> bool:
         return False
     text = f"[{','.join(map(str, shape))}]"
     graph = view.compiled.graph
-    kept = [v for loop in graph.loops for v in loop.carried]
-    return any(text in each.text for each in kept)
+    carried = [v for loop in graph.loops for v in loop.carried]
+    return any(text in value.text for value in carried)
 
 
 def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
@@ -119,5 +119,8 @@ def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
 
 def _adds_little(flow: Flow, step: Step, number: int) -> bool:
     """Whether a step reads, besides a value, only what is known or a number."""
-    others = {flow.of(operand) for operand in step.operands} - {number}
-    return all(is_known(flow.values[each]) or not flow.values[each].shape for each in others)
+    other_operands = {flow.of(operand) for operand in step.operands} - {number}
+    return all(
+        is_known(flow.values[operand]) or not flow.values[operand].shape
+        for operand in other_operands
+    )

@@ -60,7 +60,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             for reader in consumers
         ):
             continue
-        made = [
+        makers = [
             step
             for path in kernel.equations
             if (step := flow.steps.get(path)) is not None
@@ -68,11 +68,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
             and not any(path in consumer.equations for consumer in consumers)
             and flow.value(step.results[0]).text == temporary.value.text
         ]
-        if not made or not _is_cheap(view, made[-1]):
+        if not makers or not _is_cheap(view, makers[-1]):
             continue
-        if not _is_shared(flow, made[-1], kernel, consumers):
+        if not _is_shared(flow, makers[-1], kernel, consumers):
             continue
-        at = _written(view, made[-1]).path
+        at = _written(view, makers[-1]).path
         if at in reported:
             continue
         reported.add(at)
@@ -97,7 +97,7 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
     What one kernel makes for another alone XLA could have fused, and chose not to.
     """
     waiting, visited = [step.results[0]], set[int]()
-    used, left = False, False
+    used, is_read_later = False, False
     while waiting:
         number = flow.of(waiting.pop())
         if number in visited:
@@ -106,10 +106,10 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
         for user in flow.used_by(number):
             inside = user.path in kernel.equations
             used |= inside
-            left |= not inside or any(user.path in reader.equations for reader in readers)
+            is_read_later |= not inside or any(user.path in reader.equations for reader in readers)
             if user.primitive in SHAPED | {"convert_element_type"}:
                 waiting += user.results
-    return left and (used or len(readers) > 1)
+    return is_read_later and (used or len(readers) > 1)
 
 
 def _listed(kernels: tuple[int, ...]) -> str:

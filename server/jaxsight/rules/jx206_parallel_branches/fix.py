@@ -30,12 +30,14 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         for target in _targets(statement)
         if isinstance(target, ast.Name) and _is_read(statement, target.id)
     )
-    given = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+    parameters = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
     read = dict.fromkeys(
         node.id
         for statement in loop.body
         for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and node.id in given and context.aval_of(node) is not None
+        if isinstance(node, ast.Name)
+        and node.id in parameters
+        and context.aval_of(node) is not None
     )
     names = ", ".join([*totals, *(name for name in read if name not in totals)])
     if not totals or len(read) != 1:

@@ -59,9 +59,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
             kind = step.primitive, step.span, step.parameters, flow.value(step.results[0]).text
             groups[kind].append(path)
     temporaries = view.compiled.memory.temporaries
-    for paths in sorted(groups.values(), key=lambda each: -_bytes(view, each)):
-        one = flow.value(flow.steps[paths[0]].results[0])
-        if len(paths) < LEAST or one.bytes < LARGE or temporaries < len(paths) * one.bytes:
+    for paths in sorted(groups.values(), key=lambda group: -_bytes(view, group)):
+        first_result = flow.value(flow.steps[paths[0]].results[0])
+        if (
+            len(paths) < LEAST
+            or first_result.bytes < LARGE
+            or temporaries < len(paths) * first_result.bytes
+        ):
             continue
         if not _independent(view, paths) or not _in_turn(view, paths):
             continue
@@ -73,10 +77,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
             help="serialize them with `jax.lax.fori_loop`, or with "
             "`jax.lax.optimization_barrier` between them",
             notes=(
-                f"each has a result of {size(one.bytes)}",
+                f"each has a result of {size(first_result.bytes)}",
                 f"the function allocates {size(temporaries)} of temporary memory on {target}",
             ),
-            data=ParallelBranches(len(paths), one.bytes, temporaries),
+            data=ParallelBranches(len(paths), first_result.bytes, temporaries),
         )
         return  # the others are parts of the same branches
 
@@ -111,11 +115,11 @@ def _in_turn(view: ProgramView, paths: list[str]) -> bool:
     for step in flow.steps.values():
         if step.path in started:
             continue
-        given = {branches.get(flow.of(number), 0) for number in step.operands} - {0}
-        whole = 0
-        for each in given:
-            whole |= each
-        if len(given) > 1:
-            meetings.update(each for each in given if each.bit_count() == 1)
-        branches.update((number, whole) for number in step.results if whole)
+        masks = {branches.get(flow.of(number), 0) for number in step.operands} - {0}
+        union = 0
+        for mask in masks:
+            union |= mask
+        if len(masks) > 1:
+            meetings.update(single for single in masks if single.bit_count() == 1)
+        branches.update((number, union) for number in step.results if union)
     return all(count <= 1 for count in meetings.values())

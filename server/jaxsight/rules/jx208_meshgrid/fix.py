@@ -17,7 +17,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         assert isinstance(call, ast.Call)
         if context.called(call.func) != "jax.numpy.meshgrid" or not call.args:
             continue
-        edits = [edit for each in _sources(context, call) for edit in _counted(context, each)]
+        edits = [edit for array in _sources(context, call) for edit in _counted(context, array)]
         if edits:
             yield Candidate("Compute the frequencies from `arange`", tuple(edits))
         if keyword(call, "sparse") is None:

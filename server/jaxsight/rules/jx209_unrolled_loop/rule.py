@@ -134,10 +134,10 @@ def _executions(view: ProgramView, spans: Mapping[Span, bool]) -> Iterator[list[
         if step.span is None or step.span not in spans or not step.results:
             continue
         inside = flow.parent.get(step.path)
-        place = inside.path if inside is not None else ""
+        loop_path = inside.path if inside is not None else ""
         if spans[step.span]:
-            running[place].append(step)
-        elif ended := running.pop(place, None):
+            running[loop_path].append(step)
+        elif ended := running.pop(loop_path, None):
             yield ended
     yield from running.values()
 

@@ -59,10 +59,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         share = "all" if small == launches else f"{small:,}"
         seconds = launches * _LAUNCH
-        known = loop.trips is not None
-        most = "up to " if known and graph.fewest_of(inside) < launches else ""
+        has_trips = loop.trips is not None
+        most = "up to " if has_trips and graph.fewest_of(inside) < launches else ""
+        per = "" if has_trips else " per iteration"
         yield Violation(
-            f"loop is launch-bound: {most}{launches:,} launches{'' if known else ' per iteration'} "
+            f"loop is launch-bound: {most}{launches:,} launches{per} "
             f"take {most}about {seconds * 1000:,.0f} ms",
             loop.equation,
             help="do more in each iteration: use `unroll=`, batch independent problems with "
@@ -70,7 +71,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             notes=(
                 f"{share} launches are of kernels that read and write at most {size(TINY)}",
                 f"a launch takes about {time(_LAUNCH)}",
-                *((f"the loop runs {loop.trips:,} iterations",) if known else ()),
+                *((f"the loop runs {loop.trips:,} iterations",) if has_trips else ()),
             ),
             data=TinyLaunches(launches, small, loop.trips, seconds),
         )

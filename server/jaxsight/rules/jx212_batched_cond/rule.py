@@ -43,27 +43,27 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """
     flow = view.flow
     selects: dict[Span, list[Step]] = defaultdict(list)
-    kept: set[Span] = set()
+    kept_spans: set[Span] = set()
     for step in flow.steps.values():
         if step.span is None:
             continue
         if step.primitive == "cond":
-            kept.add(step.span)
+            kept_spans.add(step.span)
         elif step.primitive == "select_n" and _COND.match(view.quote(step.path)):
             selects[step.span].append(step)
     for span, steps in selects.items():
         chosen = [step for step in steps if not _is_guard(flow, step)]
-        if span in kept or not chosen or not flow.value(chosen[0].operands[0]).shape:
+        if span in kept_spans or not chosen or not flow.value(chosen[0].operands[0]).shape:
             continue
         work = _work(flow, chosen, span)
         if work is None:
             continue
         select = chosen[0]
         count = len(select.operands) - 1
-        what = "both branches" if count == 2 else f"all {count} branches"
+        branches = "both branches" if count == 2 else f"all {count} branches"
         name = _name(view, select)
         yield Violation(
-            f"`{name}` under `vmap` runs {what} for every element",
+            f"`{name}` under `vmap` runs {branches} for every element",
             select.path,
             help="take a predicate that is the same for all elements out of the batch, or group "
             "the elements by branch",
@@ -89,8 +89,8 @@ def _is_guard(flow: Flow, select: Step) -> bool:
     for number in select.operands[1:]:
         maker = flow.made_by(number)
         if maker is not None and maker.primitive == "stop_gradient":
-            others = set(map(flow.of, select.operands[1:])) - {flow.of(number)}
-            if flow.of(maker.operands[0]) in others:
+            other_cases = set(map(flow.of, select.operands[1:])) - {flow.of(number)}
+            if flow.of(maker.operands[0]) in other_cases:
                 return True
     return False
 

@@ -66,7 +66,7 @@ def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:
                 for node in (ast.walk(function) if function is not None else ())
                 if isinstance(node, ast.Name) and node.id == name
             ]
-            stored = [each for each in named if isinstance(each.ctx, ast.Store)]
+            stored = [named_node for named_node in named if isinstance(named_node.ctx, ast.Store)]
             assigned = context.parents.get(stored[0]) if len(stored) == 1 else None
             if len(named) != 2 or not isinstance(assigned, ast.Assign):
                 return None
@@ -80,7 +80,7 @@ def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:
 
 
 def _solved(
-    context: FixContext, node: ast.expr, factor: _Factor, other: ast.expr, side: int
+    context: FixContext, node: ast.expr, factor: _Factor, right_hand_side: ast.expr, side: int
 ) -> tuple[Edit, ...]:
     """Return the edits that put the solution of a system in a product's place.
 
@@ -94,33 +94,35 @@ def _solved(
     turn = "mT" if matrix_kind is None or len(matrix_kind.shape) > 2 else "T"
     turned = _transposed(context, factor.matrix, turn)
     outer = context.parents.get(node)
-    kind = context.aval_of(other)
+    kind = context.aval_of(right_hand_side)
     chained = (
         isinstance(outer, ast.BinOp)
         and isinstance(outer.op, ast.MatMult)
         and outer.left is node
         and (side == 1 or (kind is not None and len(kind.shape) > 1))
     )
-    place: ast.expr = node
+    product: ast.expr = node
     if isinstance(outer, ast.BinOp) and chained:
-        place = outer
+        product = outer
         last = context.text(outer.right) if side == 1 else ""
-        together = f"{context.operand(other)} @ {context.operand(outer.right)}"
+        together = f"{context.operand(right_hand_side)} @ {context.operand(outer.right)}"
         solution = _solve(context, turned if factor.turned else matrix, last or together)
-        text = f"{context.operand(other)} @ {solution}" if side == 1 else solution
+        text = f"{context.operand(right_hand_side)} @ {solution}" if side == 1 else solution
         if side == 1:
-            text = context.bracketed(place, text)
+            text = context.bracketed(product, text)
     elif side == 0:
-        text = _solve(context, turned if factor.turned else matrix, context.text(other))
+        text = _solve(context, turned if factor.turned else matrix, context.text(right_hand_side))
     else:
         if kind is None:
             return ()
         vector = len(kind.shape) == 1
         turn = "T" if len(kind.shape) == 2 else "mT"
-        right = context.text(other) if vector else _transposed(context, other, turn)
+        right = (
+            context.text(right_hand_side) if vector else _transposed(context, right_hand_side, turn)
+        )
         text = _solve(context, matrix if factor.turned else turned, right)
         text += "" if vector else f".{turn}"
-    edits = [context.replace(place, text)]
+    edits = [context.replace(product, text)]
     if factor.assigned is not None:
         edits.append(Edit(context.lines(factor.assigned), ""))
     return tuple(edits)

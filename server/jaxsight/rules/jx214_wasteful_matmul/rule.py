@@ -109,20 +109,20 @@ def _with_diagonal(view: ProgramView, step: Step) -> Violation | None:
         size = shape[-1]
         cost = _flop(read.flop(flow))
         vector = len(flow.value(step.operands[1 - side]).shape) == 1
-        made = _maker(view, number)
-        if not made:
+        maker = _maker(view, number)
+        if not maker:
             return None
         pair = factors(view.quote(step.path))
-        other = written(pair[1 - side], "x") if pair is not None else "x"
-        entries = argument(made, ("diag", "diagflat"), "diagonal")
+        matrix = written(pair[1 - side], "x") if pair is not None else "x"
+        entries = argument(maker, ("diag", "diagflat"), "diagonal")
         if identity:
             help = "use the other factor itself"
         elif vector:
-            help = f"multiply by the diagonal: `{entries} * {other}`"
+            help = f"multiply by the diagonal: `{entries} * {matrix}`"
         elif side == 0:
-            help = f"scale the rows: `{entries}[:, None] * {other}`"
+            help = f"scale the rows: `{entries}[:, None] * {matrix}`"
         else:
-            help = f"scale the columns: `{other} * {entries}`"
+            help = f"scale the columns: `{matrix} * {entries}`"
         kind = "the identity matrix" if identity else "a diagonal matrix"
         return Violation(
             f"product with {kind} takes {cost}, mostly multiplications by zero",
@@ -136,11 +136,11 @@ def _with_diagonal(view: ProgramView, step: Step) -> Violation | None:
 
 def _is_diagflat(view: ProgramView, number: int) -> bool:
     """Whether `jnp.diagflat` makes a matrix, which JAX does by a scatter."""
-    flow, made = view.flow, unmoved(view.flow, number, MOVES)
-    if made is None or made.primitive != "scatter":
+    flow, maker = view.flow, unmoved(view.flow, number, MOVES)
+    if maker is None or maker.primitive != "scatter":
         return False
-    entries = elements(flow.value(made.operands[2]))
-    written_by = called(view.quote(made.path))
+    entries = elements(flow.value(maker.operands[2]))
+    written_by = called(view.quote(maker.path))
     return written_by == "diagflat" and flow.value(number).shape == (entries, entries)
 
 
@@ -167,21 +167,21 @@ def _with_factors(view: ProgramView, step: Step) -> Violation | None:
     if read is None or not multiplies(view, step.path):
         return None
     for side, number in enumerate(step.operands):
-        made = unmoved(flow, number, MOVES)
-        if made is None or made.primitive != "mul":
+        maker = unmoved(flow, number, MOVES)
+        if maker is None or maker.primitive != "mul":
             continue
-        name = called(view.quote(made.path))
+        name = called(view.quote(maker.path))
         value = flow.value(number)
         if name not in _OF_FACTORS or len(value.shape) != 2 or elements(value) < LEAST_MADE:
             continue
-        if readers(flow, made.results[0]) != [step] or read.columns(flow, 1 - side) > 1:
+        if readers(flow, maker.results[0]) != [step] or read.columns(flow, 1 - side) > 1:
             continue
         kind, help = _OF_FACTORS[name]
         return Violation(
             f"{kind} product of {elements(value):,} elements is only multiplied by a vector",
             step.path,
             help=f"multiply by the two factors: {help}",
-            related=((made.path, "made here"),) if made.span != step.span else (),
+            related=((maker.path, "made here"),) if maker.span != step.span else (),
         )
     return None
 
@@ -204,14 +204,14 @@ def _in_order(view: ProgramView, step: Step) -> Violation | None:
         costs = _costs(flow, outer, inner, side)
         if costs is None:
             continue
-        now, other = costs
-        if now - other < LEAST_SAVED or now < TIMES * other:
+        now, reordered = costs
+        if now - reordered < LEAST_SAVED or now < TIMES * reordered:
             continue
         if any(_is_solution(flow, number) for number in inner.step.operands):
             continue
         form = _other_order(view.quote(step.path), side)
         return Violation(
-            f"chain of products takes {_flop(now)}, in the other order {_flop(other)}",
+            f"chain of products takes {_flop(now)}, in the other order {_flop(reordered)}",
             step.path,
             help=f"write `{form}`",
             notes=("XLA keeps the order of products that the program has",),
@@ -243,8 +243,8 @@ def _made(flow: Flow, number: int) -> Step | None:
 
 def _is_solution(flow: Flow, number: int) -> bool:
     """Whether a factor is an inverse, of which JX213 speaks."""
-    made = unmoved(flow, number, MOVES | _CASTS)
-    return made is not None and made.primitive in ("custom_linear_solve", "triangular_solve")
+    maker = unmoved(flow, number, MOVES | _CASTS)
+    return maker is not None and maker.primitive in ("custom_linear_solve", "triangular_solve")
 
 
 def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, int] | None:
@@ -254,29 +254,29 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
     """
     step = outer.step
     batch = len(inner.batch[0])
-    kept = flow.value(inner.step.results[0]).shape
+    inner_shape = flow.value(inner.step.results[0]).shape
     free = [
         flow.value(inner.step.operands[index]).shape[axis]
         for index in (0, 1)
         for axis in inner.free(flow, index)
     ]
-    if list(kept[batch:]) != free:
+    if list(inner_shape[batch:]) != free:
         return None
     places = _unturned(flow, step.operands[side], outer.contracted[side])
     if places is None:
         return None
-    left = batch + len(inner.free(flow, 0))
-    if all(axis >= left for axis in places):
+    boundary = batch + len(inner.free(flow, 0))
+    if all(axis >= boundary for axis in places):
         shared = 1
-    elif all(axis < left for axis in places):
+    elif all(axis < boundary for axis in places):
         shared = 0
     else:
         return None
     far, near = inner.columns(flow, 1 - shared), inner.step.operands[shared]
-    rest = outer.columns(flow, 1 - side)
+    columns = outer.columns(flow, 1 - side)
     summed = inner.flop(flow) // (2 * max(1, elements(flow.value(inner.step.results[0]))))
-    first = 2 * elements(flow.value(near)) * rest
-    second = 2 * far * summed * rest * math.prod(kept[:batch])
+    first = 2 * elements(flow.value(near)) * columns
+    second = 2 * far * summed * columns * math.prod(inner_shape[:batch])
     return inner.flop(flow) + outer.flop(flow), first + second
 
 
@@ -308,11 +308,11 @@ def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
     if name not in _DIAGONALS:
         return None
     for number in step.operands:
-        made = unmoved(flow, number, MOVES | _CASTS)
-        read = product(made)
-        if read is None or made is None or not multiplies(view, made.path):
+        maker = unmoved(flow, number, MOVES | _CASTS)
+        read = product(maker)
+        if read is None or maker is None or not multiplies(view, maker.path):
             continue
-        if any(_is_solution(flow, factor) for factor in made.operands):
+        if any(_is_solution(flow, factor) for factor in maker.operands):
             continue
         shape = flow.value(number).shape
         if len(shape) < 2 or min(shape[-2:]) < LEAST or len(read.contracted[0]) != 1:
@@ -321,19 +321,19 @@ def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
             is_mask(flow, step.operands[0]) and scalar(flow, step.operands[1]) == 0
         ):
             continue
-        used = readers(flow, made.results[0], MOVES | _CASTS) or []
-        if not used or {each.span for each in used} != {step.span}:
+        used = readers(flow, maker.results[0], MOVES | _CASTS) or []
+        if not used or {user.span for user in used} != {step.span}:
             continue
-        whole, needed = read.flop(flow), read.flop(flow) // max(shape[-2:])
+        full, needed = read.flop(flow), read.flop(flow) // max(shape[-2:])
         traced = name == "trace"
         form = "jnp.sum(a * b.T)" if traced else "jnp.sum(a * b.T, axis=1)"
-        what = "trace" if traced else "diagonal"
+        use = "trace" if traced else "diagonal"
         of = f"jnp.{'trace' if traced else 'diag'}(a @ b)"
         return Violation(
-            f"only the {what} of a product is used: {_flop(needed)} of {_flop(whole)}",
+            f"only the {use} of a product is used: {_flop(needed)} of {_flop(full)}",
             step.path,
             help=f"compute the diagonal alone: `{form}` for `{of}`",
-            related=((made.path, "the product"),) if made.span != step.span else (),
+            related=((maker.path, "the product"),) if maker.span != step.span else (),
         )
     return None
 

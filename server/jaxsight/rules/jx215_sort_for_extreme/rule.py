@@ -79,7 +79,7 @@ def _parts(view: ProgramView, step: Step, axis: int) -> list[tuple[int, Read]] |
     What the derivative of a sort reads of its order is written where the sort is.
     """
     flow = view.flow
-    found: list[tuple[int, Read]] = []
+    parts: list[tuple[int, Read]] = []
     for index, number in enumerate(step.results):
         of_result = reads(flow, number, axis)
         if of_result is None:
@@ -87,8 +87,8 @@ def _parts(view: ProgramView, step: Step, axis: int) -> list[tuple[int, Read]] |
             if index == 0 or not own or called(view.quote(step.path)) != "sort":
                 return None
             continue
-        found += [(index, each) for each in of_result]
-    return found
+        parts += [(index, read) for read in of_result]
+    return parts
 
 
 def _end(view: ProgramView, part: Read, size: int) -> tuple[bool, int] | None:
@@ -135,9 +135,11 @@ def _violation(
         form = f"`{sign}{top}`, {'largest' if True in sides else 'smallest'} first"
     notes = []
     if len(sides) == 2:
-        kept = "extremes"
+        wanted = "extremes"
     else:
-        kept = f"{'largest' if True in sides else 'smallest'}{'' if count == 1 else f' {count:,}'}"
+        wanted = (
+            f"{'largest' if True in sides else 'smallest'}{'' if count == 1 else f' {count:,}'}"
+        )
     if indices and any(is_last for is_last, _ in ends):
         notes.append("among equal values, another index may be the result")
     elif not indices and count == 1 and False in sides:
@@ -148,7 +150,7 @@ def _violation(
             "or more"
         )
     return Violation(
-        f"{size:,} values are sorted to read only the {kept}",
+        f"{size:,} values are sorted to read only the {wanted}",
         step.path,
         help=f"use {form}",
         notes=tuple(notes),
@@ -184,5 +186,5 @@ def _operand(view: ProgramView, step: Step) -> tuple[str, str]:
 
 def _negated(view: ProgramView, step: Step) -> bool:
     """Whether the keys of a sort are the negated values."""
-    made = view.flow.made_by(step.operands[0])
-    return made is not None and made.primitive == "neg"
+    maker = view.flow.made_by(step.operands[0])
+    return maker is not None and maker.primitive == "neg"

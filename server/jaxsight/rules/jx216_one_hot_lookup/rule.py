@@ -74,32 +74,32 @@ def _multiplied(view: ProgramView, step: Step) -> Violation | None:
         if readers(flow, number, _KEEPS) != [step]:
             continue
         pair = factors(view.quote(step.path))
-        other = written(pair[1 - side], "x") if pair is not None else "x"
+        matrix = written(pair[1 - side], "x") if pair is not None else "x"
         if read.batch != ((), ()):
             if read.free(flow, 0) or read.free(flow, 1):
                 continue
-            return _violation(view, step, number, axis, "", other)
+            return _violation(view, step, number, axis, "", matrix)
         first = read.contracted[1 - side] == (0,)
-        return _violation(view, step, number, axis, f"{other}[{'' if first else ':, '}i]", other)
+        return _violation(view, step, number, axis, f"{matrix}[{'' if first else ':, '}i]", matrix)
     return None
 
 
 def _summed(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a sum over the classes of an array that a one-hot array masks."""
-    flow, made = view.flow, view.flow.made_by(step.operands[0])
-    if made is None or made.primitive != "mul" or called(view.quote(step.path)) not in _SUMS:
+    flow, maker = view.flow, view.flow.made_by(step.operands[0])
+    if maker is None or maker.primitive != "mul" or called(view.quote(step.path)) not in _SUMS:
         return None
-    if readers(flow, made.results[0], _KEEPS) != [step]:
+    if readers(flow, maker.results[0], _KEEPS) != [step]:
         return None
     axes = numbers(step, "axes")
-    for number, other in (made.operands, made.operands[::-1]):
+    for number, values in (maker.operands, maker.operands[::-1]):
         axis = one_hot_axis(flow, number)
         if axis is None or axis not in axes or not _is_made(view, number):
             continue
-        shapes = flow.value(number).shape, flow.value(other).shape
-        if shapes[0] != shapes[1] or one_hot_axis(flow, other) is not None:
+        shapes = flow.value(number).shape, flow.value(values).shape
+        if shapes[0] != shapes[1] or one_hot_axis(flow, values) is not None:
             continue
-        if readers(flow, number, _KEEPS) != [made]:
+        if readers(flow, number, _KEEPS) != [maker]:
             continue
         return _violation(view, step, number, axis, "", "x")
     return None
@@ -138,8 +138,8 @@ def _violation(
     classes = value.shape[axis]
     if classes < LEAST:
         return None
-    made = _maker(view, number)
-    expression = view.quote(made.path) if made is not None else ""
+    maker = _maker(view, number)
+    expression = view.quote(maker.path) if maker is not None else ""
     index = argument(expression, ("one_hot",), "i")
     bare = index[1:-1] if index.startswith("(") else index
     large = bool(table) and value.bytes >= LARGE
@@ -163,8 +163,8 @@ def _violation(
             "for indices out of range a one-hot row is zero, and indexing clamps or wraps",
         ),
         severity="warning" if large else "",
-        related=((made.path, "the one-hot array"),)
-        if made is not None and made.span != step.span
+        related=((maker.path, "the one-hot array"),)
+        if maker is not None and maker.span != step.span
         else (),
         data=Lookup(classes, bool(table)),
     )

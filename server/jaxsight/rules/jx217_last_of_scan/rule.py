@@ -63,27 +63,29 @@ def _scan(view: ProgramView, step: Step) -> Violation | None:
     outputs = step.bodies[0].outputs
     last = 0 if parameter(step, "reverse") is True else length - 1
     total, carried = 0, True
-    for result, output in zip(step.results, outputs, strict=False):
-        shape = flow.value(result).shape
-        if shape != (length, *flow.value(output).shape) or not _is_only_read_at(flow, result, last):
+    for stacked, output in zip(step.results, outputs, strict=False):
+        shape = flow.value(stacked).shape
+        if shape != (length, *flow.value(output).shape) or not _is_only_read_at(
+            flow, stacked, last
+        ):
             continue
-        total += flow.value(result).bytes
+        total += flow.value(stacked).bytes
         carried &= any(
-            _is_same(flow, other, output)
-            for final, other in zip(step.results, outputs, strict=False)
-            if flow.value(final).shape == flow.value(other).shape
+            _is_same(flow, row, output)
+            for final, row in zip(step.results, outputs, strict=False)
+            if flow.value(final).shape == flow.value(row).shape
         )
     if not total or (total < LEAST and not carried):
         return None
-    place = "first" if last == 0 else "last"
+    which = "first" if last == 0 else "last"
     if name == "map":
-        help = f"call the function with the {place} row alone"
+        help = f"call the function with the {which} row alone"
         words = (
-            f"`map` computes {length:,} results ({size(total)}), of which only the {place} is read"
+            f"`map` computes {length:,} results ({size(total)}), of which only the {which} is read"
         )
         return Violation(words, step.path, help=help, data=Stacked(total, False))
     return Violation(
-        f"scan stacks {length:,} outputs ({size(total)}), of which only the {place} is read",
+        f"scan stacks {length:,} outputs ({size(total)}), of which only the {which} is read",
         step.path,
         help="use the final carry, and return `None` in place of the output"
         if carried
@@ -111,19 +113,19 @@ def _total(view: ProgramView, step: Step) -> Violation | None:
     )
 
 
-def _is_same(flow: Flow, one: int, other: int, most: int = 8) -> bool:
+def _is_same(flow: Flow, number: int, other_number: int, most: int = 8) -> bool:
     """Whether two values are one, or are computed alike from the same values."""
-    one, other = flow.of(one), flow.of(other)
-    first, second = flow.made_by(one), flow.made_by(other)
-    if one == other or first is None or second is None or not most:
-        values = flow.values[one], flow.values[other]
-        return one == other or (
+    number, other_number = flow.of(number), flow.of(other_number)
+    first, second = flow.made_by(number), flow.made_by(other_number)
+    if number == other_number or first is None or second is None or not most:
+        values = flow.values[number], flow.values[other_number]
+        return number == other_number or (
             all(value.origin == LITERAL for value in values) and values[0] == values[1]
         )
     return (
         not first.bodies
         and (first.primitive, first.parameters) == (second.primitive, second.parameters)
-        and first.results.index(one) == second.results.index(other)
+        and first.results.index(number) == second.results.index(other_number)
         and len(first.operands) == len(second.operands)
         and all(
             _is_same(flow, a, b, most - 1)
@@ -132,7 +134,7 @@ def _is_same(flow: Flow, one: int, other: int, most: int = 8) -> bool:
     )
 
 
-def _is_only_read_at(flow: Flow, number: int, place: int, axis: int = 0) -> bool:
+def _is_only_read_at(flow: Flow, number: int, index: int, axis: int = 0) -> bool:
     """Whether a value is read, and only at one place along an axis."""
-    found = reads(flow, number, axis)
-    return bool(found) and all(each.first == each.last == place for each in found or ())
+    parts = reads(flow, number, axis)
+    return bool(parts) and all(part.first == part.last == index for part in parts or ())

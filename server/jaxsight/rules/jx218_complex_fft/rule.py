@@ -84,28 +84,28 @@ def _is_kind(step: Step, kind: str) -> bool:
 
 def _is_of_real(flow: Flow, step: Step) -> bool:
     """Whether what is transformed was real, and made complex for that."""
-    made = flow.made_by(step.operands[0])
+    maker = flow.made_by(step.operands[0])
     for _ in range(10):
-        if made is None or made.primitive not in _MOVES | {"convert_element_type"}:
+        if maker is None or maker.primitive not in _MOVES | {"convert_element_type"}:
             break
-        before = flow.value(made.operands[0]).dtype
-        if made.primitive == "convert_element_type" and before.startswith(("float", "bfloat")):
+        before = flow.value(maker.operands[0]).dtype
+        if maker.primitive == "convert_element_type" and before.startswith(("float", "bfloat")):
             return True
-        made = flow.made_by(made.operands[0])
+        maker = flow.made_by(maker.operands[0])
     return False
 
 
 def _is_half_read(flow: Flow, step: Step, length: int) -> bool:
     """Whether only frequencies that a transform of real numbers gives are read."""
     axis = len(flow.value(step.results[0]).shape) - 1
-    found = reads(flow, step.results[0], axis, ELEMENTWISE)
-    return bool(found) and all(0 <= each.first <= each.last <= length // 2 for each in found or ())
+    parts = reads(flow, step.results[0], axis, ELEMENTWISE)
+    return bool(parts) and all(0 <= part.first <= part.last <= length // 2 for part in parts or ())
 
 
 def _gives_real(flow: Flow, step: Step) -> bool:
     """Whether only the real part of a transform is read."""
     used = readers(flow, step.results[0], _TURNS | SHAPED)
-    return bool(used) and all(each.primitive == "real" for each in used or ())
+    return bool(used) and all(reader.primitive == "real" for reader in used or ())
 
 
 def _comes_from_real(view: ProgramView, step: Step) -> bool:

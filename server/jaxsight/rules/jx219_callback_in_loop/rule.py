@@ -78,16 +78,16 @@ def _iterations(view: ProgramView, step: Step) -> int | None:
 
     `None` where no loop is around it, or a branch is.
     """
-    flow, lengths, known = view.flow, list[int](), True
+    flow, lengths, is_certain = view.flow, list[int](), True
     parent = flow.parent.get(step.path)
     while parent is not None:
         if parent.primitive == "scan":
             lengths.append(next(iter(numbers(parent, "length")), 0))
         elif parent.primitive == "while":
-            known = False
+            is_certain = False
         elif parent.primitive in ("cond", "switch"):
             return None
         parent = flow.parent.get(parent.path)
-    if not known:
+    if not is_certain:
         return 0
     return math.prod(lengths) if lengths else None

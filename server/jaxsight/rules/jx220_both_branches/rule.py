@@ -88,14 +88,14 @@ def _scalar(flow: Flow, select: Step) -> int | None:
 
 def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
     """Return an equation of work whose results are used for one case alone."""
-    kept = {flow.of(number) for number in flow.outputs}
-    kept |= {
+    live = {flow.of(number) for number in flow.outputs}
+    live |= {
         flow.of(number)
         for step in flow.steps.values()
         for body in step.bodies
         for number in body.outputs
     }
-    alone = _Alone(flow, {select.path: select for select in selects}, case, kept)
+    alone = _Alone(flow, {select.path: select for select in selects}, case, live)
     for select in selects:
         for step in flow.above(select.operands[case], alone.is_alone, most=_MOST):
             if is_work(flow, step) and alone.is_alone(step):
@@ -106,22 +106,22 @@ def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
 class _Alone:
     """Which equations are there for one case of some selections, and nothing else."""
 
-    def __init__(self, flow: Flow, selects: dict[str, Step], case: int, kept: set[int]) -> None:
+    def __init__(self, flow: Flow, selects: dict[str, Step], case: int, live: set[int]) -> None:
         self._flow = flow
         self._selects = selects
         self._case = case
-        self._kept = kept
+        self._kept = live
         self._known: dict[str, bool] = {}
 
     def is_alone(self, step: Step) -> bool:
         """Whether all that uses the results leads to the case."""
-        known = self._known.get(step.path)
-        if known is None:
+        alone = self._known.get(step.path)
+        if alone is None:
             self._known[step.path] = False  # ends recursion
             if len(self._known) > 2 * _MOST:
                 return False
-            known = self._known[step.path] = all(map(self._leads_to_case, step.results))
-        return known
+            alone = self._known[step.path] = all(map(self._leads_to_case, step.results))
+        return alone
 
     def _leads_to_case(self, number: int) -> bool:
         number = self._flow.of(number)
@@ -133,7 +133,7 @@ class _Alone:
             select = self._selects.get(user.path)
             if select is not None:
                 places = [
-                    i for i, each in enumerate(user.operands) if self._flow.of(each) == number
+                    i for i, operand in enumerate(user.operands) if self._flow.of(operand) == number
                 ]
                 if places != [self._case]:
                     return False

@@ -49,10 +49,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     0.12.0.1: `count + 1` is compiled once).
     """
     flow = view.flow
-    given = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
-    free = Counter((value.dtype, value.shape) for value in given if not value.weak)
+    inputs = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
+    free = Counter((value.dtype, value.shape) for value in inputs if not value.weak)
     free -= Counter((v.dtype, v.shape) for v in map(flow.value, flow.outputs) if not v.weak)
-    makes = bool(given) and all(value.dtype.startswith("key") for value in given)
+    makes = bool(inputs) and all(value.dtype.startswith("key") for value in inputs)
     for number in dict.fromkeys(flow.outputs):
         value = flow.values[number]
         if _may_be_of(view.numbers, value.dtype):

@@ -76,9 +76,9 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
                 if isinstance(node, _FUNCTIONS) and node is not child
             }
         if isinstance(child, ast.Call) and dotted(child.func) in _JITS and child.args:
-            found = _recreated(child, node, inside, local)
-            if found is not None:
-                yield found
+            violation = _recreated(child, node, inside, local)
+            if violation is not None:
+                yield violation
         yield from _within(child, inside, names)
 
 
@@ -116,7 +116,7 @@ def _recreated(
     function = call.args[0]
     scope = _scope(around)
     since = around[around.index(scope) :] if scope is not None else around
-    loops = [each for each in since if isinstance(each, _LOOPS)]
+    loops = [node for node in since if isinstance(node, _LOOPS)]
     # JAX identifies a function by its object, however often it is jitted.
     method = _is_method(function, around)
     fresh = method or isinstance(function, ast.Lambda | ast.Call)
@@ -175,7 +175,7 @@ def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:
     """Whether an expression is `self.step` and the class has such a method."""
     match function:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            classes = [each for each in around if isinstance(each, ast.ClassDef)]
+            classes = [node for node in around if isinstance(node, ast.ClassDef)]
             methods = classes[-1].body if classes else []
             return any(isinstance(m, _FUNCTIONS) and m.name == name for m in methods)
         case _:
@@ -217,7 +217,7 @@ def _named_and_called(call: ast.Call, parent: ast.AST, scope: ast.AST) -> bool:
             return False
 
 
-def _called_once(scope: FunctionNode, name: str, made: ast.AST) -> bool:
+def _called_once(scope: FunctionNode, name: str, definition: ast.AST) -> bool:
     """Whether a name is used once, in a call of it or of a transformation of it.
 
     Calls in loops and inner functions do not count as one.
@@ -226,10 +226,10 @@ def _called_once(scope: FunctionNode, name: str, made: ast.AST) -> bool:
     waiting: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(scope, ())]
     while waiting:
         node, above = waiting.pop()
-        if node is made and isinstance(node, _FUNCTIONS):
+        if node is definition and isinstance(node, _FUNCTIONS):
             continue
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            if any(isinstance(each, (*_LOOPS, *_FUNCTIONS, ast.Lambda)) for each in above[1:]):
+            if any(isinstance(node, (*_LOOPS, *_FUNCTIONS, ast.Lambda)) for node in above[1:]):
                 return False
             if not _is_called(node, above):
                 return False

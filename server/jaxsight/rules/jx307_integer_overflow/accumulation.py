@@ -17,7 +17,7 @@ _ACCUMULATES = frozenset({"reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot
 
 def small_accumulator(integers: Integers, step: Step) -> Violation | None:
     """Find sums and products of many small integers in their own dtype."""
-    dtype, known = integers.dtype(step), integers.ranges.result(step)
+    dtype, range_ = integers.dtype(step), integers.ranges.result(step)
     within = limits(dtype)
     if step.primitive not in _ACCUMULATES or bits_of(dtype) > 16 or within is None:
         return None
@@ -25,7 +25,7 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
     length = max(operand.shape, default=0)
     if step.primitive in ("cumprod", "reduce_prod"):
         return None
-    if known is None or (within[0] <= known.least and known.most <= within[1]):
+    if range_ is None or (within[0] <= range_.least and range_.most <= within[1]):
         return None
     if step.primitive == "dot_general":
         matrices = product(step)
@@ -33,8 +33,8 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
             return None  # an outer product adds nothing up
         if any(not integers.is_any(number) for number in step.operands):
             return None
-        asked = str(parameter(step, "preferred_element_type") or dtype)
-        if asked != dtype:
+        accumulator = str(parameter(step, "preferred_element_type") or dtype)
+        if accumulator != dtype:
             return None
         return Violation(
             f"{dtype} matrix product is accumulated in {dtype}",

@@ -96,8 +96,8 @@ def _compares_with_zero(integers: Integers, user: Step) -> bool:
     return user.primitive in ("lt", "ge") and _has_zero(integers, user, 1)
 
 
-def _has_zero(integers: Integers, step: Step, place: int) -> bool:
-    range_ = integers.ranges.of(step.operands[place]) if len(step.operands) == 2 else None
+def _has_zero(integers: Integers, step: Step, index: int) -> bool:
+    range_ = integers.ranges.of(step.operands[index]) if len(step.operands) == 2 else None
     return range_ is not None and range_.one == 0
 
 

@@ -22,10 +22,10 @@ from jaxsight.wire.program import Step
 
 def certain_overflow(integers: Integers, step: Step) -> Violation | None:
     """Arithmetic of known integers whose result does not fit."""
-    known = _exact(integers, step)
+    range_ = _exact(integers, step)
     dtype = integers.dtype(step)
     within = limits(dtype)
-    if known is None or within is None:
+    if range_ is None or within is None:
         return None
     if step.primitive == "shift_left":
         by = integers.ranges.of(step.operands[1])
@@ -33,11 +33,11 @@ def certain_overflow(integers: Integers, step: Step) -> Violation | None:
             return None  # the sign bit of a mask
     if (
         step.primitive == "convert_element_type"
-        and known.one is not None
-        and (known.one < 0 or bits_of(dtype) >= 32)
+        and range_.one is not None
+        and (range_.one < 0 or bits_of(dtype) >= 32)
     ):
         return None  # all bits of a mask
-    return _overflow(integers, step, dtype, known)
+    return _overflow(integers, step, dtype, range_)
 
 
 def _exact(integers: Integers, step: Step) -> Range | None:
@@ -52,21 +52,21 @@ def _exact(integers: Integers, step: Step) -> Range | None:
             return integers.ranges.result(step)
 
 
-def _overflow(integers: Integers, step: Step, dtype: str, known: Range) -> Violation | None:
+def _overflow(integers: Integers, step: Step, dtype: str, range_: Range) -> Violation | None:
     within = limits(dtype)
     if within is None:
         return None
-    if known.high > within[1]:
-        message = f"{integers.quoted(step)} overflows {dtype}: it reaches {figure(known.high)}"
-    elif known.low < within[0]:
+    if range_.high > within[1]:
+        message = f"{integers.quoted(step)} overflows {dtype}: it reaches {figure(range_.high)}"
+    elif range_.low < within[0]:
         message = (
-            f"{integers.quoted(step)} wraps below zero in {dtype}: it falls to {figure(known.low)}"
+            f"{integers.quoted(step)} wraps below zero in {dtype}: it falls to {figure(range_.low)}"
             if within[0] == 0
-            else f"{integers.quoted(step)} overflows {dtype}: it falls to {figure(known.low)}"
+            else f"{integers.quoted(step)} overflows {dtype}: it falls to {figure(range_.low)}"
         )
     else:
         return None
-    below = known.high <= within[1] and within[0] == 0
+    below = range_.high <= within[1] and within[0] == 0
     advice = SIGNED if below else wider_help(dtype)
     if step.primitive == "iota":
         advice = "use a wider dtype: `dtype=jnp.int32`"

@@ -64,9 +64,9 @@ class Integers:
         """Return the syntax around the user's expression."""
         nodes = self.view.around(step.path)
         text = ast.dump(node)
-        for place, each in enumerate(nodes[:-1]):
-            if ast.dump(each) == text:
-                return nodes[place + 1]
+        for depth, ancestor in enumerate(nodes[:-1]):
+            if ast.dump(ancestor) == text:
+                return nodes[depth + 1]
         return None
 
     def function(self, step: Step) -> ast.AST:

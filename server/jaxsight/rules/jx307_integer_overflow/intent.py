@@ -44,29 +44,32 @@ def is_meant(integers: Integers, step: Step) -> bool:
     for number in step.operands:
         near += integers.flow.above(number, lambda step: step.primitive in through, _NEAR)
     return any(
-        (each.primitive in bits and bits_of(integers.flow.value(each.results[0]).dtype) > 1)
-        or (each.primitive == "rem" and unsigned)
-        or (each.primitive == "mul" and any(_is_hash(integers, number) for number in each.operands))
-        for each in near
+        (nearby.primitive in bits and bits_of(integers.flow.value(nearby.results[0]).dtype) > 1)
+        or (nearby.primitive == "rem" and unsigned)
+        or (
+            nearby.primitive == "mul"
+            and any(_is_hash(integers, number) for number in nearby.operands)
+        )
+        for nearby in near
     )
 
 
 def _is_hash(integers: Integers, number: int) -> bool:
     range_ = integers.ranges.of(number)
-    one = range_.one if range_ is not None else None
-    return one is not None and abs(one) >= _HASH and one % 2 == 1
+    single = range_.one if range_ is not None else None
+    return single is not None and abs(single) >= _HASH and single % 2 == 1
 
 
 def _below(integers: Integers, step: Step, through: frozenset[str]) -> Sequence[Step]:
-    found: list[Step] = []
+    users: list[Step] = []
     waiting = [(number, 0) for number in step.results]
-    while waiting and len(found) < 50:
+    while waiting and len(users) < 50:
         number, far = waiting.pop()
         for user in integers.flow.used_by(number):
-            found.append(user)
+            users.append(user)
             if user.primitive in through and far < _NEAR:
                 waiting += [(output, far + 1) for output in user.results]
-    return found
+    return users
 
 
 def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:

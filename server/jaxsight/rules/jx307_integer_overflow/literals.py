@@ -30,16 +30,16 @@ def literal_too_large(integers: Integers, step: Step, node: Expression) -> Viola
         operand = integers.ranges.of(step.operands[0]) if value.origin == LITERAL else None
         literals = _literals(node, operand.one) if operand is not None else []
     else:
-        literals = [each for each in _arguments(node) if not _may_be(each, node, within)]
+        literals = [number for number in _arguments(node) if not _may_be(number, node, within)]
     for number in literals:
         if within[0] <= number <= within[1]:
             continue
         used = _wrapped(number, within)
         if not _reads(integers, step, used, number):
             continue
-        what = "compares with" if step.primitive in COMPARISONS else "uses"
+        verb = "compares with" if step.primitive in COMPARISONS else "uses"
         return Violation(
-            f"`{number}` does not fit in {dtype}: JAX {what} {used} instead",
+            f"`{number}` does not fit in {dtype}: JAX {verb} {used} instead",
             step.path,
             help=f"use an integer from {within[0]} to {within[1]}, or convert the array to "
             "a wider dtype first",
@@ -100,8 +100,8 @@ def _literals(node: Expression, number: int | None) -> list[int]:
     """Return a number if a call is given it as a literal."""
     if number is None or not isinstance(node, ast.Call) or name_of(node) == "astype":
         return []
-    given = [*node.args, *(keyword.value for keyword in node.keywords)]
-    return [number] if any(integer_literal(each) == number for each in given) else []
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    return [number] if any(integer_literal(argument) == number for argument in arguments) else []
 
 
 def _wrapped(number: int, within: tuple[int, int]) -> int:

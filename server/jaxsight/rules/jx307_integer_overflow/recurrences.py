@@ -101,7 +101,7 @@ class _TooLarge:
 
 
 def _computed(
-    flow: Flow, number: int, values: Mapping[int, int], left: list[int]
+    flow: Flow, number: int, values: Mapping[int, int], budget: list[int]
 ) -> int | _TooLarge | None:
     """Return the integer of a value in an iteration; nothing where it is not known."""
     number = flow.of(number)
@@ -114,12 +114,12 @@ def _computed(
         except ValueError:
             return None
     step = flow.made_by(number)
-    left[0] -= 1
-    if step is None or left[0] < 0 or literal.shape != ():
+    budget[0] -= 1
+    if step is None or budget[0] < 0 or literal.shape != ():
         return None
     operands: list[int] = []
     for operand in step.operands:
-        value = _computed(flow, operand, values, left)
+        value = _computed(flow, operand, values, budget)
         if not isinstance(value, int):
             return value
         operands.append(value)
@@ -130,11 +130,11 @@ def _computed(
         exponent = parameter(step, "y")
         if not isinstance(exponent, int) or not 0 <= exponent <= 64:
             return None
-        result = operands[0] ** exponent
+        computed = operands[0] ** exponent
     elif step.primitive in _KEEPS:
-        result = operands[0]
+        computed = operands[0]
     elif step.primitive in _COMPUTES:
-        result = _COMPUTES[step.primitive](*operands)
+        computed = _COMPUTES[step.primitive](*operands)
     else:
         return None
-    return result if within[0] <= result <= within[1] else _TooLarge(step, result)
+    return computed if within[0] <= computed <= within[1] else _TooLarge(step, computed)

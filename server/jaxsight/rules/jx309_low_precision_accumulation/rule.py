@@ -49,10 +49,10 @@ class LowPrecisionAccumulation:
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield additions to a carry of a long loop, and scatters that add many terms to a slot."""
     flow = view.flow
-    seen: set[object] = set()
+    visited: set[object] = set()
     for step in flow.forward_steps():
         if step.primitive in ("scan", "while"):
-            yield from _in_loop(view, step, seen)
+            yield from _in_loop(view, step, visited)
         elif step.primitive == "scatter-add":
             count = _per_slot(flow, step)
             text = view.quote(step.path)

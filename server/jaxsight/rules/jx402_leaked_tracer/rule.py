@@ -46,7 +46,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
 def _origin(message: str) -> Iterator[str]:
     """Yield where the value leaked and where it was created, if JAX says so."""
     if leaked := _LEAKED.search(message):
-        function, place = leaked["function"], leaked["place"]
-        yield f"it leaked from `{function}` at {place}, traced for `{leaked['transformation']}`"
+        function, line = leaked["function"], leaked["place"]
+        yield f"it leaked from `{function}` at {line}, traced for `{leaked['transformation']}`"
     if created := _CREATED.search(message):
         yield f"it was created at {created['place']}"

@@ -145,10 +145,10 @@ def _shared(flow: Flow, step: Step) -> bool:
                 continue
             size = elements(flow.value(user.results[0]))
             grows = repeated or elements(flow.value(number)) < size
-            others = [
+            other_operands = [
                 flow.of(operand) for operand in user.operands if flow.of(operand) not in visited
             ]
-            if grows and any(elements(flow.value(each)) == size for each in others):
+            if grows and any(elements(flow.value(operand)) == size for operand in other_operands):
                 return True
             waiting += [(output, grows) for output in user.results]
     return False
@@ -177,12 +177,12 @@ def _drawn(view: ProgramView, step: Step) -> bool:
     return _DRAWS.search(view.quote(step.path)) is not None
 
 
-def _excluded(flow: Flow, one: Step, other: Step) -> bool:
+def _excluded(flow: Flow, step: Step, other_step: Step) -> bool:
     """Whether two equations are in different branches of one `cond`, of which only one runs."""
-    first, second = one.path.split("/"), other.path.split("/")
-    for place, (a, b) in enumerate(zip(first, second, strict=False)):
+    first, second = step.path.split("/"), other_step.path.split("/")
+    for depth, (a, b) in enumerate(zip(first, second, strict=False)):
         if a != b:
-            return a.startswith("branches") and b.startswith("branches") and place % 2 == 1
+            return a.startswith("branches") and b.startswith("branches") and depth % 2 == 1
     return False
 
 
@@ -216,12 +216,12 @@ class _Keys:
 
     def is_same(self, token: Token, number: int) -> bool:
         """Whether a key, or the raw key that it was made from, is a value."""
-        other = self.of(number)
-        if token == other:
+        other_token = self.of(number)
+        if token == other_token:
             return True
         match token:
             case ("random_wrap", _, _, (raw,)):
-                return raw == other
+                return raw == other_token
             case _:
                 return False
 
@@ -234,9 +234,9 @@ class _Keys:
                 return True
             if number in self._outer:
                 waiting.append(self._flow.of(self._outer[number]))
-            made = self._flow.made_by(number)
-            if made is not None and made.primitive in _MOVES:
-                waiting += [self._flow.of(made.operands[0])] if made.operands else []
+            maker = self._flow.made_by(number)
+            if maker is not None and maker.primitive in _MOVES:
+                waiting += [self._flow.of(maker.operands[0])] if maker.operands else []
         return False
 
     def _made(self, number: int) -> Token:
@@ -264,20 +264,20 @@ def _kept(flow: Flow, step: Step, body: Body) -> list[tuple[int, int]]:
     inputs = flow.inputs_of(body)
     if step.primitive == "scan":
         first, own = 0, len(captured(step))
-        rest = own
+        constants = own
     else:
         of_condition = sum(numbers(step, "cond_nconsts"))
-        rest = len(captured(step))
+        constants = len(captured(step))
         is_condition = body.name.startswith("cond")
         first = 0 if is_condition else of_condition
-        own = of_condition if is_condition else rest - of_condition
+        own = of_condition if is_condition else constants - of_condition
     pairs = list(zip(inputs[:own], step.operands[first : first + own], strict=False))
     carries = inputs[own:]
     looped = next((body for body in step.bodies if not body.name.startswith("cond")), body)
     count = carried(step) if step.primitive == "scan" else len(step.results)
     before = flow.inputs_of(looped)
-    before = before[len(before) - len(step.operands) + rest :][: count or 0]
-    for slot, (inner, result) in enumerate(zip(before, looped.outputs, strict=False)):
-        if flow.of(result) == inner:
-            pairs.append((carries[slot], step.operands[rest + slot]))
+    before = before[len(before) - len(step.operands) + constants :][: count or 0]
+    for slot, (inner, output) in enumerate(zip(before, looped.outputs, strict=False)):
+        if flow.of(output) == inner:
+            pairs.append((carries[slot], step.operands[constants + slot]))
     return pairs

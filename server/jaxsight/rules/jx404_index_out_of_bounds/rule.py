@@ -78,7 +78,7 @@ class _Outside:
     """Indices of which at least one is certainly out of bounds."""
 
     where: OutOfBounds
-    taken: int
+    count: int
     """How many elements are read or written from the index on."""
     least: int
     most: int
@@ -134,8 +134,8 @@ def _kind(text: str) -> str:
             name = name if name in _SLICES | _UPDATES | _SEGMENTS | _TAKES else ""
         case _:
             return ""
-    told = any(keyword.arg in ("mode", None) for keyword in node.keywords)
-    return "" if told or (name == "take" and len(node.args) > 3) else name
+    has_mode = any(keyword.arg in ("mode", None) for keyword in node.keywords)
+    return "" if has_mode or (name == "take" and len(node.args) > 3) else name
 
 
 def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
@@ -148,13 +148,13 @@ def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
         advice = f"use ids from 0 to {count - 1}"
         if index >= count and outside.exact:
             advice = f"pass `num_segments={index + 1}`, or {advice}"
-    elif outside.taken > 1:
+    elif outside.count > 1:
         start = where.index
         message = (
-            f"slice {start}:{start + outside.taken} is out of bounds for axis {where.axis} "
+            f"slice {start}:{start + outside.count} is out of bounds for axis {where.axis} "
             f"of size {where.size}"
         )
-        last = where.size - outside.taken
+        last = where.size - outside.count
         advice = f"use starts from 0 to {last}" if last else "start at 0"
     else:
         message = _message(where)
@@ -171,8 +171,8 @@ def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
 def _of_many(outside: _Outside, kind: str) -> str:
     if outside.one or not outside.exact:
         return ""
-    what = "ids" if kind in _SEGMENTS else "starts" if outside.taken > 1 else "indices"
-    return f"the {what} run from {outside.least} to {outside.most}"
+    indices = "ids" if kind in _SEGMENTS else "starts" if outside.count > 1 else "indices"
+    return f"the {indices} run from {outside.least} to {outside.most}"
 
 
 def _done(step: Step, kind: str, outside: _Outside) -> str:
@@ -184,10 +184,10 @@ def _done(step: Step, kind: str, outside: _Outside) -> str:
     where = outside.where
     if kind in _SEGMENTS:
         return f"`{kind}` drops values with out-of-bounds ids silently"
-    if outside.taken > 1:
-        start = 0 if where.index < 0 else where.size - outside.taken
+    if outside.count > 1:
+        start = 0 if where.index < 0 else where.size - outside.count
         does = "writes" if step.primitive == "dynamic_update_slice" else "reads"
-        return f"JAX clamps the start silently: it {does} {start}:{start + outside.taken}"
+        return f"JAX clamps the start silently: it {does} {start}:{start + outside.count}"
     if step.primitive == "dynamic_update_slice":
         return "JAX clamps the index silently: it overwrites the nearest element"
     if step.primitive.startswith("scatter"):
@@ -215,17 +215,17 @@ _PRIMITIVES = _SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
 def _outside(ranges: Ranges, flow: Flow, step: Step, kind: str) -> Iterator[_Outside]:
     """Yield indices of an equation that are certainly out of bounds."""
     shape = flow.value(step.operands[0]).shape
-    for axis, number, taken in _starts(flow, step):
+    for axis, number, count in _starts(flow, step):
         size = shape[axis]
         index, from_end = index_before_wrapping(ranges, number, size)
         range_ = ranges.of(index)
-        if range_ is None or taken > size:
+        if range_ is None or count > size:
             continue
         if kind not in _SEGMENTS and not from_end and range_.one is not None and range_.one < 0:
             # JAX adds the size to a negative literal while tracing.
             range_, from_end = ranges.shifted(range_, -size), True
         first = -size if from_end else 0
-        if range_.high > size - taken:
+        if range_.high > size - count:
             at, exact = range_.high, range_.high == range_.most
         elif range_.low < first:
             at, exact = range_.low, range_.low == range_.least
@@ -234,18 +234,18 @@ def _outside(ranges: Ranges, flow: Flow, step: Step, kind: str) -> Iterator[_Out
                 continue
         else:
             continue
-        yield _Outside(OutOfBounds(at, axis, size), taken, range_.least, range_.most, exact)
+        yield _Outside(OutOfBounds(at, axis, size), count, range_.least, range_.most, exact)
 
 
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
     """Yield axis, first index and length of what an equation reads or writes."""
     match step.primitive:
         case "dynamic_slice":
-            for axis, taken in enumerate(numbers(step, "slice_sizes")):
-                yield axis, step.operands[1 + axis], taken
+            for axis, count in enumerate(numbers(step, "slice_sizes")):
+                yield axis, step.operands[1 + axis], count
         case "dynamic_update_slice":
-            for axis, taken in enumerate(flow.value(step.operands[1]).shape):
-                yield axis, step.operands[2 + axis], taken
+            for axis, count in enumerate(flow.value(step.operands[1]).shape):
+                yield axis, step.operands[2 + axis], count
         case _:
             match = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
             axes = [int(axis) for axis in _NUMBER.findall(match[1])] if match else []
@@ -270,10 +270,10 @@ def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
 def _is_masked(flow: Flow, step: Step) -> bool:
     """Return whether a `where`, a mask or a slice selects from what an equation reads or writes."""
     if step.primitive in _SCATTERS | {"dynamic_update_slice"}:
-        place = 1 if step.primitive == "dynamic_update_slice" else 2
+        position = 1 if step.primitive == "dynamic_update_slice" else 2
         moved = ELEMENTWISE | SHAPED
-        above = flow.above(step.operands[place], lambda step: step.primitive in moved, _NEAR)
-        if any(each.primitive == "select_n" or _multiplies(flow, each) for each in above):
+        above = flow.above(step.operands[position], lambda step: step.primitive in moved, _NEAR)
+        if any(node.primitive == "select_n" or _multiplies(flow, node) for node in above):
             return True
     waiting, visited = [(number, 0) for number in step.results], set[int]()
     while waiting:
@@ -312,6 +312,6 @@ def _is_mask(flow: Flow, number: int) -> bool:
     moved = SHAPED | {"convert_element_type"}
     above = flow.above(number, lambda step: step.primitive in moved, _NEAR)
     return any(
-        each.primitive == "convert_element_type" and flow.value(each.operands[0]).dtype == "bool"
-        for each in above
+        node.primitive == "convert_element_type" and flow.value(node.operands[0]).dtype == "bool"
+        for node in above
     )

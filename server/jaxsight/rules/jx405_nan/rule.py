@@ -33,10 +33,10 @@ class _Numbers:
     most: float = math.inf
     closed: bool = True
 
-    def meets(self, other: _Numbers) -> bool:
+    def meets(self, numbers: _Numbers) -> bool:
         """Whether two intervals have a number in common."""
-        least, most = max(self.least, other.least), min(self.most, other.most)
-        return least < most or (least == most and self._has(least) and other._has(least))
+        least, most = max(self.least, numbers.least), min(self.most, numbers.most)
+        return least < most or (least == most and self._has(least) and numbers._has(least))
 
     def _has(self, number: float) -> bool:
         return self.closed or self.least < number < self.most
@@ -163,7 +163,7 @@ class _Part:
     numbers: tuple[_Numbers, ...]
 
     def meets(self, bad: Sequence[_Numbers]) -> bool:
-        return any(number.meets(other) for number in self.numbers for other in bad)
+        return any(number.meets(bad_numbers) for number in self.numbers for bad_numbers in bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,8 @@ def _parts(flow: Flow, step: Step, true: bool) -> Iterator[_Part]:
         bound = _number(flow, step.operands[1 - index]) if of_two else None
         if of_two and bound is None and any(flow.made_by(root) is None for root in side):
             continue  # `x < width`, where `width` is an argument, is no guard against `width == 0`
-        seen = comparison if index == 0 else _TURNED.get(comparison, comparison)
-        numbers = _numbers(seen, bound)
+        turned = comparison if index == 0 else _TURNED.get(comparison, comparison)
+        numbers = _numbers(turned, bound)
         yield _Part(frozenset(side), numbers)
         for maker in filter(None, map(flow.made_by, side)):
             inner = _inner(maker, numbers)
@@ -236,9 +236,9 @@ def _inner(step: Step, numbers: Sequence[_Numbers]) -> tuple[_Numbers, ...]:
         case "abs":
             positive = [_Numbers(max(n.least, 0), n.most, n.closed) for n in numbers if n.most >= 0]
             return tuple(
-                each
+                operand
                 for n in positive
-                for each in (
+                for operand in (
                     [_Numbers(-n.most, n.most, n.closed)]
                     if n.least == 0
                     else [n, _Numbers(-n.most, -n.least, n.closed)]
@@ -275,8 +275,8 @@ def _numbers(comparison: str, bound: float | None) -> tuple[_Numbers, ...]:
 
 def _number(flow: Flow, number: int) -> float | None:
     """Return the number of a value that is a moved or reshaped literal, else `None`."""
-    for each in _roots(flow, number):
-        value = flow.values[each]
+    for root in _roots(flow, number):
+        value = flow.values[root]
         if value.origin == LITERAL and value.said:
             try:
                 return float(ast.literal_eval(value.said))
@@ -306,12 +306,12 @@ def _has_derivative(flow: Flow, number: int) -> bool:
 
 def _roots(flow: Flow, number: int) -> set[int]:
     """Return a value and the values that it is a moved or reshaped copy of."""
-    found = {flow.of(number)}
+    roots = {flow.of(number)}
     step = flow.made_by(number)
     while step is not None and step.primitive in _MOVES and step.operands:
-        found.add(flow.of(step.operands[0]))
+        roots.add(flow.of(step.operands[0]))
         step = flow.made_by(step.operands[0])
-    return found
+    return roots
 
 
 def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:

@@ -34,15 +34,17 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         for key in decorator.keywords:
             if key.arg not in _DONATES:
                 continue
-            given = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
-            kept = [each for each in given if _name(each, names) != named[0]]
-            if len(kept) == len(given):
+            donated = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
+            usable = [argument for argument in donated if _name(argument, names) != named[0]]
+            if len(usable) == len(donated):
                 continue
-            if not kept:
+            if not usable:
                 yield Candidate(title, (_without(context, decorator, key),))
             else:
-                texts = ", ".join(map(context.text, kept))
-                edit = context.replace(key.value, f"({texts},)" if len(kept) == 1 else f"({texts})")
+                texts = ", ".join(map(context.text, usable))
+                edit = context.replace(
+                    key.value, f"({texts},)" if len(usable) == 1 else f"({texts})"
+                )
                 yield Candidate(title, (edit,))
 
 

@@ -37,14 +37,14 @@ class UnusableDonation:
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the donated inputs without a result left for them; `jit` pairs by shape and dtype."""
     program, flow = view.program, view.flow
-    left = Counter((v.dtype, v.shape) for v in map(flow.value, program.body.outputs))
+    unmatched = Counter((v.dtype, v.shape) for v in map(flow.value, program.body.outputs))
     for index in program.donated:
         if index >= len(program.body.inputs):
             continue
         value = flow.values[program.body.inputs[index]]
         kind = value.dtype, value.shape
-        if left[kind] > 0:
-            left[kind] -= 1
+        if unmatched[kind] > 0:
+            unmatched[kind] -= 1
             continue
         name = quoted(value.said, f"argument {index}", most=24)
         yield Violation(

@@ -42,18 +42,20 @@ def find(view: ProgramView) -> Iterator[Violation]:
     fixed = memory.arguments + memory.outputs
     if memory.temporaries < max(LARGE, fixed):
         return
-    largest = sorted(graph.temporaries, key=lambda each: -each.value.bytes)
+    largest = sorted(graph.temporaries, key=lambda temporary: -temporary.value.bytes)
     places: dict[str, int] = {}
     spans: set[object] = set()
-    for each in largest:
-        kernel = graph.kernels[each.producer] if each.producer < len(graph.kernels) else None
-        at = each.equation or (kernel.ends_at if kernel is not None else "")
+    for temporary in largest:
+        kernel = (
+            graph.kernels[temporary.producer] if temporary.producer < len(graph.kernels) else None
+        )
+        at = temporary.equation or (kernel.ends_at if kernel is not None else "")
         at = at or (kernel.equations[-1] if kernel is not None and kernel.equations else "")
         if at in view.flow.steps and view.quote(at):
             span = view.flow.steps[at].span or view.quote(at)
             if span not in spans:
                 spans.add(span)
-                places[at] = each.value.bytes
+                places[at] = temporary.value.bytes
     named = list(places.items())[:_NAMED]
     if not named:
         return

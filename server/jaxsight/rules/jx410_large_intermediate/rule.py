@@ -45,10 +45,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if (
             temporary.value.bytes < max(LARGE, TIMES * outside)
             or at not in view.flow.steps
-            or (place := view.flow.steps[at].span or at) in reported
+            or (origin := view.flow.steps[at].span or at) in reported
         ):
             continue
-        reported.add(place)
+        reported.add(origin)
         times = temporary.value.bytes / max(outside, 1)
         yield Violation(
             f"intermediate of {size(temporary.value.bytes)} is {times:,.0f} times as large as "

@@ -48,8 +48,8 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     )
     if not (sharded or typed):
         return None
-    what = "specs of `shard_map` do not fit" if sharded else "shardings do not match"
-    return Violation(what, notes=(first_paragraph(message),), url=jax_page(failure))
+    problem = "specs of `shard_map` do not fit" if sharded else "shardings do not match"
+    return Violation(problem, notes=(first_paragraph(message),), url=jax_page(failure))
 
 
 @RULE.finds_in_kernels

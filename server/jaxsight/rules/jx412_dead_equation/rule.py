@@ -53,13 +53,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if any(number in wanted or flow.used_by(number) for number in step.results):
             continue
         if view.quote(path) and _is_unread(view.around(path)):
-            result = flow.value(step.results[0]).text
+            type_ = flow.value(step.results[0]).text
             yield Violation(
                 f"result of {quoted(view.quote(path))} is never used",
                 path,
                 help="remove the assignment",
-                notes=(f"XLA removes the {result}, but it is traced each time",),
-                data=UnusedResult(result),
+                notes=(f"XLA removes the {type_}, but it is traced each time",),
+                data=UnusedResult(type_),
             )
 
 

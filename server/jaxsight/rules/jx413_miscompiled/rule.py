@@ -68,11 +68,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
     runtime = view.runtime
     if runtime.backend != "cpu" or runtime.machine != _MACHINE or _IS_OFF.search(runtime.flags):
         return
-    known = [fault for fault in _FAULTS if runtime.jaxlib in fault.versions]
-    if not known:
+    faults = [fault for fault in _FAULTS if runtime.jaxlib in fault.versions]
+    if not faults:
         return
     for step in view.flow.steps.values():
-        fault = next((fault for fault in known if fault.matches(view, step)), None)
+        fault = next((fault for fault in faults if fault.matches(view, step)), None)
         if fault is not None:
             yield Violation(
                 f"jaxlib {runtime.jaxlib} {fault.effect} on CPUs (jax#{fault.issue})",
@@ -137,12 +137,14 @@ def _is_reduced_product(view: ProgramView, step: Step) -> bool:
     if {"max", "min"} <= {flow.steps[path].primitive for path in fused - {step.path}}:
         return False  # XLA makes one operation of the two, which is right.
     same = _written(view, products[0].results[0])
-    equal = [each for each in _products(view) if _written(view, each.results[0]) == same]
-    if {each.path for each in equal} != {product.path for product in products}:
+    equal = [
+        candidate for candidate in _products(view) if _written(view, candidate.results[0]) == same
+    ]
+    if {candidate.path for candidate in equal} != {product.path for product in products}:
         return False
-    kept = _kept(view)
-    return not between & kept and not any(
-        user.path not in fused and _is_live(view, user, kept)
+    live = _kept(view)
+    return not between & live and not any(
+        user.path not in fused and _is_live(view, user, live)
         for value in between
         for user in flow.used_by(value)
     )
@@ -199,7 +201,7 @@ def _is_settled(view: ProgramView, step: Step) -> bool:
     return sources is not None and all(is_known(view.flow.values[source]) for source in sources)
 
 
-def _is_live(view: ProgramView, step: Step, kept: frozenset[int]) -> bool:
+def _is_live(view: ProgramView, step: Step, live: frozenset[int]) -> bool:
     """Whether XLA keeps an equation: a result of the program depends on it, or it has none.
 
     Args:
@@ -211,7 +213,7 @@ def _is_live(view: ProgramView, step: Step, kept: frozenset[int]) -> bool:
         if number.bodies or not number.results:
             return True
         for value in map(view.flow.of, number.results):
-            if value in kept:
+            if value in live:
                 return True
             if value not in visited:
                 visited.add(value)
@@ -226,10 +228,10 @@ def _is_small_product(view: ProgramView, step: Step) -> bool:
     """
     flow = view.flow
     left, right = (flow.value(number) for number in step.operands)
-    found = parameter(step, "dimension_numbers")
+    dimensions = parameter(step, "dimension_numbers")
     if len(left.shape) != 2 or len(right.shape) != 2 or left.dtype != right.dtype:
         return False
-    match found:
+    match dimensions:
         case ((((1,), (1,)) | ([1], [1])), _):
             length = right.shape[0]
         case ((((1,), (0,)) | ([1], [0])), _):
@@ -257,15 +259,15 @@ def _product(view: ProgramView, step: Step) -> Step | None:
         return None
     maker = step
     while maker is step or maker.primitive == "neg":
-        given = flow.made_by(maker.operands[0])
-        if given is None or len(flow.used_by(maker.operands[0])) != 1:
+        broadcast = flow.made_by(maker.operands[0])
+        if broadcast is None or len(flow.used_by(maker.operands[0])) != 1:
             return None
-        maker = given
-    result = flow.value(maker.results[0])
-    if maker.primitive != "mul" or result.dtype != "float32" or len(result.shape) < _MANY:
+        maker = broadcast
+    value = flow.value(maker.results[0])
+    if maker.primitive != "mul" or value.dtype != "float32" or len(value.shape) < _MANY:
         return None
-    one, other = map(flow.of, maker.operands)
-    if one == other or _is_scalar(view, one) or _is_scalar(view, other):
+    first, second = map(flow.of, maker.operands)
+    if first == second or _is_scalar(view, first) or _is_scalar(view, second):
         return None  # XLA computes a square, or multiplies by a number.
     return maker
 
@@ -296,8 +298,8 @@ def _is_product_with_single_axis(view: ProgramView, step: Step) -> bool:
 
 def _is_reshaped(view: ProgramView, product: Step) -> bool:
     """Whether both operands come from equal reshapes, which XLA moves after the product."""
-    one, other = (_before_reshape(view, number) for number in product.operands)
-    return bool(one) and one == other
+    first, second = (_before_reshape(view, number) for number in product.operands)
+    return bool(first) and first == second
 
 
 def _before_reshape(view: ProgramView, number: int) -> tuple[int, ...]:
@@ -328,12 +330,12 @@ def _is_broadcast_product(view: ProgramView, step: Step) -> bool:
         return False
     for number in product.operands:
         own = _before_broadcast(view, number)
-        given = max((axis + 1 for axis, size in enumerate(own) if size > 1), default=0)
+        rank = max((axis + 1 for axis, size in enumerate(own) if size > 1), default=0)
         if (
             len(own) == len(shape)
-            and 1 < given <= len(shape) - 4
-            and min(shape[given:]) >= 9
-            and _axes(step)[0] in (0, given - 1)
+            and 1 < rank <= len(shape) - 4
+            and min(shape[rank:]) >= 9
+            and _axes(step)[0] in (0, rank - 1)
         ):
             return True
     return False
@@ -345,9 +347,9 @@ def _before_broadcast(view: ProgramView, number: int) -> tuple[int, ...]:
     shape = view.flow.value(number).shape
     if maker is None or maker.primitive != "broadcast_in_dim":
         return shape
-    given = view.flow.value(maker.operands[0]).shape
+    shape_before = view.flow.value(maker.operands[0]).shape
     own = [1] * len(shape)
-    for axis, size in zip(numbers(maker, "broadcast_dimensions"), given, strict=False):
+    for axis, size in zip(numbers(maker, "broadcast_dimensions"), shape_before, strict=False):
         own[axis] = size
     return tuple(own)
 

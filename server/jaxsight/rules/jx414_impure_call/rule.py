@@ -115,7 +115,7 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
     elif _is_log(scope, node, full):
         traced = [argument for argument in arguments if scope.sources(argument)]
         if traced and not _is_about_tracing(arguments):
-            sources = frozenset(source for each in traced for source in scope.sources(each))
+            sources = frozenset(source for argument in traced for source in scope.sources(argument))
             yield Event(node, sources, Impure("log", text, _name(scope, traced)))
     elif (
         _DRAWS.fullmatch(full)
@@ -142,7 +142,7 @@ def _printed(
         return
     traced = [argument for argument in arguments if scope.sources(argument)]
     if traced:
-        sources = frozenset(source for each in traced for source in scope.sources(each))
+        sources = frozenset(source for argument in traced for source in scope.sources(argument))
         instead = debug_print(node, written, "jax.debug.print") or ""
         yield Event(node, sources, Impure("print", text, _name(scope, traced), instead))
     elif all(isinstance(argument, ast.Constant) for argument in arguments):
@@ -180,16 +180,19 @@ def _is_draw(scope: Scope, function: ast.expr) -> bool:
     """Whether a method of a generator is called that was made outside of the function."""
     if not isinstance(function, ast.Attribute) or function.attr not in _METHODS:
         return False
-    made: ast.expr | None = None
+    generator: ast.expr | None = None
     if isinstance(function.value, ast.Name):
         holder = scope.holder(function.value.id)
         if holder is None or holder is scope:
             return False
-        made = holder.aliases.get(function.value.id)
-        if made is None and holder.node is None:
+        generator = holder.aliases.get(function.value.id)
+        if generator is None and holder.node is None:
             name = function.value.id
             return name not in scope.imports and _GENERATOR.fullmatch(name) is not None
-    return isinstance(made, ast.Call) and _GENERATORS.fullmatch(scope.full(made.func)) is not None
+    return (
+        isinstance(generator, ast.Call)
+        and _GENERATORS.fullmatch(scope.full(generator.func)) is not None
+    )
 
 
 def _writes(call: ast.Call) -> bool:

@@ -62,19 +62,20 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
                 f"{quoted(expression)} cannot change a JAX array in place",
                 "use a function of JAX that returns the result, such as `jax.random.permutation`",
             )
-        what = quoted(expression, "an item")
+        subject = quoted(expression, "an item")
         return _violation(
-            f"cannot assign to {what}: JAX arrays are immutable", _set(statement, expression)
+            f"cannot assign to {subject}: JAX arrays are immutable", _set(statement, expression)
         )
     if is_a(failure, "TypeError") and "_IndexUpdate" in message and _changes(statement):
         target = target_of(statement) if statement is not None else None
-        what = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
+        subject = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
         return _violation(
-            f"cannot assign to {what}, which only describes an update", _set(statement, expression)
+            f"cannot assign to {subject}, which only describes an update",
+            _set(statement, expression),
         )
     if is_a(failure, "AttributeError") and message == "__delitem__":
-        what = quoted(expression, "an item")
-        return _violation(f"cannot delete {what}: JAX arrays are immutable", _deleted(statement))
+        subject = quoted(expression, "an item")
+        return _violation(f"cannot delete {subject}: JAX arrays are immutable", _deleted(statement))
     if is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
         return _violation(
             f"{quoted(expression)} cannot change a JAX array in place",
@@ -127,8 +128,8 @@ def _changes(statement: ast.stmt | None) -> bool:
 def _set(statement: ast.stmt | None, expression: str) -> str:
     text = None
     if statement is not None:
-        place = place_of(target_of(statement), merged=False)
-        if place is not None and is_mask(place.indices[0]):
+        target = place_of(target_of(statement), merged=False)
+        if target is not None and is_mask(target.indices[0]):
             text = masked(statement, written, "jnp")
         else:
             text = updated(statement, written)
@@ -246,37 +247,37 @@ def _to_new_arrays(tree: ast.Module) -> Iterator[NodeViolation]:
 def _new_arrays(function: ast.FunctionDef) -> Iterator[str]:
     """Yield the names that a function binds to new arrays and to nothing else."""
     kinds: dict[str, set[bool]] = {}
-    known = set()
+    stores = set()
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[ast.Name(id=name) as target], value=ast.Call(func=made)):
                 if _NEW.fullmatch(dotted(made)):
                     kinds.setdefault(name, set()).add(True)
-                    known.add(target)
+                    stores.add(target)
             case ast.arg(arg=name):
                 kinds.setdefault(name, set()).add(False)
             case _:
                 pass
     for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in known:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in stores:
             kinds.setdefault(node.id, set()).add(False)
-    return (name for name, found in kinds.items() if found == {True})
+    return (name for name, kinds_of_name in kinds.items() if kinds_of_name == {True})
 
 
 def _references(tree: ast.Module) -> set[str]:
     """Return the names that a statement binds to references, or annotates so."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)):
                 if _last(function) in _REFERENCES:
-                    found.add(name)
+                    names.add(name)
             case ast.arg(arg=name, annotation=ast.expr() as annotation):
                 if _REFERENCES & set(re.findall(r"\w+", ast.unparse(annotation))):
-                    found.add(name)
+                    names.add(name)
             case _:
                 pass
-    return found
+    return names
 
 
 def _last(node: ast.expr) -> str:

@@ -28,16 +28,16 @@ class Difference(Look):
             return self._expm1(maker_of(flow, step.operands[1 - literals.index(-1)]), "")
         if literals[1] == 1:
             return self._expm1(maker_of(flow, step.operands[0]), "")
-        taken = maker_of(flow, step.operands[1])
-        if literals[0] == 1 and taken is not None:
-            match taken.primitive:
+        subtracted = maker_of(flow, step.operands[1])
+        if literals[0] == 1 and subtracted is not None:
+            match subtracted.primitive:
                 case "exp":
-                    return self._expm1(taken, "-")
+                    return self._expm1(subtracted, "-")
                 case "erf":
-                    return self._erfc(taken)
+                    return self._erfc(subtracted)
                 case "cos":
-                    return self._one_minus_cos(taken)
-            return self._one_minus_cdf(taken)
+                    return self._one_minus_cos(subtracted)
+            return self._one_minus_cdf(subtracted)
         return self._variance()
 
     def _expm1(self, exp: Step | None, sign: str) -> Form | None:
@@ -111,14 +111,14 @@ class Difference(Look):
         pair = self._factors(terms) if terms is not None else None
         if pair is None or None in means:
             return None
-        found = [stripped(flow, mean) for mean in means if mean is not None]
-        given = [stripped(flow, each) for each in pair]
-        ways = (given, given[::-1])
-        if not any(all(map(alike, [flow] * 2, found, way)) for way in ways):
+        mean_arrays = [stripped(flow, mean) for mean in means if mean is not None]
+        operands = [stripped(flow, operand) for operand in pair]
+        ways = (operands, operands[::-1])
+        if not any(all(map(alike, [flow] * 2, mean_arrays, way)) for way in ways):
             return None
         if not self.known.varies(of_squares) or self._is_guarded():
             return None
-        variance = alike(flow, *given)
+        variance = alike(flow, *operands)
         spread = "the spread" if variance else "the spreads"
         mean = "the mean is" if variance else "the means are"
         form = "E[x²] - E[x]²" if variance else "E[xy] - E[x]E[y]"
@@ -138,9 +138,9 @@ class Difference(Look):
         if step is None or step.primitive not in ("div", "mul"):
             return None
         for total, count in (step.operands, step.operands[::-1]):
-            said = self.known.literal(count)
+            divisor = self.known.literal(count)
             summed = maker_of(self.flow, total)
-            if said and summed is not None and summed.primitive == "reduce_sum":
+            if divisor and summed is not None and summed.primitive == "reduce_sum":
                 return summed.operands[0]
             if step.primitive == "div":
                 break

@@ -31,7 +31,7 @@ class LogarithmOfExponentials(Look):
                 exps = list(self._exps(step.operands[0]))
                 return self._log_sum(exps, "cumlogsumexp") if exps else None
             case "dot_general":
-                exps = [found for operand in step.operands for found in self._exps(operand)]
+                exps = [exp for operand in step.operands for exp in self._exps(operand)]
                 return self._log_sum(exps, "product") if exps else None
             case "cosh":
                 return self._log_cosh(step)
@@ -46,19 +46,19 @@ class LogarithmOfExponentials(Look):
         flow = self.flow
         terms = self._terms(step)
         terms = [term for term in terms if self.known.literal(term) != 0]
-        numbers = [said for term in terms if (said := self.known.literal(term)) is not None]
-        others = [term for term in terms if self.known.literal(term) is None]
-        exps = [list(self._exps(term)) for term in others]
+        numbers = [value for term in terms if (value := self.known.literal(term)) is not None]
+        unknown_terms = [term for term in terms if self.known.literal(term) is None]
+        exps = [list(self._exps(term)) for term in unknown_terms]
         if all(exps):
-            flat = [found for exp in exps for found in exp]
+            flat = [exp_step for exp in exps for exp_step in exp]
             if not numbers and len(terms) > 1:
                 return self._log_sum(flat, "logaddexp" if len(terms) == 2 else "logsumexp")
-            if numbers == [1] and len(others) == 1:
+            if numbers == [1] and len(unknown_terms) == 1:
                 return self._softplus(flat, "log(1 + exp(x))", step)
             if numbers == [1]:
                 return self._log_sum(flat, "logsumexp", underflow=False, parts=(step.path,))
-        if numbers == [1] and len(others) == 1:
-            total = maker_of(flow, others[0])
+        if numbers == [1] and len(unknown_terms) == 1:
+            total = maker_of(flow, unknown_terms[0])
             if total is not None and total.primitive == "reduce_sum":
                 inner = list(self._exps(total.operands[0]))
                 if inner:

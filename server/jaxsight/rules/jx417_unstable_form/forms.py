@@ -11,17 +11,17 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.wire.program import Step
 
 
-def of(view: ProgramView, step: Step, known: KnownValues) -> Form | None:
+def of(view: ProgramView, step: Step, facts: KnownValues) -> Form | None:
     """Return the unstable form that an equation completes, if any."""
     floats = FLOATS.get(view.flow.value(step.results[0]).dtype)
     if floats is None:
         return None
     match step.primitive:
         case "log" | "log2":
-            return Logarithm(view, known, step, floats).logarithm()
+            return Logarithm(view, facts, step, floats).logarithm()
         case "log1p":
-            return Logarithm(view, known, step, floats).log1p()
+            return Logarithm(view, facts, step, floats).log1p()
         case "sub" | "add":
-            return Difference(view, known, step, floats).difference()
+            return Difference(view, facts, step, floats).difference()
         case _:
-            return Quotient(view, known, step, floats).quotient()
+            return Quotient(view, facts, step, floats).quotient()

@@ -77,7 +77,7 @@ class Logarithm(LogarithmOfExponentials):
                 return self._log_of_share(step, below)
             terms = self._terms(below) if below is not None else []
             if self.known.literal(step.operands[0]) == 1 and len(terms) == 2:
-                exps = [found for term in terms for found in self._exps(term)]
+                exps = [exp for term in terms for exp in self._exps(term)]
                 ones = [term for term in terms if self.known.literal(term) == 1]
                 if ones and exps and not self._is_tame(exps, underflow=False):
                     return Form(
@@ -87,10 +87,10 @@ class Logarithm(LogarithmOfExponentials):
                         (step.path,),
                     )
         if step.primitive == "sub" and self.known.literal(step.operands[0]) == 1:
-            taken = maker_of(flow, step.operands[1])
-            if taken is not None and taken.primitive == "logistic":
-                return self._log_sigmoid(taken, "log(1 - sigmoid(x))", True, step)
-            if taken is not None and self._is_square_of_tanh(taken):
+            subtracted = maker_of(flow, step.operands[1])
+            if subtracted is not None and subtracted.primitive == "logistic":
+                return self._log_sigmoid(subtracted, "log(1 - sigmoid(x))", True, step)
+            if subtracted is not None and self._is_square_of_tanh(subtracted):
                 far = self.floats.saturated / 2 + math.log(2)
                 return Form(
                     f"`log(1 - tanh(x)**2)` is -inf for `x` above {far:.2g}",
@@ -108,7 +108,7 @@ class Logarithm(LogarithmOfExponentials):
             return None
         if self._is_selected(above + below):
             return None
-        over = any(self._may_overflow(each) for each in above + below)
+        over = any(self._may_overflow(node) for node in above + below)
         return Form(
             "logarithm of a share of exponentials "
             + (
@@ -169,11 +169,11 @@ class Logarithm(LogarithmOfExponentials):
             return None
         function = ast.unparse(call.func)
         stable = "logsf" if complement else DENSITIES[name]
-        whole = function.removesuffix(name) + stable
+        stable_function = function.removesuffix(name) + stable
         return Form(
             f"logarithm of `{'1 - ' if complement else ''}{name}` is -inf where that "
             "underflows to 0",
-            f"use `{short(f'{whole}({arguments(call)})')}`",
+            f"use `{short(f'{stable_function}({arguments(call)})')}`",
             parts=(step.path,),
         )
 

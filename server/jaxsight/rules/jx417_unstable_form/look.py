@@ -117,8 +117,8 @@ class Look:
         """Return what a value is a multiple of by literals: means are sums."""
         step = maker_of(self.flow, number, PICKS)
         if step is not None and step.primitive in ("div", "mul"):
-            for index, other in ((0, 1), (1, 0))[: 1 if step.primitive == "div" else 2]:
-                if self.known.literal(step.operands[other]) is not None:
+            for index, factor_index in ((0, 1), (1, 0))[: 1 if step.primitive == "div" else 2]:
+                if self.known.literal(step.operands[factor_index]) is not None:
                     return self._scaled(step.operands[index])
         return stripped(self.flow, number, PICKS)
 
@@ -126,11 +126,11 @@ class Look:
         """Return what a sum that is written with `+` is of."""
         if step.primitive != "add":
             return []
-        found: list[int] = []
+        terms: list[int] = []
         for number in step.operands:
             inner = maker_of(self.flow, number)
-            found += (inner is not None and self._terms(inner)) or [number]
-        return found
+            terms += (inner is not None and self._terms(inner)) or [number]
+        return terms
 
     def _exps(self, number: int, depth: int = 4) -> Iterator[Step]:
         """Yield the exponentials in a product with weights, or in a selection with zeros."""
@@ -174,13 +174,13 @@ class Look:
             return False
         match step.primitive:
             case "sub":
-                taken = step.operands[1]
-                source = stripped(flow, taken)
+                subtracted = step.operands[1]
+                source = stripped(flow, subtracted)
                 loop = flow.parent.get(step.path)
                 carried = flow.made_by(source) is None and loop is not None
                 if carried and flow.values[source].origin == "input":
                     return not _is_captured(loop, source)
-                if any(step.primitive in _EXTREMES for step in flow.above(taken, _any, 60)):
+                if any(step.primitive in _EXTREMES for step in flow.above(subtracted, _any, 60)):
                     return True
                 return self._is_shifted(step.operands[0], depth - 1)
             case "neg" | "mul" | "div" | "add" | "select_n":
@@ -199,7 +199,7 @@ class Look:
         for part in parts:
             for operand in part.operands:
                 about |= flow.sources(operand, _is_local, 60) or set()
-        about = {each for each in about if self.known.varies(each)}
+        about = {source for source in about if self.known.varies(source)}
         for read, user in readers(
             flow, self.step.results[0], lambda step: step.primitive in _NEARBY
         ):
@@ -251,7 +251,7 @@ class Look:
         node = parsed(self.view.quote(step.path))
         if not isinstance(node, ast.BinOp):
             return ""
-        sides = [each for each in (node.left, node.right) if not isinstance(each, ast.Constant)]
+        sides = [side for side in (node.left, node.right) if not isinstance(side, ast.Constant)]
         return short(ast.unparse(sides[0])) if len(sides) == 1 else ""
 
     def _argument(self, step: Step, names: tuple[str, ...]) -> str:
@@ -272,12 +272,14 @@ class Look:
     def _overflow(self) -> str:
         return f"in {self.floats.name}, `exp(x)` is inf for `x` above {self.floats.greatest:.1f}"
 
-    def _underflow(self, what: str, where: str = "") -> str:
+    def _underflow(self, subject: str, where: str = "") -> str:
         least = f"in {self.floats.name}, `exp(x)` is 0 for `x` below {self.floats.least:.1f}"
-        return f"{least}: {what} is 0 where {where}" if where else f"{least}, so {what} may be 0"
+        return (
+            f"{least}: {subject} is 0 where {where}" if where else f"{least}, so {subject} may be 0"
+        )
 
-    def _cancels(self, what: str) -> str:
-        return f"in {self.floats.name}, {what}"
+    def _cancels(self, form: str) -> str:
+        return f"in {self.floats.name}, {form}"
 
 
 def _is_local(step: Step) -> bool:

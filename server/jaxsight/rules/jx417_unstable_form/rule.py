@@ -47,10 +47,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
     Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, known = view.flow, KnownValues(view.flow)
+    flow, facts = view.flow, KnownValues(view.flow)
     reported: set[object] = set()
     covered: set[str] = set()
-    found: list[tuple[Step, Form]] = []
+    forms_found: list[tuple[Step, Form]] = []
     for step in flow.forward_steps(*_CALLS):
         if step.span in reported or not _is_candidate(flow, step):
             continue
@@ -58,12 +58,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         if has_rule(view.around(step.path)) or is_in_branch(flow, step):
             continue
-        form = forms.of(view, step, known)
+        form = forms.of(view, step, facts)
         if form is not None:
             reported.add(step.span)
             covered.update(form.parts)
-            found.append((step, form))
-    for step, form in found:
+            forms_found.append((step, form))
+    for step, form in forms_found:
         if step.path not in covered:
             yield Violation(
                 form.message, step.path, help=form.help, notes=form.notes, severity=form.severity

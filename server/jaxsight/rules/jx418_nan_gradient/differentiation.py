@@ -53,9 +53,9 @@ def _inexact(flow: Flow, number: int) -> bool:
     return flow.value(number).dtype.startswith(("float", "bfloat"))
 
 
-def _made_of(flow: Flow, number: int, primitive: str, *others: str) -> Iterator[Step]:
+def _made_of(flow: Flow, number: int, primitive: str, *more_primitives: str) -> Iterator[Step]:
     for user in flow.used_by(number):
-        if user.primitive == primitive or user.primitive in others:
+        if user.primitive == primitive or user.primitive in more_primitives:
             yield user
 
 

@@ -47,8 +47,8 @@ def _squares(context: FixContext, call: ast.Call) -> str | None:
         return None
     if any(key.arg not in _AXES for key in call.keywords):
         return None
-    rest = "".join(f", {key.arg}={context.text(key.value)}" for key in call.keywords)
-    return f"{context.jnp}.sum({context.operand(call.args[0])} ** 2{rest})"
+    keywords = "".join(f", {key.arg}={context.text(key.value)}" for key in call.keywords)
+    return f"{context.jnp}.sum({context.operand(call.args[0])} ** 2{keywords})"
 
 
 # A gradient that is right, for what it takes to compute it.

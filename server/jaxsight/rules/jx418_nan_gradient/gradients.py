@@ -289,8 +289,8 @@ class Differentiated:
         if step is None or step.primitive != "sub":
             return False
         sides = [flow.made_by(operand) for operand in step.operands]
-        kept = [_spread(flow, operand) for operand in step.operands]
-        if None in sides or not alike(flow, kept[0], kept[1]):
+        spread = [_spread(flow, operand) for operand in step.operands]
+        if None in sides or not alike(flow, spread[0], spread[1]):
             return False
         shapes = [flow.value(operand).shape for operand in step.operands]
         axes = [parameter(side, "broadcast_dimensions") for side in sides if side is not None]

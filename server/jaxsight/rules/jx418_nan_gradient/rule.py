@@ -32,7 +32,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     text differentiates the function by an argument that they depend on. Functions with derivative
     rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, known = view.flow, KnownValues(view.flow)
+    flow, facts = view.flow, KnownValues(view.flow)
     reported: set[object] = set()
     for step in flow.steps.values():
         look = VIOLATIONS.get(step.primitive)
@@ -40,13 +40,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         if not is_written(view.quote(step.path), step.primitive):
             continue
-        if not known.varies(step.operands[0]) or has_rule(view.around(step.path)):
+        if not facts.varies(step.operands[0]) or has_rule(view.around(step.path)):
             continue
         if not is_differentiated(view, step) or _is_selected(view, step):
             continue
         if is_in_branch(flow, step):
             continue
-        violation = look(Differentiated(view, known, step))
+        violation = look(Differentiated(view, facts, step))
         if violation is not None:
             reported.add(step.span)
             yield violation

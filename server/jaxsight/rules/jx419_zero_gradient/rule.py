@@ -69,10 +69,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 
 def _violation(view: ProgramView, step: Step, names: Sequence[str]) -> Violation:
-    known = [f"`{name}`" for name in names if name]
-    of = f" with respect to {known[0]}" if known else ""
-    if len(known) > 1:
-        of += f" and {len(known) - 1} other{'s' if len(known) > 2 else ''}"
+    parameters = [f"`{name}`" for name in names if name]
+    of = f" with respect to {parameters[0]}" if parameters else ""
+    if len(parameters) > 1:
+        of += f" and {len(parameters) - 1} other{'s' if len(parameters) > 2 else ''}"
     written = view.quoted(step.path)
     if len(written) > 32 or step.primitive == "stop_gradient":
         written = f"`{_operation(view, step)}`"
@@ -163,27 +163,31 @@ def _of_derivative(view: ProgramView, parent: str, steps: Sequence[Step]) -> Ite
     if not zeros:
         return
     inside = {step.path for step in steps}
-    made = {flow.of(number) for step in steps for number in step.results}
+    computed = {flow.of(number) for step in steps for number in step.results}
     entries = [
         number
         for step in steps
         for number in map(flow.of, step.operands)
-        if number not in made and not is_known(flow.values[number]) and _inexact(flow, number)
+        if number not in computed and not is_known(flow.values[number]) and _inexact(flow, number)
     ]
     alive = any(step.backward for step in flow.steps.values())
-    found: list[tuple[int, list[Step], int]] = []
+    dead_inputs: list[tuple[int, list[Step], int]] = []
     for number in dict.fromkeys(entries):
-        rank = max(_rank(flow, each, number) for each, _ in zeros)
+        rank = max(_rank(flow, zero, number) for zero, _ in zeros)
         ends = _ends(flow, number, inside, frozenset()) if rank else None
         if ends and not (alive and _is_stopped(ends)):
-            found.append((number, ends, rank))
-    best = max((rank for _, _, rank in found), default=0)
-    chosen = [(number, ends) for number, ends, rank in found if rank == best]
+            dead_inputs.append((number, ends, rank))
+    best = max((rank for _, _, rank in dead_inputs), default=0)
+    chosen = [(number, ends) for number, ends, rank in dead_inputs if rank == best]
     if any(not _is_stopped(ends) for _, ends in chosen):
         chosen = [(number, ends) for number, ends in chosen if not _is_stopped(ends)]
     for number, ends in chosen:
-        like = [each for each, _ in chosen if flow.values[each].text == flow.values[number].text]
-        places = [place for each, place in zeros if _rank(flow, each, number) == best]
+        like = [
+            chosen_number
+            for chosen_number, _ in chosen
+            if flow.values[chosen_number].text == flow.values[number].text
+        ]
+        places = [position for zero, position in zeros if _rank(flow, zero, number) == best]
         name = flow.values[number].said if len(like) <= len(places) else ""
         yield _Dead(number, tuple(ends), name, len(set(places)))
 
@@ -205,7 +209,7 @@ def _of_function(view: ProgramView) -> Iterator[_Dead]:
     outputs = frozenset(flow.outputs[:1] if scalar else flow.outputs)
     inside = {path for path in flow.steps if path not in flow.parent}
     needed = _needed(flow, outputs)
-    found: list[_Dead] = []
+    dead_inputs: list[_Dead] = []
     alive = False
     for number in flow.inputs:
         if not _inexact(flow, number) or flow.of(number) not in needed:
@@ -213,8 +217,8 @@ def _of_function(view: ProgramView) -> Iterator[_Dead]:
         ends = _ends(flow, flow.of(number), inside, outputs)
         alive |= ends is None
         if ends and _parameter(flow, number) in view.differentiated:
-            found.append(_Dead(number, tuple(ends), flow.values[number].said))
-    for dead in found:
+            dead_inputs.append(_Dead(number, tuple(ends), flow.values[number].said))
+    for dead in dead_inputs:
         name = _parameter(flow, dead.value)
         if not alive or (name in view.chosen and not _is_stopped(dead.ends)):
             yield dead
@@ -247,18 +251,18 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
     waiting, visited = [number], set[int]()
     ends: dict[str, Step] = {}
     while waiting:
-        each = flow.of(waiting.pop())
-        if each in visited:
+        reached = flow.of(waiting.pop())
+        if reached in visited:
             continue
-        visited.add(each)
-        users = [user for user in flow.used_by(each) if user.path in inside]
-        if each in outputs or len(visited) > _FAR:
+        visited.add(reached)
+        users = [user for user in flow.used_by(reached) if user.path in inside]
+        if reached in outputs or len(visited) > _FAR:
             return None
-        if not users and not outputs and not _is_factor(flow, each):
+        if not users and not outputs and not _is_factor(flow, reached):
             return None
         for user in users:
             inexact = [output for output in user.results if _inexact(flow, output)]
-            read = [result for result in inexact if flow.used_by(result) or result in outputs]
+            read = [output for output in inexact if flow.used_by(output) or output in outputs]
             if _is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
                 ends[user.path] = user
             else:
@@ -307,8 +311,8 @@ def _chosen(view: ProgramView, dead: _Dead) -> list[Step]:
         return []
     flow = view.flow
     own = [step for step in dead.ends if not _is_of_rule(flow, step)] or dead.ends
-    rest = [step for step in own if step.primitive != "stop_gradient"] or own
-    by_span = {step.span: step for step in reversed(rest) if view.quote(step.path)}
+    candidates = [step for step in own if step.primitive != "stop_gradient"] or own
+    by_span = {step.span: step for step in reversed(candidates) if view.quote(step.path)}
     return list(by_span.values())[::-1][: dead.times]
 
 

@@ -46,20 +46,20 @@ class Use:
 def origin_of(flow: Flow, number: int) -> Origin:
     """Return where the trailing axis of a column comes from; a layer is stronger than the rest."""
     waiting, visited = [flow.of(number)], set[int]()
-    found = set[Origin]()
+    origins = set[Origin]()
     while waiting and len(visited) < 200:
-        each = waiting.pop()
-        if each in visited:
+        reached = waiting.pop()
+        if reached in visited:
             continue
-        visited.add(each)
-        step, value = flow.made_by(each), flow.values[each]
+        visited.add(reached)
+        step, value = flow.made_by(reached), flow.values[reached]
         if step is None or step.bodies or value.origin == CONSTANT:
-            found.add(Origin.GIVEN)
+            origins.add(Origin.GIVEN)
         elif step.primitive in ("dot_general", "conv_general_dilated"):
-            found.add(Origin.LAYER)
+            origins.add(Origin.LAYER)
         elif step.primitive == "split":
             layered = origin_of(flow, step.operands[0])
-            found.add(layered if layered is Origin.LAYER else Origin.GIVEN)
+            origins.add(layered if layered is Origin.LAYER else Origin.GIVEN)
         elif step.primitive in _KEEPS:
             waiting += [
                 flow.of(operand)
@@ -71,13 +71,13 @@ def origin_of(flow: Flow, number: int) -> Origin:
             if before[-1:] == (1,) and len(before) > 1:
                 waiting.append(flow.of(step.operands[0]))
             else:
-                found.add(Origin.ADDED)
+                origins.add(Origin.ADDED)
         elif step.primitive in ("squeeze", "transpose", "rev", "copy", "concatenate", "slice"):
             waiting.append(flow.of(step.operands[0]))
         else:
-            found.add(Origin.GIVEN)
+            origins.add(Origin.GIVEN)
     for origin in (Origin.LAYER, Origin.ADDED):
-        if origin in found:
+        if origin in origins:
             return origin
     return Origin.GIVEN
 
@@ -87,7 +87,7 @@ def use_of(flow: Flow, join: Step) -> Use:
     shape = flow.value(join.results[0]).shape
     axes = {len(shape) - 2, len(shape) - 1}
     waiting, visited = [flow.of(join.results[0])], set[int]()
-    reduced = in_part = other = matrix = False
+    reduced = in_part = is_used_otherwise = matrix = False
     primitives = set[str]()
     while waiting and len(visited) < 200:
         number = waiting.pop()
@@ -104,7 +104,7 @@ def use_of(flow: Flow, join: Step) -> Use:
                 elif user.primitive == "reduce_sum" and along & axes:
                     in_part = in_part or _is_summed(flow, user)
                 else:
-                    other = True
+                    is_used_otherwise = True
             elif user.primitive in _KEEPS:
                 primitives.add(user.primitive)
                 waiting += map(flow.of, user.results)
@@ -118,18 +118,18 @@ def use_of(flow: Flow, join: Step) -> Use:
             elif user.primitive in ("dot_general", "transpose"):
                 in_part = True
             else:
-                other = True
-    return Use(reduced, frozenset(primitives), in_part, other, matrix)
+                is_used_otherwise = True
+    return Use(reduced, frozenset(primitives), in_part, is_used_otherwise, matrix)
 
 
 def _is_matrix(flow: Flow, number: int, shape: tuple[int, ...]) -> bool:
     """Whether an operand is computed from an array of all pairs that was one before."""
     if flow.value(number).shape[-2:] != shape[-2:]:
         return False
-    found = flow.sources(
+    sources = flow.sources(
         number, lambda step: step.primitive in _KEEPS | _MOVES and not step.bodies, most=200
     )
-    return any(flow.values[source].shape[-2:] == shape[-2:] for source in found or ())
+    return any(flow.values[source].shape[-2:] == shape[-2:] for source in sources or ())
 
 
 def _is_flat(flow: Flow, step: Step, shape: tuple[int, ...]) -> bool:
@@ -156,19 +156,19 @@ def _is_summed(flow: Flow, step: Step) -> bool:
 
 def arrays_behind(flow: Flow, number: int, count: int) -> set[int]:
     """Return the arrays of so many elements that a value is computed from element by element."""
-    found = flow.sources(
+    sources = flow.sources(
         number, lambda step: step.primitive in _KEEPS | _MOVES and not step.bodies, most=500
     )
-    return {source for source in found or () if elements(flow.values[source]) >= count}
+    return {source for source in sources or () if elements(flow.values[source]) >= count}
 
 
 def is_constant(flow: Flow, number: int) -> bool:
     """Whether a value is made from literals and counters alone, as classes of a one-hot are."""
-    found = flow.sources(number, lambda step: bool(step.operands) and not step.bodies, most=500)
-    if found is None:
+    sources = flow.sources(number, lambda step: bool(step.operands) and not step.bodies, most=500)
+    if sources is None:
         return False
     return all(
         flow.values[source].origin == LITERAL
         or ((maker := flow.made_by(source)) is not None and maker.primitive == "iota")
-        for source in found
+        for source in sources
     )

@@ -107,7 +107,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 def _violation(view: ProgramView, join: Join, text: str) -> Violation:
     flow = view.flow
     column, vector = flow.value(join.column), flow.value(join.vector)
-    result = flow.value(join.step.results[0])
+    matrix = flow.value(join.step.results[0])
     first, second = column.shape, vector.shape
     if not join.column_first:
         first, second = second, first
@@ -117,7 +117,7 @@ def _violation(view: ProgramView, join: Join, text: str) -> Violation:
         name = ast.get_source_segment(text, written) or ""
     count = vector.shape[-1]
     return Violation(
-        f"shapes {first} and {second} broadcast to {result.shape}",
+        f"shapes {first} and {second} broadcast to {matrix.shape}",
         join.step.path,
         help=f"drop the axis of size 1 first: `{without_axis(name)}`",
         notes=(

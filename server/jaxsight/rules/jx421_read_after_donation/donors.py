@@ -71,7 +71,7 @@ class Donors:
     def _bound(self, body: Sequence[ast.stmt], outer: dict[str, Donor]) -> dict[str, Donor]:
         """Return what a scope can call: what it binds once, and what the outer scopes bind."""
         count: Counter[str] = Counter()
-        found: dict[str, Donor] = {}
+        bound: dict[str, Donor] = {}
         for node in own(body):
             for name in _binds(node):
                 count[name] += 1
@@ -83,13 +83,13 @@ class Donors:
                 case _:
                     continue
             if donor is not None:
-                found[name] = donor
-        kept = {name: donor for name, donor in outer.items() if not count[name]}
-        return kept | {name: donor for name, donor in found.items() if count[name] == 1}
+                bound[name] = donor
+        inherited = {name: donor for name, donor in outer.items() if not count[name]}
+        return inherited | {name: donor for name, donor in bound.items() if count[name] == 1}
 
     def _of_class(self, node: ast.ClassDef) -> dict[str, Donor]:
         """Return the methods that donate, and the attributes of `self` bound to such functions."""
-        found: dict[str, Donor] = {}
+        donors: dict[str, Donor] = {}
         count: Counter[str] = Counter()
         for method in own(node.body):
             if not isinstance(method, FUNCTIONS):
@@ -100,21 +100,21 @@ class Donors:
             if donor is not None:
                 moved = donor.positions if static else {at - 1 for at in donor.positions}
                 name = f"self.{method.name}"
-                found[name] = replace(donor, name=name, positions=frozenset(moved))
+                donors[name] = replace(donor, name=name, positions=frozenset(moved))
             for statement in own(method.body):
                 if not isinstance(statement, ast.Assign):
                     continue
                 for target in statement.targets:
                     if dotted(target).startswith("self."):
                         count[dotted(target)] += 1
-                        made = (
+                        assigned = (
                             self.of_call(statement.value, dotted(target))
                             if isinstance(statement.value, ast.Call)
                             else None
                         )
-                        if made is not None:
-                            found[made.name] = made
-        return {name: donor for name, donor in found.items() if count[name] == 1}
+                        if assigned is not None:
+                            donors[assigned.name] = assigned
+        return {name: donor for name, donor in donors.items() if count[name] == 1}
 
     def _decorated(self, function: FunctionNode) -> Donor | None:
         """Return the donations of a function by its decorator `jax.jit(donate_argnums=…)`.
@@ -126,8 +126,8 @@ class Donors:
             for decorator in function.decorator_list
             if dotted(decorator) != "staticmethod"
         ]:
-            case [ast.Call(func=called, args=given, keywords=keywords)]:
-                if any(dotted(each) in _JITS for each in (called, *given[:1])):
+            case [ast.Call(func=called, args=arguments, keywords=keywords)]:
+                if any(dotted(candidate) in _JITS for candidate in (called, *arguments[:1])):
                     return _donor(function.name, keywords, function)
         return None
 
@@ -154,8 +154,8 @@ class Donors:
 def _donor(
     name: str, keywords: Sequence[ast.keyword], signature: FunctionNode | ast.Lambda | None
 ) -> Donor | None:
-    given = {keyword.arg: keyword.value for keyword in keywords}
-    if not {"donate_argnums", "donate_argnames"} & given.keys():
+    arguments_by_name = {keyword.arg: keyword.value for keyword in keywords}
+    if not {"donate_argnums", "donate_argnames"} & arguments_by_name.keys():
         return None
     arguments = signature.args if signature is not None else None
     parameters = (
@@ -164,10 +164,10 @@ def _donor(
         else []
     )
     positions, names = set[int](), set[str]()
-    for value in _literals(given.get("donate_argnums")):
+    for value in _literals(arguments_by_name.get("donate_argnums")):
         if isinstance(value, int):
             positions.add(value if value >= 0 else value + len(parameters))
-    for value in _literals(given.get("donate_argnames")):
+    for value in _literals(arguments_by_name.get("donate_argnames")):
         if isinstance(value, str):
             names.add(value)
     names |= {parameters[at] for at in positions if 0 <= at < len(parameters)}
@@ -209,8 +209,8 @@ def _binds(node: ast.stmt) -> Iterator[str]:
             yield name
             return
         case ast.Import(names=names) | ast.ImportFrom(names=names):
-            for each in names:
-                yield each.asname or each.name.partition(".")[0]
+            for alias in names:
+                yield alias.asname or alias.name.partition(".")[0]
             return
     parts = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
     for part in parts:

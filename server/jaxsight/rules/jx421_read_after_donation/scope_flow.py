@@ -60,7 +60,7 @@ class ScopeFlow:
     """One scope. `reads` has the first read of a dead variable after each donation."""
 
     def __init__(
-        self, donors: dict[str, Donor], made: Callable[[ast.Call, str], Donor | None]
+        self, donors: dict[str, Donor], donor_of_call: Callable[[ast.Call, str], Donor | None]
     ) -> None:
         """Follow a scope that can call these functions by name.
 
@@ -69,7 +69,7 @@ class ScopeFlow:
             made: what a call of `jax.jit` makes, for functions that are called at once.
         """
         self._donors = donors
-        self._made = made
+        self._made = donor_of_call
         self._state = State()
         self._silent = 0
         self._breaks: list[list[State]] = []
@@ -276,10 +276,10 @@ class ScopeFlow:
         donor = self._donors.get(name)
         if donor is None and isinstance(node.func, ast.Call) and node.func.args:
             donor = self._made(node.func, ast.unparse(node.func.args[0]))
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         if donor is None:
             self._function(node.func)
-        for argument in given:
+        for argument in arguments:
             value = argument.value if isinstance(argument, ast.Starred) else argument
             if last not in _ASKS or not path_of(value):
                 self._evaluate(value)
@@ -288,8 +288,8 @@ class ScopeFlow:
         elif last in _GROWS and isinstance(node.func, ast.Attribute) and node.args:
             holder, added = path_of(node.func.value), path_of(node.args[-1])
             if holder and added:
-                held = self._state.holds.get(holder, frozenset())
-                self._state.holds[holder] = held | self._tokens(added)
+                tokens = self._state.holds.get(holder, frozenset())
+                self._state.holds[holder] = tokens | self._tokens(added)
 
     def _function(self, node: ast.expr) -> None:
         """Evaluate what is called: a method reads its object, unless that is a list that grows."""
@@ -315,10 +315,10 @@ class ScopeFlow:
                     self._state.dead.setdefault(token, Dead(path, call, donor))
 
     def _tokens(self, path: str) -> frozenset[Token]:
-        known = self._state.values.get(path)
-        if known is None:
-            known = self._state.values[path] = frozenset({("at first", path)})
-        return known
+        tokens = self._state.values.get(path)
+        if tokens is None:
+            tokens = self._state.values[path] = frozenset({("at first", path)})
+        return tokens
 
     def _read(self, node: ast.expr) -> None:
         """Report a variable whose value is dead, and what is looked up in such a variable."""
@@ -350,23 +350,25 @@ class ScopeFlow:
         if tokens and all(token in state.dead for token in tokens):
             self._report(Read(node, state.dead[next(iter(tokens))], is_holder=False))
             return True
-        held = state.holds.get(path, frozenset()) if is_whole else frozenset()
-        dead = next((state.dead[token] for token in held if token in state.dead), None)
+        held_tokens = state.holds.get(path, frozenset()) if is_whole else frozenset()
+        dead = next((state.dead[token] for token in held_tokens if token in state.dead), None)
         if dead is not None:
             self._report(Read(node, dead, is_holder=True))
         return dead is not None
 
     def _report(self, read: Read) -> None:
-        if not self._silent and all(each.dead.call is not read.dead.call for each in self.reads):
+        if not self._silent and all(
+            reported.dead.call is not read.dead.call for reported in self.reads
+        ):
             self.reads.append(read)
 
     def _bind(self, target: ast.expr, value: ast.expr | None) -> None:
         match target:
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-                for index, each in enumerate(targets):
+                for index, element in enumerate(targets):
                     paired = values[index] if len(values) == len(targets) else None
-                    self._bind(each, paired)
+                    self._bind(element, paired)
                 return
             case ast.Starred(value=inner):
                 self._bind(inner, None)
@@ -380,17 +382,17 @@ class ScopeFlow:
             tokens = self._tokens(source)
         elif is_on_host(value):
             tokens = frozenset({ON_HOST})
-        held: frozenset[Token] = frozenset()
+        held_tokens: frozenset[Token] = frozenset()
         if isinstance(value, ast.Tuple | ast.List | ast.Dict | ast.Set):
             for part in leaves(value):
                 if inner_path := path_of(part):
-                    held |= self._tokens(inner_path)
+                    held_tokens |= self._tokens(inner_path)
         elif source:
-            held = self._state.holds.get(source, frozenset())
+            held_tokens = self._state.holds.get(source, frozenset())
         self._forget(target)
         self._state.values[path] = tokens
-        if held:
-            self._state.holds[path] = held
+        if held_tokens:
+            self._state.holds[path] = held_tokens
 
     def _forget(self, target: ast.expr) -> None:
         path = path_of(target)

@@ -46,17 +46,17 @@ def joined_state(states: Iterable[State]) -> State:
     reached = [state for state in states if not state.ended]
     if not reached:
         return State(ended=True)
-    first, *rest = reached
+    first, *further = reached
     joined = first.copy()
-    for state in rest:
+    for state in further:
         joined.dead = {token: dead for token, dead in joined.dead.items() if token in state.dead}
         for path in {*joined.values, *state.values}:
             at_first = frozenset({("at first", path)})
             joined.values[path] = joined.values.get(path, at_first) | state.values.get(
                 path, at_first
             )
-        for path, held in state.holds.items():
-            joined.holds[path] = joined.holds.get(path, frozenset()) | held
+        for path, tokens in state.holds.items():
+            joined.holds[path] = joined.holds.get(path, frozenset()) | tokens
     return joined
 
 

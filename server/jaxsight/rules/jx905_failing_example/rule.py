@@ -16,9 +16,9 @@ _LONGEST = 100
 
 def explain(failure: Failure) -> Violation:
     """Return the exception that was raised before the function was called."""
-    what = f"example for {quoted(failure.argument)}" if failure.argument else "doctest call"
+    subject = f"example for {quoted(failure.argument)}" if failure.argument else "doctest call"
     raised = said(failure)
-    message = f"{what} raises {raised}"
+    message = f"{subject} raises {raised}"
     if len(message) <= _LONGEST and "\n" not in message:
         return Violation(message)
-    return Violation(f"{what} raises an exception", notes=(raised,))
+    return Violation(f"{subject} raises an exception", notes=(raised,))

@@ -48,11 +48,11 @@ class KnownValues:
     def bounds(self, number: int, depth: int = _MOST) -> Bounds:
         """Return the least and the greatest number that the elements of a value may be."""
         number = self.flow.of(number)
-        found = self._bounds.get(number)
-        if found is None:
-            found = self._of(number, depth)
-            self._bounds[number] = found
-        return found
+        bounds = self._bounds.get(number)
+        if bounds is None:
+            bounds = self._of(number, depth)
+            self._bounds[number] = bounds
+        return bounds
 
     def literal(self, number: int) -> float | None:
         """Return the number of a value that is a moved or reshaped literal, else `None`."""
@@ -62,14 +62,14 @@ class KnownValues:
         """Whether a value depends on an input, which is not known while tracing."""
         flow, waiting, visited = self.flow, [number], set[int]()
         while waiting:
-            each = flow.of(waiting.pop())
-            step = flow.maker.get(each)
-            if self._varies.get(each) or (step is None and not is_known(flow.values[each])):
+            value = flow.of(waiting.pop())
+            step = flow.maker.get(value)
+            if self._varies.get(value) or (step is None and not is_known(flow.values[value])):
                 self._varies[flow.of(number)] = True
                 return True
-            if step is not None and each not in visited and each not in self._varies:
+            if step is not None and value not in visited and value not in self._varies:
                 waiting += step.operands
-            visited.add(each)
+            visited.add(value)
         self._varies.update(dict.fromkeys(visited, False))
         return False
 
@@ -84,9 +84,9 @@ class KnownValues:
         flow = self.flow
         if flow.values[number].dtype.startswith(("int", "uint", "bool")):
             return True
-        said = self.literal(number)
-        if said is not None:
-            return said.is_integer()
+        literal_value = self.literal(number)
+        if literal_value is not None:
+            return literal_value.is_integer()
         step = flow.made_by(number)
         if step is None or not depth:
             return False
@@ -123,14 +123,18 @@ class KnownValues:
                 return True
             case "add" | "add_any":
                 positive = are(step.operands)
-                rest = (self.bounds(operand)[0] >= 0 for operand in step.operands)
-                return all(positive) or (any(positive) and all(rest))
+                not_negative = (self.bounds(operand)[0] >= 0 for operand in step.operands)
+                return all(positive) or (any(positive) and all(not_negative))
             case "max":
                 return any(are(step.operands))
             case "sub":
-                taken = maker_of(flow, step.operands[1])
+                subtracted = maker_of(flow, step.operands[1])
                 least = self.bounds(step.operands[0])[0]
-                return taken is not None and taken.primitive in ("logistic", "tanh") and least >= 1
+                return (
+                    subtracted is not None
+                    and subtracted.primitive in ("logistic", "tanh")
+                    and least >= 1
+                )
             case "clamp":
                 return all(are(step.operands[::2]))
             case "select_n":
@@ -153,8 +157,12 @@ class KnownValues:
     def _of(self, number: int, depth: int) -> Bounds:
         value, step = self.flow.values[number], self.flow.made_by(number)
         if value.origin == LITERAL:
-            said = self.literal(number)
-            return (said, said) if said is not None and not math.isnan(said) else _ANY
+            literal_value = self.literal(number)
+            return (
+                (literal_value, literal_value)
+                if literal_value is not None and not math.isnan(literal_value)
+                else _ANY
+            )
         if value.dtype == "bool":
             return (0, 1)
         if step is None or not depth:
@@ -340,8 +348,8 @@ def _squared(bounds: Bounds) -> Bounds:
     return (least * least, max(low * low, high * high))
 
 
-def _by(one: float, other: float) -> float:
-    return 0.0 if one == 0 or other == 0 else one * other
+def _by(first: float, second: float) -> float:
+    return 0.0 if first == 0 or second == 0 else first * second
 
 
 def _exp(number: float) -> float:

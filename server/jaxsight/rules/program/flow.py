@@ -114,7 +114,7 @@ class Flow:
         These are inputs, constants, literals and results of steps that `through` stops at. Return
         `None` where more than `most` values are involved.
         """
-        waiting, visited, found = [self.of(number)], set[int](), set[int]()
+        waiting, visited, sources = [self.of(number)], set[int](), set[int]()
         while waiting:
             value = waiting.pop()
             if value in visited:
@@ -124,10 +124,10 @@ class Flow:
                 return None
             step = self.maker.get(value)
             if step is None or not through(step):
-                found.add(value)
+                sources.add(value)
             else:
                 waiting += map(self.of, step.operands)
-        return found
+        return sources
 
     def inputs_of(self, body: Body) -> tuple[int, ...]:
         """Return the inputs of a body that its equation passes; captured ones come before them."""
@@ -165,9 +165,9 @@ class Flow:
                 if len(own) == len(step.operands):
                     self._same.update(zip(own, map(self.of, step.operands), strict=True))
                 self._read(inner, parent, step.span, **around)
-                for given, result in zip(inner.outputs, step.results, strict=False):
-                    if self.of(given) != result:
-                        self._same[result] = self.of(given)
+                for output, outer in zip(inner.outputs, step.results, strict=False):
+                    if self.of(output) != outer:
+                        self._same[outer] = self.of(output)
                 continue
             self.steps[step.path] = step
             for number in step.results:

@@ -38,8 +38,8 @@ class Product:
     def free(self, flow: Flow, side: int) -> tuple[int, ...]:
         """Return the axes of an operand that the result keeps and the other operand lacks."""
         shape = flow.value(self.step.operands[side]).shape
-        taken = {*self.contracted[side], *self.batch[side]}
-        return tuple(axis for axis in range(len(shape)) if axis not in taken)
+        used_axes = {*self.contracted[side], *self.batch[side]}
+        return tuple(axis for axis in range(len(shape)) if axis not in used_axes)
 
     def columns(self, flow: Flow, side: int) -> int:
         """How many elements of an operand are neither summed over nor in the batch."""
@@ -67,9 +67,9 @@ def product(step: Step | None) -> Product | None:
     return None
 
 
-def _axes(found: object) -> tuple[int, ...]:
-    given = found if isinstance(found, tuple | list) else ()
-    return tuple(axis for axis in given if isinstance(axis, int))
+def _axes(axes: object) -> tuple[int, ...]:
+    sequence = axes if isinstance(axes, tuple | list) else ()
+    return tuple(axis for axis in sequence if isinstance(axis, int))
 
 
 def multiplies(view: ProgramView, path: str) -> bool:
@@ -115,7 +115,7 @@ def readers(
         through: primitives whose results are read in place of their operands.
         scaled: whether multiples of the value are read in its place too.
     """
-    found: list[Step] = []
+    steps: list[Step] = []
     waiting, visited = [flow.of(number)], set[int]()
     while waiting:
         value = waiting.pop()
@@ -130,8 +130,8 @@ def readers(
             if step.primitive in through or (scaled and scales(flow, step)):
                 waiting += map(flow.of, step.results)
             else:
-                found.append(step)
-    return found
+                steps.append(step)
+    return steps
 
 
 def scales(flow: Flow, step: Step) -> bool:
@@ -163,9 +163,9 @@ def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | 
 
 def only_of_constants(flow: Flow, number: int) -> bool:
     """Whether a value is made from captured arrays and literals alone."""
-    found = flow.sources(number, lambda step: not step.bodies, 100)
-    return found is not None and all(
-        flow.values[each].origin in (CONSTANT, LITERAL) for each in found
+    sources = flow.sources(number, lambda step: not step.bodies, 100)
+    return sources is not None and all(
+        flow.values[source].origin in (CONSTANT, LITERAL) for source in sources
     )
 
 
@@ -204,11 +204,13 @@ def counts_along(flow: Flow, number: int) -> int | None:
         case "reshape" | "expand_dims":
             before, after = flow.value(step.operands[0]).shape, flow.value(step.results[0]).shape
             axis = counts_along(flow, step.operands[0])
-            kept = [index for index, size in enumerate(after) if size != 1]
-            if axis is None or [size for size in before if size != 1] != [after[i] for i in kept]:
+            wide_after = [index for index, size in enumerate(after) if size != 1]
+            if axis is None or [size for size in before if size != 1] != [
+                after[i] for i in wide_after
+            ]:
                 return None
             wide = [index for index, size in enumerate(before) if size != 1]
-            return kept[wide.index(axis)] if axis in wide else None
+            return wide_after[wide.index(axis)] if axis in wide else None
     return None
 
 
@@ -259,8 +261,8 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
         case "mul":
             return any(is_diagonal(flow, operand, most - 1) for operand in step.operands)
         case "div":
-            known = scalar(flow, step.operands[1])
-            return known not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
+            divisor = scalar(flow, step.operands[1])
+            return divisor not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
         case "neg" | "convert_element_type" | "copy" | "stop_gradient":
             return is_diagonal(flow, step.operands[0], most - 1)
         case "transpose" if _swaps(flow, step):
@@ -281,8 +283,8 @@ def one_hot_axis(flow: Flow, number: int) -> int | None:
             return None
         if step.primitive == "gather":  # rows of an identity matrix
             rank = len(flow.value(step.operands[0]).shape)
-            whole = numbers(step, "slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
-            rows = rank == 2 and whole and is_identity(flow, step.operands[0])
+            is_row = numbers(step, "slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
+            rows = rank == 2 and is_row and is_identity(flow, step.operands[0])
             return len(flow.value(step.results[0]).shape) - 1 if rows else None
         if step.primitive == "eq":
             return _compared_along(flow, step)
@@ -297,11 +299,11 @@ def one_hot_axis(flow: Flow, number: int) -> int | None:
 
 def _compared_along(flow: Flow, step: Step) -> int | None:
     """Return the axis along which a comparison is of a whole number with all indices."""
-    for number, other in (step.operands, step.operands[::-1]):
+    for number, compared in (step.operands, step.operands[::-1]):
         axis = counts_along(flow, number)
-        if axis is None or not flow.value(other).dtype.startswith(("int", "uint")):
+        if axis is None or not flow.value(compared).dtype.startswith(("int", "uint")):
             continue
-        if flow.value(other).shape[axis : axis + 1] == (1,) or _repeats(flow, other, axis):
+        if flow.value(compared).shape[axis : axis + 1] == (1,) or _repeats(flow, compared, axis):
             return axis
     return None
 

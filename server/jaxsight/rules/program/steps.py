@@ -45,10 +45,14 @@ def parameter(step: Step, name: str) -> object:
 
 def numbers(step: Step, name: str) -> tuple[int, ...]:
     """Return a parameter that holds one integer or several; other parameters are empty."""
-    found = parameter(step, name)
-    if isinstance(found, int):
-        return (found,)
-    return tuple(n for n in found if isinstance(n, int)) if isinstance(found, tuple | list) else ()
+    parameter_value = parameter(step, name)
+    if isinstance(parameter_value, int):
+        return (parameter_value,)
+    return (
+        tuple(n for n in parameter_value if isinstance(n, int))
+        if isinstance(parameter_value, tuple | list)
+        else ()
+    )
 
 
 def elements(value: Value) -> int:
@@ -64,9 +68,9 @@ def is_known(value: Value) -> bool:
 def captured(step: Step) -> tuple[int, ...]:
     """Return the operands that a loop reads and does not change."""
     if step.primitive == "scan":
-        given = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
-        if isinstance(given, tuple) and given and isinstance(given[0], tuple):
-            return step.operands[: len(given[0])]
+        trees = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
+        if isinstance(trees, tuple) and trees and isinstance(trees[0], tuple):
+            return step.operands[: len(trees[0])]
         return step.operands[: sum(numbers(step, "num_consts"))]
     if step.primitive == "while":
         return step.operands[

@@ -43,14 +43,14 @@ def maker_of(flow: Flow, number: int, also: frozenset[str] = frozenset()) -> Ste
     return flow.made_by(stripped(flow, number, also))
 
 
-def alike(flow: Flow, one: int, other: int, depth: int = 8) -> bool:
+def alike(flow: Flow, number: int, other_number: int, depth: int = 8) -> bool:
     """Whether two values are computed alike from the same ones."""
-    one, other = flow.of(one), flow.of(other)
-    if one == other:
+    number, other_number = flow.of(number), flow.of(other_number)
+    if number == other_number:
         return True
-    first, second = flow.made_by(one), flow.made_by(other)
+    first, second = flow.made_by(number), flow.made_by(other_number)
     if first is None or second is None:
-        a, b = flow.values[one], flow.values[other]
+        a, b = flow.values[number], flow.values[other_number]
         return a.origin == b.origin == LITERAL and bool(a.said) and a.said == b.said
     return (
         depth > 0
@@ -59,7 +59,7 @@ def alike(flow: Flow, one: int, other: int, depth: int = 8) -> bool:
         and not first.bodies
         and not first.primitive.startswith("random_")
         and len(first.operands) == len(second.operands)
-        and flow.values[one].shape == flow.values[other].shape
+        and flow.values[number].shape == flow.values[other_number].shape
         and all(
             alike(flow, a, b, depth - 1)
             for a, b in zip(first.operands, second.operands, strict=True)
@@ -93,4 +93,4 @@ def is_in_branch(flow: Flow, step: Step) -> bool:
         return False
     through = MOVES | {"and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or"}
     chosen = flow.above(around.operands[0], lambda step: step.primitive in through, 20)
-    return any(each.primitive in ("gt", "ge", "lt", "le", "eq", "ne") for each in chosen)
+    return any(maker.primitive in ("gt", "ge", "lt", "le", "eq", "ne") for maker in chosen)

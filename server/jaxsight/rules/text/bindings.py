@@ -70,8 +70,8 @@ def bind(scope: Scope, nodes: Iterable[ast.AST]) -> None:
 def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
     if isinstance(target, ast.Tuple | ast.List):
         if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
-            for one, other in zip(target.elts, value.elts, strict=True):
-                _assign(scope, one, other)
+            for inner_target, element_value in zip(target.elts, value.elts, strict=True):
+                _assign(scope, inner_target, element_value)
         else:
             called = scope.full(value.func) if isinstance(value, ast.Call) else ""
             with_structure = called in _WITH_STRUCTURE
@@ -96,13 +96,13 @@ def _iterate(scope: Scope, target: ast.expr, iterable: ast.expr) -> None:
     """Bind what a loop counts: indices and keys are known while tracing."""
     full = scope.full(iterable.func) if isinstance(iterable, ast.Call) else ""
     match iterable, target:
-        case ast.Call(args=[inner, *_]), ast.Tuple(elts=[_, item]) if full == "enumerate":
-            _iterate(scope, item, inner)
-        case ast.Call(args=inners), ast.Tuple(elts=items) if full == "zip":
-            for each, item in zip(inners, items, strict=False):
-                _iterate(scope, item, each)
-        case ast.Call(func=ast.Attribute(value=value, attr="items")), ast.Tuple(elts=[_, item]):
-            _assign(scope, item, value)
+        case ast.Call(args=[inner, *_]), ast.Tuple(elts=[_, element]) if full == "enumerate":
+            _iterate(scope, element, inner)
+        case ast.Call(args=inners), ast.Tuple(elts=elements) if full == "zip":
+            for iterated, element in zip(inners, elements, strict=False):
+                _iterate(scope, element, iterated)
+        case ast.Call(func=ast.Attribute(value=value, attr="items")), ast.Tuple(elts=[_, element]):
+            _assign(scope, element, value)
         case ast.Name(id=name), _ if _is_mapping(scope, name, target):
             pass  # the keys are known
         case _:
@@ -119,22 +119,22 @@ _MAPPING = re.compile(
 def _is_mapping(scope: Scope, name: str, target: ast.expr) -> bool:
     """Whether a name may be a dict, so that a loop over it counts keys."""
     holder = scope.holder(name)
-    made = holder.aliases.get(name) if holder is not None else None
-    if isinstance(made, ast.List | ast.Tuple | ast.ListComp):
+    creation = holder.aliases.get(name) if holder is not None else None
+    if isinstance(creation, ast.List | ast.Tuple | ast.ListComp):
         return False
-    if _MAPPING.search(name) or isinstance(made, ast.Dict | ast.DictComp):
+    if _MAPPING.search(name) or isinstance(creation, ast.Dict | ast.DictComp):
         return True
     counted = target.id if isinstance(target, ast.Name) else ""
     for node, _ in scope.nodes:
         match node:
-            case ast.Subscript(value=ast.Name(id=whole), slice=ast.Name(id=index)):
-                if whole == name and index == counted:
+            case ast.Subscript(value=ast.Name(id=variable), slice=ast.Name(id=index)):
+                if variable == name and index == counted:
                     return True
-            case ast.Subscript(value=ast.Name(id=whole), slice=ast.Constant(value=str())):
-                if whole == name:
+            case ast.Subscript(value=ast.Name(id=variable), slice=ast.Constant(value=str())):
+                if variable == name:
                     return True
-            case ast.Attribute(value=ast.Name(id=whole), attr="items" | "keys" | "values"):
-                if whole == name:
+            case ast.Attribute(value=ast.Name(id=variable), attr="items" | "keys" | "values"):
+                if variable == name:
                     return True
             case _:
                 pass

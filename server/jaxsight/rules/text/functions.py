@@ -132,7 +132,7 @@ def facts_of(tree: ast.Module, imported: Imports) -> Facts:
     return Facts(
         tuple(map(_function, scopes)),
         classes,
-        tuple((name, made) for name, v in scopes[0].aliases.items() if (made := _class_of(v))),
+        tuple((name, class_) for name, v in scopes[0].aliases.items() if (class_ := _class_of(v))),
         tuple(aliases),
         tuple(_made(scopes, _CONTAINERS)),
         tuple(_made(scopes, _REFERENCES)),
@@ -240,10 +240,10 @@ def _place(node: ast.expr) -> ast.expr:
 def _is_computed(around: Sequence[ast.AST]) -> bool:
     """Whether JAX is asked to compute there while tracing."""
     return any(
-        "compile_time_eval" in dotted(_callee(item.context_expr))
+        "compile_time_eval" in dotted(_callee(manager.context_expr))
         for node in around
         if isinstance(node, ast.With)
-        for item in node.items
+        for manager in node.items
     )
 
 
@@ -285,16 +285,16 @@ def _resolved(scope: Scope, function: ast.expr, most: int = 4) -> tuple[str, str
     Names that stand for other functions are followed through so many.
     """
     if isinstance(function, ast.Lambda):
-        found = _lambda(scope, function)
-        return (found.name, "") if found is not None else None
+        lambda_scope = _lambda(scope, function)
+        return (lambda_scope.name, "") if lambda_scope is not None else None
     name = dotted(function)
-    first, _, rest = name.partition(".")
-    if "." in rest or not name:
+    first, _, attribute = name.partition(".")
+    if "." in attribute or not name:
         return None
     holder = scope.holder(first)
     alias = holder.aliases.get(first) if holder is not None else None
-    if rest:
-        return _resolved_method(scope, first, rest, alias)
+    if attribute:
+        return _resolved_method(scope, first, attribute, alias)
     if holder is None:
         return None
     if name in holder.functions:
@@ -309,8 +309,8 @@ def _resolved(scope: Scope, function: ast.expr, most: int = 4) -> tuple[str, str
             return None
     if holder.node is None:
         return name, ""
-    made = _class_of(alias)
-    return (f"{made}.__call__", INSTANCE) if made else None
+    class_ = _class_of(alias)
+    return (f"{class_}.__call__", INSTANCE) if class_ else None
 
 
 def _resolved_method(
@@ -326,9 +326,9 @@ def _resolved_method(
     return (f"{class_}.{method}", INSTANCE) if class_ else (f"{variable}.{method}", "")
 
 
-def _class_of(made: ast.expr | None) -> str:
+def _class_of(creation: ast.expr | None) -> str:
     """Return the name that is called to make an object, perhaps a class's."""
-    called = made.func if isinstance(made, ast.Call) else None
+    called = creation.func if isinstance(creation, ast.Call) else None
     return called.id if isinstance(called, ast.Name) else ""
 
 
@@ -353,8 +353,8 @@ def _handings(scope: Scope, call: ast.Call) -> Iterator[Handing]:
             function = function.args[0]
             how = replace(how, static_names=(*how.static_names, *names))
             handed = replace(handed, function=function, tracing=how)
-        if (found := _resolved(scope, function)) is not None:
-            name, of = found
+        if (resolved := _resolved(scope, function)) is not None:
+            name, of = resolved
             yield Handing(name, handed.tracing, before + bool(of), of)
 
 
@@ -364,18 +364,18 @@ def _calls(scope: Scope, call: ast.Call) -> Iterator[Call]:
         return
     function = call.func
     if full in MAPS and call.args:
-        if (found := _resolved(scope, call.args[0])) is not None:
-            given = frozenset(s for argument in call.args[1:] for s in scope.sources(argument))
-            yield Call(found[0], ((0, given),), found[1], everywhere=True)
+        if (resolved := _resolved(scope, call.args[0])) is not None:
+            mapped = frozenset(s for argument in call.args[1:] for s in scope.sources(argument))
+            yield Call(resolved[0], ((0, mapped),), resolved[1], everywhere=True)
         return
     if isinstance(function, ast.Call):  # jax.grad(f)(x)
-        inner = [each.function for each in handed_in(function, scope.imports)]
+        inner = [handed.function for handed in handed_in(function, scope.imports)]
         functions = inner if transformation(function.func, scope.imports) else []
     else:
         functions = [function]
-    for each in functions:
-        found = _resolved(scope, each)
-        if found is None:
+    for callee in functions:
+        resolved = _resolved(scope, callee)
+        if resolved is None:
             continue
         positions: list[tuple[int | str, Sources]] = []
         for at, argument in enumerate(call.args):
@@ -385,4 +385,4 @@ def _calls(scope: Scope, call: ast.Call) -> Iterator[Call]:
         positions += [
             (word.arg, scope.sources(word.value)) for word in call.keywords if word.arg is not None
         ]
-        yield Call(found[0], tuple(positions), found[1])
+        yield Call(resolved[0], tuple(positions), resolved[1])

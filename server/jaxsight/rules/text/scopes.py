@@ -126,10 +126,10 @@ class Scope:
         """Return what an expression's value is made from."""
         if self.memory is None:
             return self._sources(node)
-        known = self.memory.get(id(node))
-        if known is None:
-            known = self.memory[id(node)] = self._sources(node)
-        return known
+        sources = self.memory.get(id(node))
+        if sources is None:
+            sources = self.memory[id(node)] = self._sources(node)
+        return sources
 
     def _sources(self, node: ast.AST | None) -> Sources:
         match node:
@@ -173,22 +173,22 @@ class Scope:
             if isinstance(mapped, ast.Lambda):
                 scope = self.lambdas.get(mapped)
                 inner = scope.sources(mapped.body) if scope is not None else NOTHING
-                given = self._of_all(call.args[1:])
-                own = {each for each in inner if scope is not None and each[0] == scope.name}
-                return (inner - own) | (given if own else NOTHING)
+                mapped_sources = self._of_all(call.args[1:])
+                own = {node for node in inner if scope is not None and node[0] == scope.name}
+                return (inner - own) | (mapped_sources if own else NOTHING)
             if mapped is None or self._describes(mapped):
                 return NOTHING
             return self._of_all(arguments[1:])
-        found = self._of_all(arguments)
+        sources = self._of_all(arguments)
         if isinstance(function, ast.Call):  # jax.grad(f)(x)
             if transformation(function.func, self.imports):
-                return found | {(self.name, "")}
-            return found | self.sources(function)
+                return sources | {(self.name, "")}
+            return sources | self.sources(function)
         if _COMPUTES.match(full):
-            return found | {(self.name, "")}
+            return sources | {(self.name, "")}
         if self._describes(function):
             return NOTHING
-        return found | (
+        return sources | (
             self.sources(function.value) if isinstance(function, ast.Attribute) else NOTHING
         )
 

@@ -57,10 +57,10 @@ class TracedModule:
         return any(self._lives(source) for source in sources)
 
     def _lives(self, source: Source) -> bool:
-        known = self.functions.get(source[0])
-        if known is None:
+        function = self.functions.get(source[0])
+        if function is None:
             return False
-        return source[1] in known.traced or (not source[1] and STAGED in known.kinds)
+        return source[1] in function.traced or (not source[1] and STAGED in function.kinds)
 
 
 def traced_events(
@@ -76,10 +76,10 @@ def traced_events(
     module = propagation.module
     order = [function.name for fact in facts for function in fact.functions]
     for name in dict.fromkeys(order):
-        known = module.functions.get(name)
-        if known is not None and known.kinds:
-            for event in known.function.events:
-                yield known, event, module
+        callee = module.functions.get(name)
+        if callee is not None and callee.kinds:
+            for event in callee.function.events:
+                yield callee, event, module
 
 
 _LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
@@ -221,10 +221,10 @@ _PLAIN_DECORATORS = frozenset({"dataclasses.dataclass", "dataclass", "typing.fin
 
 def is_plain(classes: Mapping[str, Class], name: str) -> bool:
     """Whether a class is an ordinary one: no pytree, no module of a library for networks."""
-    found = classes.get(name.rpartition(".")[2])
-    if found is None or any(decorator not in _PLAIN_DECORATORS for decorator in found.decorators):
+    class_ = classes.get(name.rpartition(".")[2])
+    if class_ is None or any(decorator not in _PLAIN_DECORATORS for decorator in class_.decorators):
         return False
     return all(
         base in _PLAIN or (base != name and base in classes and is_plain(classes, base))
-        for base in found.bases
+        for base in class_.bases
     )

@@ -38,12 +38,12 @@ class Tracing:
         """
         if self.unknown:
             return frozenset()
-        left = parameters[bound:]
-        count = len(left)
+        unbound = parameters[bound:]
+        count = len(unbound)
         static = {at % count if -count <= at < count else at for at in self.static} if count else ()
         return frozenset(
             name
-            for at, name in enumerate(left)
+            for at, name in enumerate(unbound)
             if (self.only is None or at in self.only or at - count in self.only)
             and at not in static
             and name not in self.static_names
@@ -146,9 +146,9 @@ def handed_in(call: ast.Call, imports: Mapping[str, str]) -> Iterator[Handed]:
     for at, names in _BODIES[full]:
         body = call.args[at] if at < len(call.args) else _keyword(call, *names)
         bodies = body.elts if isinstance(body, ast.List | ast.Tuple) else [body]
-        for each in bodies:
-            if each is not None:
-                yield from _unwrapped(each, Tracing(dotted(call.func), STAGED), imports)
+        for handed_body in bodies:
+            if handed_body is not None:
+                yield from _unwrapped(handed_body, Tracing(dotted(call.func), STAGED), imports)
 
 
 def _unwrapped(function: ast.expr, how: Tracing, imports: Mapping[str, str]) -> Iterator[Handed]:

@@ -53,14 +53,14 @@ def _mul(ranges: KnownRanges, step: Step) -> Range | None:
     if ranges.same(*step.operands):
         return power(pair[0], 2)
     a, b = pair
-    for one, other in ((a, b), (b, a)):
-        if other.one is not None and one.affine is not None:
-            base, terms = one.affine
-            scaled = {axis: (by * other.one, count) for axis, (by, count) in terms.items()}
-            exact = Range.of_affine(base * other.one, scaled)
-            return replace(exact, items=paired(a, b, lambda x, y: x * y))
-    if (items := paired(a, b, lambda x, y: x * y)) is not None:
-        return Range.listed(items)
+    for affine, factor in ((a, b), (b, a)):
+        if factor.one is not None and affine.affine is not None:
+            base, terms = affine.affine
+            scaled = {axis: (by * factor.one, count) for axis, (by, count) in terms.items()}
+            exact = Range.of_affine(base * factor.one, scaled)
+            return replace(exact, integers=paired(a, b, lambda x, y: x * y))
+    if (integers := paired(a, b, lambda x, y: x * y)) is not None:
+        return Range.listed(integers)
     corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
     least, most = min(corners), max(corners)
     low, high = products(a, b) or (most, least)
@@ -79,8 +79,8 @@ def _shift_left(ranges: KnownRanges, step: Step) -> Range | None:
     if pair is None or not 0 <= pair[1].least <= pair[1].most <= 64 or pair[0].least < 0:
         return None
     a, b = pair
-    if (items := paired(a, b, lambda x, y: x << y)) is not None:
-        return Range.listed(items)
+    if (integers := paired(a, b, lambda x, y: x << y)) is not None:
+        return Range.listed(integers)
     return Range.between(a.least << b.least, a.most << b.most)
 
 
@@ -92,8 +92,8 @@ def _shift_right(ranges: KnownRanges, step: Step) -> Range | None:
     if b.one is not None:
         by = b.one
         return monotone(a, lambda number: number >> by)
-    if (items := paired(a, b, lambda x, y: x >> y)) is not None:
-        return Range.listed(items)
+    if (integers := paired(a, b, lambda x, y: x >> y)) is not None:
+        return Range.listed(integers)
     return Range.between(a.least >> b.most, a.most >> b.least)
 
 
@@ -102,12 +102,12 @@ def _and(ranges: KnownRanges, step: Step) -> Range | None:
     if pair is None:
         return None
     a, b = pair
-    if (items := paired(a, b, lambda x, y: x & y)) is not None:
-        return Range.listed(items)
+    if (integers := paired(a, b, lambda x, y: x & y)) is not None:
+        return Range.listed(integers)
     if 0 in (a.one, b.one):
         return Range.listed([0])
     if a.least >= 0 or b.least >= 0:
-        return Range.between(0, min(known.most for known in pair if known.least >= 0))
+        return Range.between(0, min(range_.most for range_ in pair if range_.least >= 0))
     return None
 
 
@@ -115,8 +115,8 @@ def _or(ranges: KnownRanges, step: Step) -> Range | None:
     pair = pair_of(ranges, step)
     if pair is None:
         return None
-    if (items := paired(*pair, lambda x, y: x | y)) is not None:
-        return Range.listed(items)
+    if (integers := paired(*pair, lambda x, y: x | y)) is not None:
+        return Range.listed(integers)
     if ranges.value(step.results[0]).dtype == "bool" and 1 in (pair[0].one, pair[1].one):
         return Range.listed([1])
     return None
@@ -165,8 +165,8 @@ def _rem(ranges: KnownRanges, step: Step) -> Range | None:
     a, b = pair
     if a.least >= 0 and a.most < b.least:
         return a
-    if (items := paired(a, b, lambda x, y: x - y * truncated(x, y))) is not None:
-        return Range.listed(items)
+    if (integers := paired(a, b, lambda x, y: x - y * truncated(x, y))) is not None:
+        return Range.listed(integers)
     end = b.most - 1
     if a.least < 0:
         return Range.between(-end, end)
@@ -190,8 +190,8 @@ def _abs(ranges: KnownRanges, step: Step) -> Range | None:
         return None
     if operand.least >= 0:
         return operand
-    if operand.items is not None:
-        return Range.listed(map(abs, operand.items))
+    if operand.integers is not None:
+        return Range.listed(map(abs, operand.integers))
     most = max(-operand.least, operand.most)
     return Range(0, most, most, max(operand.high, -operand.low, 0))
 
@@ -229,7 +229,7 @@ ARITHMETIC: Mapping[str, TransferFunction] = {
     "shift_right_logical": _shift_right,
     "sign": _sign,
     "square": lambda ranges, step: (
-        None if (known := ranges.of(step.operands[0])) is None else power(known, 2)
+        None if (operand := ranges.of(step.operands[0])) is None else power(operand, 2)
     ),
     "sub": _sub,
 }

@@ -14,7 +14,7 @@ from jaxsight.wire.program import Step
 
 
 def _compared(
-    certain: Callable[[Range, Range], bool | None], each: Callable[[int, int], bool]
+    certain: Callable[[Range, Range], bool | None], compare: Callable[[int, int], bool]
 ) -> TransferFunction:
     def rule(ranges: KnownRanges, step: Step) -> Range | None:
         pair = pair_of(ranges, step)
@@ -23,8 +23,8 @@ def _compared(
         holds = certain(*pair)
         if holds is not None:
             return Range.listed([int(holds)])
-        items = paired(*pair, lambda a, b: int(each(a, b)))
-        return Range.listed(items) if items is not None else None
+        integers = paired(*pair, lambda a, b: int(compare(a, b)))
+        return Range.listed(integers) if integers is not None else None
 
     return rule
 
@@ -61,10 +61,10 @@ def _select(ranges: KnownRanges, step: Step) -> Range | None:
     a, b = cases
     if a is None or b is None:
         return None
-    if which is not None and which.items is not None:
-        items = _chosen(which.items, a, b)
-        if items is not None:
-            return Range.listed(items)
+    if which is not None and which.integers is not None:
+        integers = _chosen(which.integers, a, b)
+        if integers is not None:
+            return Range.listed(integers)
     if _is_floor(ranges, step):
         return a
     return Range(
@@ -78,7 +78,7 @@ def _select(ranges: KnownRanges, step: Step) -> Range | None:
 def _chosen(which: Sequence[int], a: Range, b: Range) -> tuple[int, ...] | None:
     rows = []
     for case in (a, b):
-        row = (case.one,) * len(which) if case.one is not None else case.items
+        row = (case.one,) * len(which) if case.one is not None else case.integers
         if row is None or len(row) != len(which):
             return None
         rows.append(row)

@@ -21,7 +21,7 @@ class KnownRanges(Protocol):
     def maker(self, number: int) -> Step | None:
         """Return the equation that makes a value."""
 
-    def same(self, one: int, other: int) -> bool:
+    def same(self, first: int, second: int) -> bool:
         """Whether two numbers are the same value."""
 
 
@@ -42,8 +42,8 @@ def row_of(ranges: KnownRanges, number: int) -> Sequence[int] | None:
         return None
     if not shape[0]:
         return ()
-    if range_.items is not None:
-        return range_.items if len(range_.items) == shape[0] else range_.items * shape[0]
+    if range_.integers is not None:
+        return range_.integers if len(range_.integers) == shape[0] else range_.integers * shape[0]
     if range_.affine is None or not set(range_.affine[1]) <= {0}:
         return None
     by = range_.affine[1].get(0, (0, 0))[0]

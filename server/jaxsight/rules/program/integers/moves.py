@@ -58,7 +58,7 @@ def _listed_again(rule: TransferFunction) -> TransferFunction:
         if range_ is None or moved is None or moved.one is not None:
             return moved
         same = elements(ranges.value(step.operands[0])) == elements(ranges.value(step.results[0]))
-        return replace(moved, items=range_.items) if same else moved
+        return replace(moved, integers=range_.integers) if same else moved
 
     return kept
 
@@ -128,12 +128,12 @@ def _slice(ranges: KnownRanges, step: Step) -> Range | None:
                 cut[axis] = by, count
         return Range.of_affine(base, cut)
     before = ranges.value(step.operands[0]).shape
-    if operand.items is not None and len(operand.items) == math.prod(before):
+    if operand.integers is not None and len(operand.integers) == math.prod(before):
         places = [
             [start + stride * index for index in range(size)]
             for start, stride, size in zip(starts, strides, after, strict=True)
         ]
-        return Range.listed(picked(operand.items, before, places))
+        return Range.listed(picked(operand.integers, before, places))
     return operand.some()
 
 
@@ -141,28 +141,32 @@ def _part(
     ranges: KnownRanges, number: int, starts: Sequence[int], sizes: Sequence[int]
 ) -> Range | None:
     """Return the one array of those that were stacked or concatenated that a slice is."""
-    made = ranges.maker(number)
-    if made is None or made.primitive not in ("stack", "concatenate"):
+    maker = ranges.maker(number)
+    if maker is None or maker.primitive not in ("stack", "concatenate"):
         return None
-    (axis,) = numbers(made, "axis" if made.primitive == "stack" else "dimension") or (-1,)
+    (axis,) = numbers(maker, "axis" if maker.primitive == "stack" else "dimension") or (-1,)
     if not 0 <= axis < len(starts):
         return None
     at = 0
-    for operand in made.operands:
+    for operand in maker.operands:
         shape = ranges.value(operand).shape
-        length = 1 if made.primitive == "stack" else shape[axis]
-        rest = all(start == 0 for place, start in enumerate(starts) if place != axis)
-        whole = shape if made.primitive != "stack" else (*shape[:axis], 1, *shape[axis:])
-        if starts[axis] == at and rest and tuple(sizes) == whole:
-            known = ranges.of(operand)
-            if known is None or known.affine is None or made.primitive != "stack":
-                return known
-            base, terms = known.affine
+        length = 1 if maker.primitive == "stack" else shape[axis]
+        is_from_start = all(
+            start == 0 for dimension, start in enumerate(starts) if dimension != axis
+        )
+        full_shape = shape if maker.primitive != "stack" else (*shape[:axis], 1, *shape[axis:])
+        if starts[axis] == at and is_from_start and tuple(sizes) == full_shape:
+            part = ranges.of(operand)
+            if part is None or part.affine is None or maker.primitive != "stack":
+                return part
+            base, terms = part.affine
             moved = {
-                place + 1 if isinstance(place, int) and place >= axis else place: term
-                for place, term in terms.items()
+                dimension + 1
+                if isinstance(dimension, int) and dimension >= axis
+                else dimension: term
+                for dimension, term in terms.items()
             }
-            return replace(known, affine=(base, moved))
+            return replace(part, affine=(base, moved))
         at += length
     return None
 
@@ -172,9 +176,9 @@ def _rev(ranges: KnownRanges, step: Step) -> Range | None:
     if operand is None:
         return None
     shape, turned = ranges.value(step.results[0]).shape, numbers(step, "dimensions")
-    items = operand.items[::-1] if operand.items is not None and len(shape) == 1 else None
+    integers = operand.integers[::-1] if operand.integers is not None and len(shape) == 1 else None
     if operand.affine is None:
-        return replace(operand, items=items)
+        return replace(operand, integers=integers)
     base, terms = operand.affine
     reversed_terms: dict[Axis, tuple[int, int]] = {}
     for axis, (by, count) in terms.items():
@@ -182,7 +186,7 @@ def _rev(ranges: KnownRanges, step: Step) -> Range | None:
             base += by * (count - 1)
             by = -by
         reversed_terms[axis] = by, count
-    return replace(operand, affine=(base, reversed_terms), items=items)
+    return replace(operand, affine=(base, reversed_terms), integers=integers)
 
 
 def _concatenate(ranges: KnownRanges, step: Step) -> Range | None:
@@ -194,21 +198,21 @@ def _union(ranges: KnownRanges, operands: Sequence[int]) -> Range | None:
     one_axis = all(len(ranges.value(operand).shape) == 1 for operand in operands)
     rows = [row_of(ranges, operand) for operand in operands] if one_axis else [None]
     if all(row is not None for row in rows):
-        return Range.listed(item for row in rows for item in row or ())
+        return Range.listed(integer for row in rows for integer in row or ())
     return _extremes(ranges, operands)
 
 
 def _extremes(ranges: KnownRanges, operands: Sequence[int]) -> Range | None:
     """Return what is known of elements of several arrays, wherever they are."""
     parts = [ranges.of(operand) for operand in operands if 0 not in ranges.value(operand).shape]
-    known = [part for part in parts if part is not None]
-    if not known or len(known) != len(parts):
+    ranges_of_parts = [part for part in parts if part is not None]
+    if not ranges_of_parts or len(ranges_of_parts) != len(parts):
         return None
     return Range(
-        min(part.least for part in known),
-        max(part.most for part in known),
-        min(part.low for part in known),
-        max(part.high for part in known),
+        min(part.least for part in ranges_of_parts),
+        max(part.most for part in ranges_of_parts),
+        min(part.low for part in ranges_of_parts),
+        max(part.high for part in ranges_of_parts),
     )
 
 
@@ -234,7 +238,9 @@ def _dynamic_slice(ranges: KnownRanges, step: Step) -> Range | None:
                 base, terms = range_.affine
                 by = terms[0][0] if 0 in terms else 0
                 first, counters = start.affine
-                moved = {axis: (by * each, count) for axis, (each, count) in counters.items()}
+                moved = {
+                    axis: (by * step_size, count) for axis, (step_size, count) in counters.items()
+                }
                 return Range.of_affine(base + by * first, moved)
             covers = start.least == 0 and start.most == shape[0] - 1
             if inside and covers and [abs(by) for by, _ in start.affine[1].values()] == [1]:

@@ -55,9 +55,9 @@ class Ranges:
             return None
         return rule(self, step)
 
-    def shifted(self, known: Range, by: int) -> Range:
+    def shifted(self, range_: Range, by: int) -> Range:
         """Return known integers with one added to all."""
-        return summed(known, Range.listed([by]), lambda a, b: a + b)
+        return summed(range_, Range.listed([by]), lambda a, b: a + b)
 
     def value(self, number: int) -> Value:
         """Return the value of a number."""
@@ -67,9 +67,9 @@ class Ranges:
         """Return the equation that makes a value."""
         return self._flow.made_by(number)
 
-    def same(self, one: int, other: int) -> bool:
+    def same(self, first: int, second: int) -> bool:
         """Whether two numbers are the same value."""
-        return self._flow.of(one) == self._flow.of(other)
+        return self._flow.of(first) == self._flow.of(second)
 
     def _widest(self, number: int) -> Range | None:
         within = limits(self._flow.values[number].dtype)
@@ -103,10 +103,10 @@ class Ranges:
         if operand is None:
             return None
         axis = numbers(step, "axis") or (0,)
-        if operand.items is not None and len(operand.items) == math.prod(shape):
+        if operand.integers is not None and len(operand.integers) == math.prod(shape):
             indices: list[Sequence[int]] = [range(size) for size in shape]
             indices[axis[0]] = [step.results.index(number)]
-            return Range.listed(picked(operand.items, shape, indices))
+            return Range.listed(picked(operand.integers, shape, indices))
         return operand.some()
 
     def _of_body(self, step: Step, body: Body) -> Iterator[tuple[int, Callable[[], Range | None]]]:
@@ -150,8 +150,8 @@ class Ranges:
             if index < constants:
                 yield inner, self._outer(outer)
             elif index < constants + count:
-                result = body.outputs[index - constants]
-                yield inner, self._carry(step.path, inner, outer, result, length)
+                output = body.outputs[index - constants]
+                yield inner, self._carry(step.path, inner, outer, output, length)
             else:
                 yield inner, self._row(step, outer, length)
 
@@ -197,19 +197,19 @@ class Ranges:
                 return range_.bounds_alone()
             base, terms = range_.affine
             first = terms.get(0)
-            rest = {
+            inner_terms = {
                 axis - 1 if isinstance(axis, int) else axis: term
                 for axis, term in terms.items()
                 if axis != 0
             }
             if first is not None and parameter(step, "reverse"):
                 base, first = base + first[0] * (length - 1), (-first[0], first[1])
-            return Range.of_affine(base, {**rest, **({step.path: first} if first else {})})
+            return Range.of_affine(base, {**inner_terms, **({step.path: first} if first else {})})
 
         return computed
 
     def _carry(
-        self, path: str, inner: int, outer: int, result: int, length: int
+        self, path: str, inner: int, outer: int, output: int, length: int
     ) -> Callable[[], Range | None]:
         """Bound a value that a loop carries: unchanged, a counter, or bounded by its body."""
 
@@ -217,13 +217,13 @@ class Ranges:
             start = self.of(outer)
             if start is None:
                 return None
-            added = self._added(inner, result)
+            added = self._added(inner, output)
             if added == 0 or length <= 1:
                 return start
             if added is not None and start.affine is not None:
                 base, terms = start.affine
                 return Range.of_affine(base, {**terms, path: (added, length)})
-            after = self.of(result)
+            after = self.of(output)
             if after is None:
                 return None
             return Range(
@@ -255,40 +255,40 @@ class Ranges:
         self, step: Step, test: Body, slot: int, start: int | None, added: int | None
     ) -> int | None:
         """Return how often the body runs when its condition alone compares a counter."""
-        made = self._flow.made_by(test.outputs[0])
+        maker = self._flow.made_by(test.outputs[0])
         of_condition = len(self._flow.inputs_of(test)) - len(step.results)
-        if made is None or start is None or added is None or len(made.operands) != 2:
+        if maker is None or start is None or added is None or len(maker.operands) != 2:
             return None
-        if self._flow.of(made.operands[0]) != self._flow.inputs_of(test)[of_condition + slot]:
+        if self._flow.of(maker.operands[0]) != self._flow.inputs_of(test)[of_condition + slot]:
             return None
-        bound = self.of(made.operands[1])
+        bound = self.of(maker.operands[1])
         if bound is None or bound.one is None:
             return None
-        end = {"lt": bound.one, "le": bound.one + 1}.get(made.primitive)
+        end = {"lt": bound.one, "le": bound.one + 1}.get(maker.primitive)
         if end is None or added <= 0 or start >= end:
             return None
         return math.ceil((end - start) / added)
 
-    def _added(self, inner: int, result: int) -> int | None:
+    def _added(self, inner: int, output: int) -> int | None:
         """Return what an iteration adds to a carried integer, if that is always the same."""
         total = 0
         for _ in range(8):
-            result = self._flow.of(result)
-            if result == inner:
+            output = self._flow.of(output)
+            if output == inner:
                 return total
-            step = self._flow.made_by(result)
+            step = self._flow.made_by(output)
             if step is None:
                 return None
             if step.primitive in ("convert_element_type", "copy"):
-                if self.value(result).dtype != self.value(step.operands[0]).dtype:
+                if self.value(output).dtype != self.value(step.operands[0]).dtype:
                     return None
-                result = step.operands[0]
+                output = step.operands[0]
             elif step.primitive in ("add", "sub") and len(step.operands) == 2:
-                known = [self._flow.values[self._flow.of(operand)] for operand in step.operands]
-                if known[1].origin == LITERAL:
-                    amount, result = _literal(known[1]), step.operands[0]
-                elif known[0].origin == LITERAL and step.primitive == "add":
-                    amount, result = _literal(known[0]), step.operands[1]
+                operands = [self._flow.values[self._flow.of(operand)] for operand in step.operands]
+                if operands[1].origin == LITERAL:
+                    amount, output = _literal(operands[1]), step.operands[0]
+                elif operands[0].origin == LITERAL and step.primitive == "add":
+                    amount, output = _literal(operands[0]), step.operands[1]
                 else:
                     return None
                 if amount is None or amount.one is None:
@@ -304,10 +304,10 @@ def carried(step: Step) -> int | None:
     trees = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
     if isinstance(trees, tuple) and len(trees) == 3 and isinstance(trees[1], tuple):
         return len(trees[1])
-    found = parameter(step, "num_carry")
-    if isinstance(found, int):
-        return found
-    return 0 if found is None and trees is None else None
+    count = parameter(step, "num_carry")
+    if isinstance(count, int):
+        return count
+    return 0 if count is None and trees is None else None
 
 
 def _iota(step: Step, shape: tuple[int, ...]) -> Range | None:
@@ -321,17 +321,17 @@ def _iota(step: Step, shape: tuple[int, ...]) -> Range | None:
 
 def _literal(value: Value) -> Range | None:
     try:
-        found = ast.literal_eval(value.said)
+        number = ast.literal_eval(value.said)
     except (ValueError, SyntaxError):
         return None
-    return Range.listed([int(found)]) if isinstance(found, int) else None
+    return Range.listed([int(number)]) if isinstance(number, int) else None
 
 
 def _constant(value: Value) -> Range | None:
     """Return the range of a captured array: all of it, or its least and greatest element."""
     if not value.integers:
         return None
-    known = Range.listed(value.integers)
+    listed = Range.listed(value.integers)
     if len(value.integers) == elements(value):
-        return known
-    return known.bounds_alone()
+        return listed
+    return listed.bounds_alone()

@@ -31,9 +31,9 @@ def _reduce_max(ranges: KnownRanges, step: Step) -> Range | None:
     if operand is None or 0 in ranges.value(step.operands[0]).shape:
         return None
     if is_full(ranges, step) and not varies(operand):
-        whole = operand.high if operand.high == operand.most else None
-        if whole is not None:
-            return Range.listed([whole])
+        greatest = operand.high if operand.high == operand.most else None
+        if greatest is not None:
+            return Range.listed([greatest])
     return Range(operand.least, operand.most, operand.most, operand.high)
 
 
@@ -48,35 +48,35 @@ def _reduce_min(ranges: KnownRanges, step: Step) -> Range | None:
 
 def _reduce_sum(ranges: KnownRanges, step: Step) -> Range | None:
     operand = ranges.of(step.operands[0])
-    value, result = ranges.value(step.operands[0]), ranges.value(step.results[0])
-    if operand is None or not elements(result):
+    value, sums = ranges.value(step.operands[0]), ranges.value(step.results[0])
+    if operand is None or not elements(sums):
         return None
-    count = elements(value) // elements(result)
+    count = elements(value) // elements(sums)
     if not count:
         return None
     if (
-        operand.items is not None
-        and len(operand.items) == elements(value)
+        operand.integers is not None
+        and len(operand.integers) == elements(value)
         and count == elements(value)
     ):
-        return Range.listed([sum(operand.items)])
+        return Range.listed([sum(operand.integers)])
     if operand.affine is not None:
         base, terms = operand.affine
         axes = numbers(step, "axes")
-        total, kept = base * count, dict[Axis, tuple[int, int]]()
+        total, other_terms = base * count, dict[Axis, tuple[int, int]]()
         for axis, (by, size) in terms.items():
             if axis in axes:
                 total += by * (size * (size - 1) // 2) * (count // size)
             else:
                 after = axis - sum(gone < axis for gone in axes) if isinstance(axis, int) else axis
-                kept[after] = by * count, size
-        return Range.of_affine(total, kept)
-    whole = elements(result) == 1
+                other_terms[after] = by * count, size
+        return Range.of_affine(total, other_terms)
+    is_one = elements(sums) == 1
     return Range(
         operand.least * count,
         operand.most * count,
-        operand.low + operand.most * (count - 1) if whole else operand.most * count,
-        operand.high + operand.least * (count - 1) if whole else operand.least * count,
+        operand.low + operand.most * (count - 1) if is_one else operand.most * count,
+        operand.high + operand.least * (count - 1) if is_one else operand.least * count,
     )
 
 
@@ -87,7 +87,7 @@ def _reduce_prod(ranges: KnownRanges, step: Step) -> Range | None:
     return Range.listed([math.prod(row)])
 
 
-def _cumulative(each: Callable[[int, int], int]) -> TransferFunction:
+def _cumulative(function: Callable[[int, int], int]) -> TransferFunction:
     def rule(ranges: KnownRanges, step: Step) -> Range | None:
         range_, shape = ranges.of(step.operands[0]), ranges.value(step.operands[0]).shape
         if range_ is None or not shape:
@@ -96,8 +96,8 @@ def _cumulative(each: Callable[[int, int], int]) -> TransferFunction:
         if row is not None:
             ordered = list(reversed(row)) if parameter(step, "reverse") else list(row)
             total, results = None, []
-            for item in ordered:
-                total = item if total is None else each(total, item)
+            for integer in ordered:
+                total = integer if total is None else function(total, integer)
                 results.append(total)
             return Range.listed(results)
         if step.primitive != "cumsum":
@@ -151,8 +151,8 @@ REDUCTIONS: Mapping[str, TransferFunction] = {
     "argmin": _argument,
     "cummax": _cumulative(max),
     "cummin": _cumulative(min),
-    "cumprod": _cumulative(lambda total, item: total * item),
-    "cumsum": _cumulative(lambda total, item: total + item),
+    "cumprod": _cumulative(lambda total, integer: total * integer),
+    "cumsum": _cumulative(lambda total, integer: total + integer),
     "dot_general": _dot,
     "reduce_max": _reduce_max,
     "reduce_min": _reduce_min,
