@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors
 from jaxsight.rules.jx421_read_after_donation.scope_flow import Read, ScopeFlow
+from jaxsight.rules.jx421_read_after_donation.statement_facts import TRANSFORMS
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import Statement
@@ -24,16 +25,6 @@ RULE = Rule(
     "Variable is read after its buffer was donated.",
     word="donate_arg",
 )
-
-_TRANSFORMS = frozenset(
-    {
-        "jit", "pjit", "pmap", "vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian",
-        "checkpoint", "remat", "scan", "fori_loop", "while_loop", "cond", "switch", "shard_map",
-        "eval_shape", "make_jaxpr", "linearize", "vjp", "jvp", "custom_vjp", "custom_jvp", "map",
-        "associative_scan", "filter_jit", "filter_vmap", "filter_grad", "filter_value_and_grad",
-    }
-)  # fmt: skip
-"""What traces the functions that it is given: a call in a trace donates nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +42,25 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
 
     Code that JAX traces is skipped, since a call in a trace donates nothing.
     """
-    trees = [statement.tree() for statement in statements]
-    donors = Donors(trees)
+    donors = Donors(statements)
     if not donors:
         return
-    traced = _traced(trees)
-    at: dict[ast.AST, int] = {
-        node: index for index, tree in enumerate(trees) for node in ast.walk(tree)
-    }
-    scopes: list[tuple[Sequence[ast.stmt], dict[str, Donor]]] = [
-        ([statement for tree in trees for statement in tree.body], donors.of_module)
-    ]
-    scopes += [
-        (function.body, visible)
-        for function, visible in donors.functions()
-        if function.name not in traced and not any(map(_traces, function.decorator_list))
-    ]
-    for body, visible in scopes:
-        flow = ScopeFlow(visible, donors.of_call)
-        flow.run(body)
-        for read in flow.reads:
-            yield ModuleViolation(at[read.node], _violation(read))
+    if donors.are_called_by_module:
+        trees = [statement.tree() for statement in statements]
+        number_of = {node: number for number, tree in enumerate(trees) for node in ast.walk(tree)}
+        body = [statement for tree in trees for statement in tree.body]
+        for read in _reads(body, donors.of_module, donors):
+            yield ModuleViolation(number_of[read.node], _violation(read))
+    for number, function, visible in donors.functions():
+        if function.name not in donors.traced and not any(map(_traces, function.decorator_list)):
+            for read in _reads(function.body, visible, donors):
+                yield ModuleViolation(number, _violation(read))
+
+
+def _reads(body: Sequence[ast.stmt], visible: dict[str, Donor], donors: Donors) -> Sequence[Read]:
+    flow = ScopeFlow(visible, donors.of_call)
+    flow.run(body)
+    return flow.reads
 
 
 def _violation(read: Read) -> NodeViolation:
@@ -96,18 +85,6 @@ def _violation(read: Read) -> NodeViolation:
     )
 
 
-def _traced(trees: Sequence[ast.Module]) -> set[str]:
-    """Return the names of functions that are given to transformations."""
-    return {
-        argument.id
-        for tree in trees
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in _TRANSFORMS
-        for argument in (*call.args, *(keyword.value for keyword in call.keywords))
-        if isinstance(argument, ast.Name)
-    }
-
-
 def _traces(decorator: ast.expr) -> bool:
     """Whether a decorator traces the function: `@jax.jit`, `@partial(jax.jit, …)`."""
     names = {
@@ -115,4 +92,4 @@ def _traces(decorator: ast.expr) -> bool:
         for node in ast.walk(decorator)
         if isinstance(node, ast.Name | ast.Attribute)
     }
-    return bool(names & _TRANSFORMS)
+    return bool(names & TRANSFORMS)
