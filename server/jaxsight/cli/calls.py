@@ -68,6 +68,8 @@ def _reported(one: Recompiled) -> Reported:
     text = lines[one.line - 1] if one.line <= len(lines) else ""
     start = len(text) - len(text.lstrip())
     place = Range(Position(one.line - 1, start), Position(one.line - 1, len(text.rstrip())))
-    noticed = one.noticed
-    found = finding_of(one.code, place, noticed.message, help=noticed.help, notes=noticed.notes)
-    return Reported(one.file, source, replace(found, data=noticed.data))
+    violation = one.violation
+    found = finding_of(
+        one.code, place, violation.message, help=violation.help, notes=violation.notes
+    )
+    return Reported(one.file, source, replace(found, data=violation.data))

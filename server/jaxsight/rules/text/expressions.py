@@ -1,4 +1,4 @@
-"""Read what the user wrote at an equation: the call or operator that it is, and its arguments."""
+"""Parse expressions as the user wrote them: what they call, with which arguments and operators."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ import ast
 import functools
 from collections.abc import Sequence
 
+Expression = ast.expr | ast.AugAssign
+
 
 @functools.lru_cache(maxsize=1024)
-def parsed(text: str) -> ast.expr | ast.AugAssign | None:
-    """Return the expression or augmented assignment that a text is."""
+def parsed_statement(text: str) -> ast.expr | ast.stmt | None:
+    """Return the expression or the other statement that a text is."""
     try:
-        body = ast.parse(text.strip()).body
-    except SyntaxError:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
         return None
     if len(body) != 1:
         return None
-    node = body[0]
-    if isinstance(node, ast.AugAssign):
-        return node
-    return node.value if isinstance(node, ast.Expr) else None
+    return body[0].value if isinstance(body[0], ast.Expr) else body[0]
+
+
+def parsed(text: str) -> Expression | None:
+    """Return the expression or augmented assignment that a text is."""
+    node = parsed_statement(text.strip())
+    return node if isinstance(node, ast.expr | ast.AugAssign) else None
+
+
+def dotted(node: ast.AST) -> str:
+    """Return `jax.lax.scan` for such an expression, else an empty string."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
 
 
 def name_of(call: ast.Call) -> str:
@@ -39,11 +53,6 @@ def arguments(call: ast.Call) -> str:
     """Return the text between the brackets of a call."""
     named = [f"{key.arg}={ast.unparse(key.value)}" for key in call.keywords if key.arg]
     return ", ".join([*map(ast.unparse, call.args), *named])
-
-
-def short(text: str) -> str:
-    """Return a text of at most 60 characters."""
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def bracketed(text: str) -> str:

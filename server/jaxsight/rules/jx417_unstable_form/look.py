@@ -7,17 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.program.bounds import (
-    MOVES,
-    PICKS,
-    Known,
-    alike,
-    made,
-    readers,
-    stripped,
-)
-from jaxsight.rules.program.view import ELEMENTWISE, Flow, Reading, captured
-from jaxsight.rules.program.written import arguments, name_of, parsed, short
+from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, captured
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import MOVES, PICKS, alike, maker_of, readers, stripped
+from jaxsight.rules.text.expressions import arguments, name_of, parsed
+from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
 
 
@@ -87,14 +83,14 @@ _LOCAL = MOVES | {
 class Look:
     """One equation of the user's that is looked at."""
 
-    reading: Reading
-    known: Known
+    view: ProgramView
+    known: KnownValues
     step: Step
     floats: Float
 
     @property
     def flow(self) -> Flow:
-        return self.reading.flow
+        return self.view.flow
 
     def _may_overflow(self, exp: Step) -> bool:
         return self.known.bounds(exp.operands[0])[1] > self.floats.greatest
@@ -105,7 +101,7 @@ class Look:
         if step.primitive != "div":
             return []
         above = stripped(flow, step.operands[0])
-        total = made(flow, step.operands[1])
+        total = maker_of(flow, step.operands[1])
         if total is None or total.primitive != "reduce_sum":
             return []
         summed = stripped(flow, total.operands[0])
@@ -114,15 +110,15 @@ class Look:
         return list(self._exps(above))
 
     def _is_softmax(self, number: int) -> bool:
-        step = made(self.flow, number, PICKS)
+        step = maker_of(self.flow, number, PICKS)
         return step is not None and bool(self._softmax(step))
 
     def _scaled(self, number: int) -> int:
         """Return what a value is a multiple of by literals: means are sums."""
-        step = made(self.flow, number, PICKS)
+        step = maker_of(self.flow, number, PICKS)
         if step is not None and step.primitive in ("div", "mul"):
-            for index, other in ((0, 1), (1, 0))[: 1 if step.primitive == "div" else 2]:
-                if self.known.literal(step.operands[other]) is not None:
+            for index, factor_index in ((0, 1), (1, 0))[: 1 if step.primitive == "div" else 2]:
+                if self.known.literal(step.operands[factor_index]) is not None:
                     return self._scaled(step.operands[index])
         return stripped(self.flow, number, PICKS)
 
@@ -130,42 +126,42 @@ class Look:
         """Return what a sum that is written with `+` is of."""
         if step.primitive != "add":
             return []
-        found: list[int] = []
+        terms: list[int] = []
         for number in step.operands:
-            inner = made(self.flow, number)
-            found += (inner is not None and self._terms(inner)) or [number]
-        return found
+            inner = maker_of(self.flow, number)
+            terms += (inner is not None and self._terms(inner)) or [number]
+        return terms
 
     def _exps(self, number: int, depth: int = 4) -> Iterator[Step]:
         """Yield the exponentials in a product with weights, or in a selection with zeros."""
         flow = self.flow
-        step = made(flow, number)
+        step = maker_of(flow, number)
         if step is None or not depth:
             return
         match step.primitive:
             case "exp" if self.known.varies(step.operands[0]):
                 yield step
             case "mul":
-                for each in step.operands:
-                    yield from self._exps(each, depth - 1)
+                for operand in step.operands:
+                    yield from self._exps(operand, depth - 1)
             case "div":
                 yield from self._exps(step.operands[0], depth - 1)
             case "select_n":
                 cases = step.operands[1:]
-                if any(self.known.literal(each) == 0 for each in cases):
-                    for each in cases:
-                        yield from self._exps(each, depth - 1)
+                if any(self.known.literal(case) == 0 for case in cases):
+                    for operand in cases:
+                        yield from self._exps(operand, depth - 1)
             case "concatenate":
-                for each in step.operands:
-                    yield from self._exps(each, depth - 1)
+                for operand in step.operands:
+                    yield from self._exps(operand, depth - 1)
 
     def _is_tame(self, exps: Sequence[Step], underflow: bool = True) -> bool:
         """Whether exponentials neither overflow, nor all underflow, or a maximum is subtracted."""
-        if any(self._is_shifted(each.operands[0]) for each in exps):
+        if any(self._is_shifted(exp.operands[0]) for exp in exps):
             return True
-        if not any(self.known.varies(each.operands[0]) for each in exps):
+        if not any(self.known.varies(exp.operands[0]) for exp in exps):
             return True
-        limits = [self.known.bounds(each.operands[0]) for each in exps]
+        limits = [self.known.bounds(exp.operands[0]) for exp in exps]
         over = any(high > self.floats.greatest for _, high in limits)
         under = all(low < self.floats.least for low, _ in limits)
         return not over and not (underflow and under)
@@ -173,22 +169,22 @@ class Look:
     def _is_shifted(self, number: int, depth: int = 6) -> bool:
         """Whether something like a maximum is subtracted from an exponent."""
         flow = self.flow
-        step = made(flow, number, PICKS)
+        step = maker_of(flow, number, PICKS)
         if step is None or not depth:
             return False
         match step.primitive:
             case "sub":
-                taken = step.operands[1]
-                source = stripped(flow, taken)
+                subtracted = step.operands[1]
+                source = stripped(flow, subtracted)
                 loop = flow.parent.get(step.path)
                 carried = flow.made_by(source) is None and loop is not None
                 if carried and flow.values[source].origin == "input":
                     return not _is_captured(loop, source)
-                if any(each.primitive in _EXTREMES for each in flow.above(taken, _any, 60)):
+                if any(step.primitive in _EXTREMES for step in flow.above(subtracted, _any, 60)):
                     return True
                 return self._is_shifted(step.operands[0], depth - 1)
             case "neg" | "mul" | "div" | "add" | "select_n":
-                return any(self._is_shifted(each, depth - 1) for each in step.operands)
+                return any(self._is_shifted(operand, depth - 1) for operand in step.operands)
             case _:
                 return False
 
@@ -200,10 +196,10 @@ class Look:
         """
         flow = self.flow
         about: set[int] = set()
-        for each in parts:
-            for operand in each.operands:
+        for part in parts:
+            for operand in part.operands:
                 about |= flow.sources(operand, _is_local, 60) or set()
-        about = {each for each in about if self.known.varies(each)}
+        about = {source for source in about if self.known.varies(source)}
         for read, user in readers(
             flow, self.step.results[0], lambda step: step.primitive in _NEARBY
         ):
@@ -233,7 +229,7 @@ class Look:
         return bool(users) and all(user.primitive in _COMPARISONS for user in users)
 
     def _is_clipped(self, number: int) -> bool:
-        step = made(self.flow, number)
+        step = maker_of(self.flow, number)
         return step is not None and step.primitive in ("clamp", "min", "max")
 
     def _may_be_small(self, number: int) -> bool:
@@ -245,22 +241,22 @@ class Look:
 
     def _is_operator(self, step: Step) -> bool:
         """Whether the user wrote an equation as an operator, or as a call of its function."""
-        node = parsed(self.reading.quote(step.path))
+        node = parsed(self.view.quote(step.path))
         if isinstance(node, ast.Call):
             return name_of(node) in ("add", "subtract", "multiply")
         return isinstance(node, ast.BinOp | ast.AugAssign | ast.UnaryOp)
 
     def _side(self, step: Step, number: int) -> str:
         """Return the text of the operand of a `+` or `-` that is not a literal."""
-        node = parsed(self.reading.quote(step.path))
+        node = parsed(self.view.quote(step.path))
         if not isinstance(node, ast.BinOp):
             return ""
-        sides = [each for each in (node.left, node.right) if not isinstance(each, ast.Constant)]
+        sides = [side for side in (node.left, node.right) if not isinstance(side, ast.Constant)]
         return short(ast.unparse(sides[0])) if len(sides) == 1 else ""
 
     def _argument(self, step: Step, names: tuple[str, ...]) -> str:
         """Return the text of the first argument of the user's call of one of some functions."""
-        node = parsed(self.reading.quote(step.path))
+        node = parsed(self.view.quote(step.path))
         if not isinstance(node, ast.Call) or not node.args:
             return ""
         name = name_of(node)
@@ -276,12 +272,14 @@ class Look:
     def _overflow(self) -> str:
         return f"in {self.floats.name}, `exp(x)` is inf for `x` above {self.floats.greatest:.1f}"
 
-    def _underflow(self, what: str, where: str = "") -> str:
+    def _underflow(self, subject: str, where: str = "") -> str:
         least = f"in {self.floats.name}, `exp(x)` is 0 for `x` below {self.floats.least:.1f}"
-        return f"{least}: {what} is 0 where {where}" if where else f"{least}, so {what} may be 0"
+        return (
+            f"{least}: {subject} is 0 where {where}" if where else f"{least}, so {subject} may be 0"
+        )
 
-    def _cancels(self, what: str) -> str:
-        return f"in {self.floats.name}, {what}"
+    def _cancels(self, form: str) -> str:
+        return f"in {self.floats.name}, {form}"
 
 
 def _is_local(step: Step) -> bool:

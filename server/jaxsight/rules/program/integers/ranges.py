@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from jaxsight.rules.program.intervals import LISTED, Range, limits, picked, summed, varies
-from jaxsight.rules.program.primitives import PRIMITIVES
-from jaxsight.rules.program.view import Flow, captured, elements, numbers, parameter
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import LISTED, Range, limits, picked, summed, varies
+from jaxsight.rules.program.integers.primitives import PRIMITIVES
+from jaxsight.rules.program.steps import captured, elements, numbers, parameter
 from jaxsight.wire.program import CONSTANT, LITERAL, Body, Step, Value
 
 _DEEPEST = 200
@@ -54,9 +55,9 @@ class Ranges:
             return None
         return rule(self, step)
 
-    def shifted(self, known: Range, by: int) -> Range:
+    def shifted(self, range_: Range, by: int) -> Range:
         """Return known integers with one added to all."""
-        return summed(known, Range.listed([by]), lambda a, b: a + b)
+        return summed(range_, Range.listed([by]), lambda a, b: a + b)
 
     def value(self, number: int) -> Value:
         """Return the value of a number."""
@@ -66,9 +67,9 @@ class Ranges:
         """Return the equation that makes a value."""
         return self._flow.made_by(number)
 
-    def same(self, one: int, other: int) -> bool:
+    def same(self, first: int, second: int) -> bool:
         """Whether two numbers are the same value."""
-        return self._flow.of(one) == self._flow.of(other)
+        return self._flow.of(first) == self._flow.of(second)
 
     def _widest(self, number: int) -> Range | None:
         within = limits(self._flow.values[number].dtype)
@@ -85,32 +86,28 @@ class Ranges:
         if 0 in value.shape:
             return None
         if step.primitive == "iota":
-            axis, count = numbers(step, "dimension"), value.shape
-            if not axis:
-                return None
-            if len(count) == 1 and 1 < count[0] <= LISTED:
-                return replace(Range.listed(range(count[0])), affine=(0, {0: (1, count[0])}))
-            return Range.of_affine(0, {axis[0]: (1, count[axis[0]])})
+            return _iota(step, value.shape)
         if step.bodies and step.primitive not in PRIMITIVES:
             return None
         if step.primitive == "unstack":
-            stacked = self._flow.made_by(step.operands[0])
-            if stacked is not None and stacked.primitive == "stack":
-                same_axis = numbers(stacked, "axis") == numbers(step, "axis")
-                if same_axis and len(stacked.operands) == len(step.results):
-                    return self.of(stacked.operands[step.results.index(number)])
-            known, shape = self.of(step.operands[0]), self.value(step.operands[0]).shape
-            if known is None:
-                return None
-            axis = numbers(step, "axis") or (0,)
-            if known.items is not None and len(known.items) == math.prod(shape):
-                places: list[Sequence[int]] = [range(size) for size in shape]
-                places[axis[0]] = [step.results.index(number)]
-                return Range.listed(picked(known.items, shape, places))
-            return known.some()
-        if len(step.results) != 1:
+            return self._unstacked(step, number)
+        return self.result(step) if len(step.results) == 1 else None
+
+    def _unstacked(self, step: Step, number: int) -> Range | None:
+        stacked = self._flow.made_by(step.operands[0])
+        if stacked is not None and stacked.primitive == "stack":
+            same_axis = numbers(stacked, "axis") == numbers(step, "axis")
+            if same_axis and len(stacked.operands) == len(step.results):
+                return self.of(stacked.operands[step.results.index(number)])
+        operand, shape = self.of(step.operands[0]), self.value(step.operands[0]).shape
+        if operand is None:
             return None
-        return self.result(step)
+        axis = numbers(step, "axis") or (0,)
+        if operand.integers is not None and len(operand.integers) == math.prod(shape):
+            indices: list[Sequence[int]] = [range(size) for size in shape]
+            indices[axis[0]] = [step.results.index(number)]
+            return Range.listed(picked(operand.integers, shape, indices))
+        return operand.some()
 
     def _of_body(self, step: Step, body: Body) -> Iterator[tuple[int, Callable[[], Range | None]]]:
         """Yield how to compute the inputs of a body."""
@@ -134,8 +131,8 @@ class Ranges:
         """Bound the input of a branch, which may not run in the iteration that reaches a bound."""
 
         def computed() -> Range | None:
-            known = self.of(outer)
-            return known.some() if known is not None and varies(known) else known
+            range_ = self.of(outer)
+            return range_.some() if range_ is not None and varies(range_) else range_
 
         return computed
 
@@ -153,8 +150,8 @@ class Ranges:
             if index < constants:
                 yield inner, self._outer(outer)
             elif index < constants + count:
-                result = body.outputs[index - constants]
-                yield inner, self._carry(step.path, inner, outer, result, length)
+                output = body.outputs[index - constants]
+                yield inner, self._carry(step.path, inner, outer, output, length)
             else:
                 yield inner, self._row(step, outer, length)
 
@@ -163,8 +160,8 @@ class Ranges:
             sum(numbers(step, name)) for name in ("cond_nconsts", "body_nconsts")
         )
         start = of_condition + of_body
-        inside = [each for each in step.bodies if each.name.startswith("body")]
-        tests = [each for each in step.bodies if each.name.startswith("cond")]
+        inside = [body for body in step.bodies if body.name.startswith("body")]
+        tests = [body for body in step.bodies if body.name.startswith("cond")]
         if len(inside) != 1 or len(tests) != 1:
             return
         if body is inside[0]:
@@ -182,10 +179,10 @@ class Ranges:
 
     def _outer(self, outer: int, sometimes: bool = False) -> Callable[[], Range | None]:
         def computed() -> Range | None:
-            known = self.of(outer)
-            if known is None:
+            range_ = self.of(outer)
+            if range_ is None:
                 return None
-            return self._sometimes(outer)() if sometimes else known
+            return self._sometimes(outer)() if sometimes else range_
 
         return computed
 
@@ -193,26 +190,26 @@ class Ranges:
         """Bound the rows that a scan reads: the first axis becomes the loop."""
 
         def computed() -> Range | None:
-            known = self.of(outer)
-            if known is None:
+            range_ = self.of(outer)
+            if range_ is None:
                 return None
-            if known.affine is None:
-                return known.bounds_alone()
-            base, terms = known.affine
+            if range_.affine is None:
+                return range_.bounds_alone()
+            base, terms = range_.affine
             first = terms.get(0)
-            rest = {
+            inner_terms = {
                 axis - 1 if isinstance(axis, int) else axis: term
                 for axis, term in terms.items()
                 if axis != 0
             }
             if first is not None and parameter(step, "reverse"):
                 base, first = base + first[0] * (length - 1), (-first[0], first[1])
-            return Range.of_affine(base, {**rest, **({step.path: first} if first else {})})
+            return Range.of_affine(base, {**inner_terms, **({step.path: first} if first else {})})
 
         return computed
 
     def _carry(
-        self, path: str, inner: int, outer: int, result: int, length: int
+        self, path: str, inner: int, outer: int, output: int, length: int
     ) -> Callable[[], Range | None]:
         """Bound a value that a loop carries: unchanged, a counter, or bounded by its body."""
 
@@ -220,13 +217,13 @@ class Ranges:
             start = self.of(outer)
             if start is None:
                 return None
-            added = self._added(inner, result)
+            added = self._added(inner, output)
             if added == 0 or length <= 1:
                 return start
             if added is not None and start.affine is not None:
                 base, terms = start.affine
                 return Range.of_affine(base, {**terms, path: (added, length)})
-            after = self.of(result)
+            after = self.of(output)
             if after is None:
                 return None
             return Range(
@@ -258,40 +255,40 @@ class Ranges:
         self, step: Step, test: Body, slot: int, start: int | None, added: int | None
     ) -> int | None:
         """Return how often the body runs when its condition alone compares a counter."""
-        made = self._flow.made_by(test.outputs[0])
+        maker = self._flow.made_by(test.outputs[0])
         of_condition = len(self._flow.inputs_of(test)) - len(step.results)
-        if made is None or start is None or added is None or len(made.operands) != 2:
+        if maker is None or start is None or added is None or len(maker.operands) != 2:
             return None
-        if self._flow.of(made.operands[0]) != self._flow.inputs_of(test)[of_condition + slot]:
+        if self._flow.of(maker.operands[0]) != self._flow.inputs_of(test)[of_condition + slot]:
             return None
-        bound = self.of(made.operands[1])
+        bound = self.of(maker.operands[1])
         if bound is None or bound.one is None:
             return None
-        end = {"lt": bound.one, "le": bound.one + 1}.get(made.primitive)
+        end = {"lt": bound.one, "le": bound.one + 1}.get(maker.primitive)
         if end is None or added <= 0 or start >= end:
             return None
         return math.ceil((end - start) / added)
 
-    def _added(self, inner: int, result: int) -> int | None:
+    def _added(self, inner: int, output: int) -> int | None:
         """Return what an iteration adds to a carried integer, if that is always the same."""
         total = 0
         for _ in range(8):
-            result = self._flow.of(result)
-            if result == inner:
+            output = self._flow.of(output)
+            if output == inner:
                 return total
-            step = self._flow.made_by(result)
+            step = self._flow.made_by(output)
             if step is None:
                 return None
             if step.primitive in ("convert_element_type", "copy"):
-                if self.value(result).dtype != self.value(step.operands[0]).dtype:
+                if self.value(output).dtype != self.value(step.operands[0]).dtype:
                     return None
-                result = step.operands[0]
+                output = step.operands[0]
             elif step.primitive in ("add", "sub") and len(step.operands) == 2:
-                known = [self._flow.values[self._flow.of(each)] for each in step.operands]
-                if known[1].origin == LITERAL:
-                    amount, result = _literal(known[1]), step.operands[0]
-                elif known[0].origin == LITERAL and step.primitive == "add":
-                    amount, result = _literal(known[0]), step.operands[1]
+                operands = [self._flow.values[self._flow.of(operand)] for operand in step.operands]
+                if operands[1].origin == LITERAL:
+                    amount, output = _literal(operands[1]), step.operands[0]
+                elif operands[0].origin == LITERAL and step.primitive == "add":
+                    amount, output = _literal(operands[0]), step.operands[1]
                 else:
                     return None
                 if amount is None or amount.one is None:
@@ -307,25 +304,34 @@ def carried(step: Step) -> int | None:
     trees = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
     if isinstance(trees, tuple) and len(trees) == 3 and isinstance(trees[1], tuple):
         return len(trees[1])
-    found = parameter(step, "num_carry")
-    if isinstance(found, int):
-        return found
-    return 0 if found is None and trees is None else None
+    count = parameter(step, "num_carry")
+    if isinstance(count, int):
+        return count
+    return 0 if count is None and trees is None else None
+
+
+def _iota(step: Step, shape: tuple[int, ...]) -> Range | None:
+    axis = numbers(step, "dimension")
+    if not axis:
+        return None
+    if len(shape) == 1 and 1 < shape[0] <= LISTED:
+        return replace(Range.listed(range(shape[0])), affine=(0, {0: (1, shape[0])}))
+    return Range.of_affine(0, {axis[0]: (1, shape[axis[0]])})
 
 
 def _literal(value: Value) -> Range | None:
     try:
-        found = ast.literal_eval(value.said)
+        number = ast.literal_eval(value.said)
     except (ValueError, SyntaxError):
         return None
-    return Range.listed([int(found)]) if isinstance(found, int) else None
+    return Range.listed([int(number)]) if isinstance(number, int) else None
 
 
 def _constant(value: Value) -> Range | None:
     """Return the range of a captured array: all of it, or its least and greatest element."""
     if not value.integers:
         return None
-    known = Range.listed(value.integers)
+    listed = Range.listed(value.integers)
     if len(value.integers) == elements(value):
-        return known
-    return known.bounds_alone()
+        return listed
+    return listed.bounds_alone()

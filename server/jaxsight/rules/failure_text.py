@@ -1,15 +1,11 @@
-"""Read what rules need off the exceptions that end a trace, and off JAX's words in them."""
+"""Read what rules need from the exceptions that end a trace, and from JAX's words in them."""
 
 from __future__ import annotations
 
 import re
 
+from jaxsight.rules.wording import MOST, cut
 from jaxsight.wire.observations import Failure
-
-MOST = 100
-"""Characters of a message."""
-MOST_QUOTED = 40
-"""Characters of an expression that a message quotes."""
 
 _PAGE = re.compile(r"https://docs\.jax\.dev/\S+?(?=[\s)]|\.?$)", re.MULTILINE)
 _AVAL = re.compile(r"traced array with shape (\w+\[[^\]]*\])")
@@ -24,33 +20,33 @@ _SENTENCE_END = re.compile(r"\.(?=\s|$)")
 
 def jax_page(failure: Failure) -> str:
     """Return the page of JAX's documentation that the message links to, or an empty string."""
-    found = _PAGE.search(failure.message)
-    return found.group() if found else ""
+    match = _PAGE.search(failure.message)
+    return match.group() if match else ""
 
 
 def aval(failure: Failure) -> str:
     """Return the abstract value that the message names (`bool[]`), or an empty string."""
-    found = _AVAL.search(failure.message)
-    return found.group(1) if found else ""
+    match = _AVAL.search(failure.message)
+    return match.group(1) if match else ""
 
 
 def culprits(failure: Failure) -> str:
     """Return the arguments that the value depends on, in backticks: "`x` and `n`"."""
-    found = _CULPRITS.search(failure.message)
-    if not found:
+    match = _CULPRITS.search(failure.message)
+    if not match:
         return ""
-    names = re.split(r", and |, | and ", found.group(1))
+    names = re.split(r", and |, | and ", match.group(1))
     return " and ".join(f"`{name}`" for name in names if name)
 
 
 def first_paragraph(message: str) -> str:
     """Return a message without what JAX adds to every error: where it was traced, links."""
-    kept: list[str] = []
+    lines: list[str] = []
     for line in message.strip().splitlines():
         if _BOILERPLATE.match(line):
             break
-        kept.append(line.rstrip())
-    return "\n".join(kept).strip()
+        lines.append(line.rstrip())
+    return "\n".join(lines).strip()
 
 
 def first_sentence(message: str) -> str:
@@ -65,22 +61,11 @@ def is_a(failure: Failure, *names: str) -> bool:
     return any(name.rpartition(".")[2] in names for name in classes)
 
 
-def quoted(expression: str, fallback: str = "this value", most: int = MOST_QUOTED) -> str:
-    """Return an expression in backticks, on one line and cut at `most`; else `fallback`."""
-    text = " ".join(expression.split())
-    return f"`{cut(text, most)}`" if text else fallback
-
-
-def cut(text: str, most: int) -> str:
-    """Return a text of at most `most` characters, which ends with `…` where it is longer."""
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
-
-
 def assigns_item(expression: str, line: str) -> bool:
     """Whether a line begins with an assignment to this expression, which is an item: `x[0] = …`."""
-    target, text = ("".join(each.split()) for each in (expression, line))
-    rest = text.removeprefix(target)
-    return target.endswith("]") and rest != text and _ASSIGNS.match(rest) is not None
+    target, text = ("".join(part.split()) for part in (expression, line))
+    after = text.removeprefix(target)
+    return target.endswith("]") and after != text and _ASSIGNS.match(after) is not None
 
 
 def repeated(failure: Failure) -> tuple[str, tuple[str, ...]]:
@@ -97,17 +82,17 @@ def divided(text: str) -> tuple[str, tuple[str, ...]]:
     line, _, below = text.partition("\n")
     end = _end_of_sentence(line)
     if len(line.rstrip(".")) <= MOST:
-        message, rest = line, below
+        message, note = line, below
     elif end <= MOST:
-        message, rest = line[:end], f"{line[end:].lstrip('. ')}\n{below}"
+        message, note = line[:end], f"{line[end:].lstrip('. ')}\n{below}"
     else:
-        message, rest = cut(line, MOST), text
-    return message.rstrip("."), (rest.strip(),) if rest.strip() else ()
+        message, note = cut(line, MOST), text
+    return message.rstrip("."), (note.strip(),) if note.strip() else ()
 
 
 def _end_of_sentence(line: str) -> int:
-    found = _SENTENCE_END.search(line)
-    return found.start() if found else len(line)
+    match = _SENTENCE_END.search(line)
+    return match.start() if match else len(line)
 
 
 def said(failure: Failure) -> str:

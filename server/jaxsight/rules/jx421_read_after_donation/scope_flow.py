@@ -7,10 +7,21 @@ happens in one branch alone is not certain afterwards, so it is forgotten. Loops
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from jaxsight.rules.jx421_read_after_donation.donors import Donor, dotted
+from jaxsight.rules.jx421_read_after_donation.donors import Donor
+from jaxsight.rules.jx421_read_after_donation.variables import (
+    ON_HOST,
+    Dead,
+    State,
+    Token,
+    is_on_host,
+    joined_state,
+    leaves,
+    path_of,
+)
+from jaxsight.rules.text.expressions import dotted
 
 _HARMLESS = frozenset(
     {
@@ -34,17 +45,6 @@ _CATCHES = frozenset(
 )
 _DEEPEST = 5
 """Loops in one another that run twice each."""
-_NUMPY = ("np.", "numpy.", "onp.")
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Dead:
-    """A donated value: reading it raises an error."""
-
-    path: str
-    """The variable that was donated."""
-    call: ast.Call
-    donor: Donor
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +56,11 @@ class Read:
     is_holder: bool
 
 
-Token = object
-_ON_HOST = object()
-"""The value of what is no JAX array, which cannot be donated."""
-
-
-@dataclass(slots=True)
-class _State:
-    values: dict[str, frozenset[Token]] = field(default_factory=dict)
-    """By path (`state`, `state.params`, `buffers[0]`): what it may be bound to."""
-    holds: dict[str, frozenset[Token]] = field(default_factory=dict)
-    """By path: what a container holds."""
-    dead: dict[Token, Dead] = field(default_factory=dict)
-    ended: bool = False
-    """The statements that follow are not reached."""
-
-    def copy(self) -> _State:
-        return _State(dict(self.values), dict(self.holds), dict(self.dead), self.ended)
-
-
-class Flow:
-    """One scope. `found` has the first read of a dead variable after each donation."""
+class ScopeFlow:
+    """One scope. `reads` has the first read of a dead variable after each donation."""
 
     def __init__(
-        self, donors: dict[str, Donor], made: Callable[[ast.Call, str], Donor | None]
+        self, donors: dict[str, Donor], donor_of_call: Callable[[ast.Call, str], Donor | None]
     ) -> None:
         """Follow a scope that can call these functions by name.
 
@@ -88,12 +69,12 @@ class Flow:
             made: what a call of `jax.jit` makes, for functions that are called at once.
         """
         self._donors = donors
-        self._made = made
-        self._state = _State()
+        self._made = donor_of_call
+        self._state = State()
         self._silent = 0
-        self._breaks: list[list[_State]] = []
-        self._continues: list[list[_State]] = []
-        self.found: list[Read] = []
+        self._breaks: list[list[State]] = []
+        self._continues: list[list[State]] = []
+        self.reads: list[Read] = []
 
     def run(self, body: Sequence[ast.stmt]) -> None:
         """Run statements in order."""
@@ -104,52 +85,22 @@ class Flow:
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
-            case ast.Assign(targets=targets, value=value):
-                self._evaluate(value)
-                for target in targets:
-                    self._bind(target, value)
-            case ast.AnnAssign(target=target, value=assigned):
-                self._evaluate(assigned)
-                if assigned is not None:
-                    self._bind(target, assigned)
-            case ast.AugAssign(target=target, value=value):
-                self._read(target)
-                self._evaluate(value)
-                self._bind(target, None)
-            case ast.For() | ast.AsyncFor():
-                self._evaluate(node.iter)
-                self._loop(node.body, target=node.target)
-                self.run(node.orelse)
-            case ast.While():
-                self._evaluate(node.test)
-                is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-                self._loop(node.body, test=node.test, endless=is_endless)
-                self.run(node.orelse)
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+                self._assign(node)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                self._repeat(node)
             case ast.If(test=test, body=body, orelse=orelse):
                 self._evaluate(test)
                 self._branches([body, orelse])
             case ast.Match(subject=subject, cases=cases):
                 self._evaluate(subject)
                 self._branches([*(case.body for case in cases), []])
-            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-                raises = any("raises" in ast.unparse(item.context_expr) for item in items)
-                for item in items:
-                    self._evaluate(item.context_expr)
-                    if item.optional_vars is not None:
-                        self._bind(item.optional_vars, None)
-                self._silently(body, silent=raises)
+            case ast.With() | ast.AsyncWith():
+                self._with(node)
             case ast.Try() | ast.TryStar():
                 self._try(node)
-            case ast.Return(value=returned):
-                self._evaluate(returned)
-                self._state.ended = True
-            case ast.Raise():
-                self._state.ended = True
-            case ast.Break() | ast.Continue():
-                states = self._breaks if isinstance(node, ast.Break) else self._continues
-                if states:
-                    states[-1].append(self._state.copy())
-                self._state.ended = True
+            case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+                self._leave(node)
             case ast.Delete(targets=targets):
                 for target in targets:
                     self._forget(target)
@@ -159,12 +110,48 @@ class Flow:
                 | ast.ClassDef(name=name)
             ):
                 self._state.values[name] = frozenset({object()})
-            case ast.Expr(value=value):
-                self._evaluate(value)
-            case ast.Assert(test=test):
-                self._evaluate(test)
+            case ast.Expr(value=expression) | ast.Assert(test=expression):
+                self._evaluate(expression)
             case _:
                 pass
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
+        if isinstance(node, ast.AugAssign):
+            self._read(node.target)
+            self._evaluate(node.value)
+            self._bind(node.target, None)
+            return
+        self._evaluate(node.value)
+        if node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._bind(target, node.value)
+
+    def _repeat(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
+        if isinstance(node, ast.While):
+            self._evaluate(node.test)
+            is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+            self._loop(node.body, test=node.test, endless=is_endless)
+        else:
+            self._evaluate(node.iter)
+            self._loop(node.body, target=node.target)
+        self.run(node.orelse)
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        raises = any("raises" in ast.unparse(manager.context_expr) for manager in node.items)
+        for manager in node.items:
+            self._evaluate(manager.context_expr)
+            if manager.optional_vars is not None:
+                self._bind(manager.optional_vars, None)
+        self._silently(node.body, silent=raises)
+
+    def _leave(self, node: ast.Return | ast.Raise | ast.Break | ast.Continue) -> None:
+        if isinstance(node, ast.Return):
+            self._evaluate(node.value)
+        elif isinstance(node, ast.Break | ast.Continue):
+            states = self._breaks if isinstance(node, ast.Break) else self._continues
+            if states:
+                states[-1].append(self._state.copy())
+        self._state.ended = True
 
     def _try(self, node: ast.Try | ast.TryStar) -> None:
         before = self._state.copy()
@@ -174,7 +161,9 @@ class Flow:
             for part in (ast.walk(handler.type) if handler.type is not None else ())
             for name in [dotted(part)]
         }
-        is_caught = bool(caught & _CATCHES) or any(each.type is None for each in node.handlers)
+        is_caught = bool(caught & _CATCHES) or any(
+            handler.type is None for handler in node.handlers
+        )
         self._silently(node.body, silent=is_caught)
         self.run(node.orelse)
         after = self._state
@@ -196,7 +185,7 @@ class Flow:
             self._state = before.copy()
             self.run(body)
             ends.append(self._state)
-        self._state = _joined(ends)
+        self._state = joined_state(ends)
 
     def _loop(
         self,
@@ -212,12 +201,12 @@ class Flow:
             if target is not None:
                 self._bind(target, None)
             self.run(body)
-            self._state = _joined([self._state, *self._continues.pop()])
+            self._state = joined_state([self._state, *self._continues.pop()])
             if self._state.ended:
                 break
             self._evaluate(test)
         breaks = self._breaks.pop()
-        self._state = _joined(breaks if endless else [self._state, *breaks])
+        self._state = joined_state(breaks if endless else [self._state, *breaks])
         if not breaks and not endless:
             self._state.ended = False  # the loop may not have run
 
@@ -235,14 +224,8 @@ class Flow:
             case ast.Compare(left=left, comparators=comparators, ops=ops):
                 if not any(isinstance(op, ast.Is | ast.IsNot) for op in ops):
                     self._joined_after([left, *comparators])
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                self._evaluate(test)
-                before, ends = self._state, []
-                for case in (body, orelse):
-                    self._state = before.copy()
-                    self._evaluate(case)
-                    ends.append(self._state)
-                self._state = _joined(ends)
+            case ast.IfExp():
+                self._conditional(node)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 self._comprehension(node)
             case ast.NamedExpr(target=target, value=value):
@@ -253,12 +236,21 @@ class Flow:
                     if isinstance(child, ast.expr):
                         self._evaluate(child)
 
+    def _conditional(self, node: ast.IfExp) -> None:
+        self._evaluate(node.test)
+        before, ends = self._state, []
+        for case in (node.body, node.orelse):
+            self._state = before.copy()
+            self._evaluate(case)
+            ends.append(self._state)
+        self._state = joined_state(ends)
+
     def _joined_after(self, operands: Sequence[ast.expr]) -> None:
         """Evaluate operands that are read together once all of them are there."""
         for operand in operands:
             self._evaluate(operand)
         for operand in operands:
-            if _path(operand):
+            if path_of(operand):
                 self._read(operand)
 
     def _comprehension(
@@ -284,56 +276,56 @@ class Flow:
         donor = self._donors.get(name)
         if donor is None and isinstance(node.func, ast.Call) and node.func.args:
             donor = self._made(node.func, ast.unparse(node.func.args[0]))
-        given = [*node.args, *(each.value for each in node.keywords)]
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         if donor is None:
             self._function(node.func)
-        for argument in given:
+        for argument in arguments:
             value = argument.value if isinstance(argument, ast.Starred) else argument
-            if last not in _ASKS or not _path(value):
+            if last not in _ASKS or not path_of(value):
                 self._evaluate(value)
         if donor is not None:
             self._donate(node, donor)
         elif last in _GROWS and isinstance(node.func, ast.Attribute) and node.args:
-            holder, added = _path(node.func.value), _path(node.args[-1])
+            holder, added = path_of(node.func.value), path_of(node.args[-1])
             if holder and added:
-                held = self._state.holds.get(holder, frozenset())
-                self._state.holds[holder] = held | self._tokens(added)
+                tokens = self._state.holds.get(holder, frozenset())
+                self._state.holds[holder] = tokens | self._tokens(added)
 
     def _function(self, node: ast.expr) -> None:
         """Evaluate what is called: a method reads its object, unless that is a list that grows."""
         if isinstance(node, ast.Attribute):
-            if node.attr in _GROWS and _path(node.value):
+            if node.attr in _GROWS and path_of(node.value):
                 return
             self._read(node)
         else:
             self._evaluate(node)
 
     def _donate(self, call: ast.Call, donor: Donor) -> None:
-        if any(isinstance(each, ast.Starred) for each in call.args):
+        if any(isinstance(argument, ast.Starred) for argument in call.args):
             return
         donated = [call.args[at] for at in sorted(donor.positions) if 0 <= at < len(call.args)]
-        donated += [each.value for each in call.keywords if each.arg in donor.keywords]
+        donated += [keyword.value for keyword in call.keywords if keyword.arg in donor.keywords]
         for argument in donated:
-            for node in _parts(argument):
-                path = _path(node)
+            for node in leaves(argument):
+                path = path_of(node)
                 tokens = self._tokens(path) if path else frozenset()
                 if len(tokens) > 1:  # one of them: no other variable is certain to be it
                     tokens = self._state.values[path] = frozenset({object()})
-                for token in tokens - {_ON_HOST}:
+                for token in tokens - {ON_HOST}:
                     self._state.dead.setdefault(token, Dead(path, call, donor))
 
     def _tokens(self, path: str) -> frozenset[Token]:
-        known = self._state.values.get(path)
-        if known is None:
-            known = self._state.values[path] = frozenset({("at first", path)})
-        return known
+        tokens = self._state.values.get(path)
+        if tokens is None:
+            tokens = self._state.values[path] = frozenset({("at first", path)})
+        return tokens
 
     def _read(self, node: ast.expr) -> None:
         """Report a variable whose value is dead, and what is looked up in such a variable."""
         is_whole = True
         part: ast.expr = node
         while True:
-            path = _path(part)
+            path = path_of(part)
             if path and self._is_reported(part, path, is_whole=is_whole):
                 return
             match part:
@@ -358,112 +350,55 @@ class Flow:
         if tokens and all(token in state.dead for token in tokens):
             self._report(Read(node, state.dead[next(iter(tokens))], is_holder=False))
             return True
-        held = state.holds.get(path, frozenset()) if is_whole else frozenset()
-        dead = next((state.dead[token] for token in held if token in state.dead), None)
+        held_tokens = state.holds.get(path, frozenset()) if is_whole else frozenset()
+        dead = next((state.dead[token] for token in held_tokens if token in state.dead), None)
         if dead is not None:
             self._report(Read(node, dead, is_holder=True))
         return dead is not None
 
     def _report(self, read: Read) -> None:
-        if not self._silent and all(each.dead.call is not read.dead.call for each in self.found):
-            self.found.append(read)
+        if not self._silent and all(
+            reported.dead.call is not read.dead.call for reported in self.reads
+        ):
+            self.reads.append(read)
 
     def _bind(self, target: ast.expr, value: ast.expr | None) -> None:
         match target:
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-                for index, each in enumerate(targets):
+                for index, element in enumerate(targets):
                     paired = values[index] if len(values) == len(targets) else None
-                    self._bind(each, paired)
+                    self._bind(element, paired)
                 return
             case ast.Starred(value=inner):
                 self._bind(inner, None)
                 return
-        path = _path(target)
+        path = path_of(target)
         if not path:
             return
-        source = _path(value) if value is not None else ""
+        source = path_of(value) if value is not None else ""
         tokens = frozenset({object()})
         if source:
             tokens = self._tokens(source)
-        elif _is_on_host(value):
-            tokens = frozenset({_ON_HOST})
-        held: frozenset[Token] = frozenset()
+        elif is_on_host(value):
+            tokens = frozenset({ON_HOST})
+        held_tokens: frozenset[Token] = frozenset()
         if isinstance(value, ast.Tuple | ast.List | ast.Dict | ast.Set):
-            for part in _parts(value):
-                if inner_path := _path(part):
-                    held |= self._tokens(inner_path)
+            for part in leaves(value):
+                if inner_path := path_of(part):
+                    held_tokens |= self._tokens(inner_path)
         elif source:
-            held = self._state.holds.get(source, frozenset())
+            held_tokens = self._state.holds.get(source, frozenset())
         self._forget(target)
         self._state.values[path] = tokens
-        if held:
-            self._state.holds[path] = held
+        if held_tokens:
+            self._state.holds[path] = held_tokens
 
     def _forget(self, target: ast.expr) -> None:
-        path = _path(target)
+        path = path_of(target)
         if not path:
             return
         for names in (self._state.values, self._state.holds):
             for key in [k for k in names if k == path or k.startswith((f"{path}.", f"{path}["))]:
                 del names[key]
         self._state.values[path] = frozenset({object()})
-
-
-def _joined(states: Iterable[_State]) -> _State:
-    """Return what is certain after branches: those that end are not followed."""
-    reached = [state for state in states if not state.ended]
-    if not reached:
-        return _State(ended=True)
-    first, *rest = reached
-    joined = first.copy()
-    for state in rest:
-        joined.dead = {token: dead for token, dead in joined.dead.items() if token in state.dead}
-        for path in {*joined.values, *state.values}:
-            at_first = frozenset({("at first", path)})
-            joined.values[path] = joined.values.get(path, at_first) | state.values.get(
-                path, at_first
-            )
-        for path, held in state.holds.items():
-            joined.holds[path] = joined.holds.get(path, frozenset()) | held
-    return joined
-
-
-def _parts(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the elements of displays, of nested ones too, and other expressions as they are."""
-    match node:
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
-            for part in parts:
-                yield from _parts(part)
-        case ast.Dict(values=parts):
-            for part in parts:
-                yield from _parts(part)
-        case _:
-            yield node
-
-
-def _path(node: ast.expr | None) -> str:
-    """Return a variable, attribute or element with a constant index as text; else empty."""
-    match node:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=value, attr=name):
-            before = _path(value)
-            return f"{before}.{name}" if before else ""
-        case ast.Subscript(value=value, slice=ast.Constant(value=index)):
-            before = _path(value)
-            return f"{before}[{index!r}]" if before else ""
-        case _:
-            return ""
-
-
-def _is_on_host(node: ast.expr | None) -> bool:
-    """Whether a value is no JAX array: of NumPy, or a number."""
-    match node:
-        case ast.Constant():
-            return True
-        case ast.Call(func=function):
-            name = dotted(function)
-            return name.startswith(_NUMPY) or name.endswith("device_get")
-        case _:
-            return False

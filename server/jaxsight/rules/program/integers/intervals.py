@@ -36,7 +36,7 @@ class Range:
     """Some element is this or above."""
     affine: tuple[int, Terms] | None = None
     """The first element, and what adds to it."""
-    items: tuple[int, ...] | None = None
+    integers: tuple[int, ...] | None = None
     """All elements of a small array, row by row; the same in all iterations."""
     ends: tuple[int, int] | None = None
     """The first element in the first iteration, and the last element in the last iteration, of
@@ -49,9 +49,9 @@ class Range:
         return Range(least, most, most, least)
 
     @staticmethod
-    def listed(items: Iterable[int]) -> Range:
+    def listed(integers: Iterable[int]) -> Range:
         """Return known integers."""
-        row = tuple(items)
+        row = tuple(integers)
         least, most = min(row), max(row)
         affine: tuple[int, Terms] | None = (least, {}) if least == most else None
         return Range(least, most, least, most, affine, row if len(row) <= LISTED else None)
@@ -76,8 +76,8 @@ class Range:
         if self.affine is not None:
             base, terms = self.affine
             return base, base + sum(step * (count - 1) for step, count in terms.values())
-        if self.items is not None:
-            return self.items[0], self.items[-1]
+        if self.integers is not None:
+            return self.integers[0], self.integers[-1]
         return self.ends
 
     def some(self) -> Range:
@@ -88,64 +88,64 @@ class Range:
 
     def bounds_alone(self) -> Range:
         """Return the same bounds, without where elements are."""
-        return replace(self, affine=None, items=None, ends=None)
+        return replace(self, affine=None, integers=None, ends=None)
 
 
 def limits(dtype: str) -> tuple[int, int] | None:
     """Return the least and greatest integer of a dtype; `None` of one that is no integer."""
     if dtype == "bool":
         return 0, 1
-    found = _INTEGER.fullmatch(dtype)
-    if found is None:
+    match = _INTEGER.fullmatch(dtype)
+    if match is None:
         return None
-    bits = int(found[2])
-    return (0, 2**bits - 1) if found[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    bits = int(match[2])
+    return (0, 2**bits - 1) if match[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def negative(known: Range) -> Range:
+def negative(range_: Range) -> Range:
     affine = None
-    if known.affine is not None:
-        base, terms = known.affine
+    if range_.affine is not None:
+        base, terms = range_.affine
         affine = -base, {axis: (-by, count) for axis, (by, count) in terms.items()}
-    items = None if known.items is None else tuple(-item for item in known.items)
-    return Range(-known.most, -known.least, -known.high, -known.low, affine, items)
+    integers = None if range_.integers is None else tuple(-integer for integer in range_.integers)
+    return Range(-range_.most, -range_.least, -range_.high, -range_.low, affine, integers)
 
 
-def summed(a: Range, b: Range, each: Callable[[int, int], int]) -> Range:
+def summed(a: Range, b: Range, add: Callable[[int, int], int]) -> Range:
     if a.affine is not None and b.affine is not None:
         terms = dict(a.affine[1])
         for axis, (by, count) in b.affine[1].items():
             terms[axis] = (terms.get(axis, (0, count))[0] + by, count)
         exact = Range.of_affine(a.affine[0] + b.affine[0], terms)
-        return replace(exact, items=paired(a, b, each))
-    if (items := paired(a, b, each)) is not None:
-        return Range.listed(items)
-    known = Range(
+        return replace(exact, integers=paired(a, b, add))
+    if (integers := paired(a, b, add)) is not None:
+        return Range.listed(integers)
+    sums = Range(
         a.least + b.least,
         a.most + b.most,
         min(a.low + b.most, b.low + a.most),
         max(a.high + b.least, b.high + a.least),
     )
-    return with_ends(known, a, b, each)
+    return with_ends(sums, a, b, add)
 
 
-def with_ends(known: Range, a: Range, b: Range, each: Callable[[int, int], int]) -> Range:
+def with_ends(range_: Range, a: Range, b: Range, function: Callable[[int, int], int]) -> Range:
     """Return a range with what the first and last elements of two values give."""
     if a.corners is None or b.corners is None:
-        return known
-    first, last = (each(x, y) for x, y in zip(a.corners, b.corners, strict=True))
-    low, high = min(known.low, first, last), max(known.high, first, last)
-    return Range(known.least, known.most, low, high, ends=(first, last))
+        return range_
+    first, last = (function(x, y) for x, y in zip(a.corners, b.corners, strict=True))
+    low, high = min(range_.low, first, last), max(range_.high, first, last)
+    return Range(range_.least, range_.most, low, high, ends=(first, last))
 
 
-def paired(a: Range, b: Range, each: Callable[[int, int], int]) -> tuple[int, ...] | None:
+def paired(a: Range, b: Range, function: Callable[[int, int], int]) -> tuple[int, ...] | None:
     """Return what elements of two small arrays give, of which one may be a scalar."""
-    if a.items is None or b.items is None:
+    if a.integers is None or b.integers is None:
         return None
-    if len(a.items) == len(b.items):
-        return tuple(map(each, a.items, b.items))
-    if len(a.items) == 1 or len(b.items) == 1:
-        return tuple(each(one, other) for one, other in product(a.items, b.items))
+    if len(a.integers) == len(b.integers):
+        return tuple(map(function, a.integers, b.integers))
+    if len(a.integers) == 1 or len(b.integers) == 1:
+        return tuple(function(x, y) for x, y in product(a.integers, b.integers))
     return None
 
 
@@ -163,10 +163,10 @@ def products(a: Range, b: Range) -> tuple[int, int] | None:
             ]
         ]
         return min(products), max(products)
-    factor, known = (a.one, b) if a.one is not None else (b.one, a)
+    factor, range_ = (a.one, b) if a.one is not None else (b.one, a)
     if factor is None:
         return None
-    ends = factor * known.low, factor * known.high
+    ends = factor * range_.low, factor * range_.high
     return ends if factor >= 0 else ends[::-1]
 
 
@@ -174,21 +174,21 @@ def _at(affine: tuple[int, Terms], at: Mapping[Axis, int]) -> int:
     return affine[0] + sum(by * at[axis] for axis, (by, _) in affine[1].items())
 
 
-def power(known: Range, exponent: int) -> Range:
-    if known.items is not None:
-        return Range.listed(item**exponent for item in known.items)
-    if known.one is not None:
-        return Range.listed([known.one**exponent])
-    if exponent % 2 or known.least >= 0:
-        return ends_of(known, lambda number: number**exponent)
-    ends = (known.least**exponent, known.most**exponent)
-    reached = max(max(known.high, 0) ** exponent, min(known.low, 0) ** exponent)
+def power(range_: Range, exponent: int) -> Range:
+    if range_.integers is not None:
+        return Range.listed(integer**exponent for integer in range_.integers)
+    if range_.one is not None:
+        return Range.listed([range_.one**exponent])
+    if exponent % 2 or range_.least >= 0:
+        return ends_of(range_, lambda number: number**exponent)
+    ends = (range_.least**exponent, range_.most**exponent)
+    reached = max(max(range_.high, 0) ** exponent, min(range_.low, 0) ** exponent)
     return Range(0, max(ends), max(ends), reached)
 
 
 def greater(a: Range, b: Range) -> Range:
-    if (items := paired(a, b, max)) is not None:
-        return Range.listed(items)
+    if (integers := paired(a, b, max)) is not None:
+        return Range.listed(integers)
     if a.least >= b.most or b.least >= a.most:
         return a if a.least >= b.most else b
     return Range(
@@ -207,37 +207,37 @@ def truncated(number: int, by: int) -> int:
     return number // by if number >= 0 else -(-number // by)
 
 
-def monotone(known: Range, change: Callable[[int], int]) -> Range:
+def monotone(range_: Range, change: Callable[[int], int]) -> Range:
     """Return the range after a function that never decreases."""
-    if known.items is not None:
-        return Range.listed(map(change, known.items))
-    return ends_of(known, change)
+    if range_.integers is not None:
+        return Range.listed(map(change, range_.integers))
+    return ends_of(range_, change)
 
 
-def ends_of(known: Range, change: Callable[[int], int]) -> Range:
-    corners = known.corners
+def ends_of(range_: Range, change: Callable[[int], int]) -> Range:
+    corners = range_.corners
     return Range(
-        change(known.least),
-        change(known.most),
-        change(known.low),
-        change(known.high),
+        change(range_.least),
+        change(range_.most),
+        change(range_.low),
+        change(range_.high),
         ends=None if corners is None else (change(corners[0]), change(corners[1])),
     )
 
 
 def picked(
-    items: Sequence[int], shape: Sequence[int], places: Sequence[Sequence[int]]
+    integers: Sequence[int], shape: Sequence[int], places: Sequence[Sequence[int]]
 ) -> Iterator[int]:
     """Yield the elements of a small array at some places of each axis, row by row."""
     for at in product(*places):
         index = 0
-        for place, size in zip(at, shape, strict=True):
-            index = index * size + place
-        yield items[index]
+        for position, size in zip(at, shape, strict=True):
+            index = index * size + position
+        yield integers[index]
 
 
-def varies(known: Range) -> bool:
+def varies(range_: Range) -> bool:
     """Whether a value may differ between the iterations of a loop."""
-    if known.items is not None:
+    if range_.integers is not None:
         return False
-    return known.affine is None or any(isinstance(axis, str) for axis in known.affine[1])
+    return range_.affine is None or any(isinstance(axis, str) for axis in range_.affine[1])

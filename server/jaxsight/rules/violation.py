@@ -1,4 +1,7 @@
-"""What rules return, in the words of the program: the engine finds the places in the text."""
+"""What rules yield: violations, at equations of a program or at nodes of a syntax tree.
+
+`features/findings/run_rules.py` finds their places in the text, which makes them findings.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from jaxsight.wire.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
-    """One finding of a rule in a traced program, or what it says of an exception."""
+class Violation:
+    """What a rule reports of a traced program, its kernels, or an exception."""
 
     message: str
     """What is wrong: one clause of at most 100 characters, without a full stop."""
@@ -33,8 +36,8 @@ class Noticed:
 
 
 @dataclass(frozen=True, slots=True)
-class InText:
-    """One finding in the syntax of a statement, at a node."""
+class NodeViolation:
+    """What a rule reports of the syntax of a statement, at a node."""
 
     node: ast.expr
     message: str
@@ -46,9 +49,9 @@ class InText:
 
 
 @dataclass(frozen=True, slots=True)
-class InModule:
-    """One finding in the syntax of a module."""
+class ModuleViolation:
+    """What a rule reports of the syntax of a module."""
 
     statement: int
     """The number of the top-level statement that it is in."""
-    found: InText
+    violation: NodeViolation
