@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from jaxsight.cli import printing
+from typing import Annotated
+
+import typer
+
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.printing import Printer, Table, cells, print_json
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import AsJson
+from jaxsight.cli.output.printing import Printer, Table, cells, print_json, print_page
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.documentation import page
 from jaxsight.rules.rule import Rule
 
+RuleName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="RULE",
+        help="Rule to explain, by code (JX102) or name.",
+        show_default="list all",
+    ),
+]
 
-def explain(name: str | None, *, as_json: bool) -> int:
-    """Print the page of a rule, given by its code or name, or the table of all.
 
-    Raises:
-        CommandError: the rule does not exist.
-    """
+@command
+def explain(name: RuleName = None, as_json: AsJson = False) -> int:
+    """Explain a rule, or list all rules."""
     if name is None:
-        return _all(as_json)
+        _print_all(as_json)
+        return 0
     rule = rule_of(name)
     if rule is None:
         raise CommandError(f"unknown rule {name}; run `jaxsight explain` for a list")
     text = page(rule)
     if as_json:
-        print_json({**_row(rule), "page": text})
+        print_json({**_record(rule), "page": text})
     else:
-        printing.page(text)
+        print_page(text)
     return 0
 
 
-def _row(rule: Rule) -> dict[str, object]:
+def _record(rule: Rule) -> dict[str, object]:
     return {
         "code": rule.code,
         "name": rule.name,
@@ -40,13 +52,12 @@ def _row(rule: Rule) -> dict[str, object]:
     }
 
 
-def _all(as_json: bool) -> int:
+def _print_all(as_json: bool) -> None:
     if as_json:
-        print_json([_row(rule) for rule in RULES.values()])
-        return 0
+        print_json([_record(rule) for rule in RULES.values()])
+        return
     table = Table("code", "name", "severity", "", box=None, pad_edge=False)
     for rule in RULES.values():
         off = "" if rule.on else " (off by default)"
         table.add_row(*cells(rule.code, rule.name, rule.severity, f"{rule.summary}{off}"))
     Printer(wrap=True).print(table)
-    return 0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from jaxsight.cli.printing import Part, Text, styled
-from jaxsight.cli.reports import Reported
+from jaxsight.cli.output.printing import Part, Text, styled
+from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.text.inert import one_line, visible
 
@@ -38,7 +38,7 @@ def report(reported: Reported, width: int | None = None) -> Text:
     lines = LINE_END.split(reported.source)
     number = str(finding.range.start.line + 1)
     edge = " " * len(number)
-    first, *rest = finding.message.splitlines() or [""]
+    first, *more_lines = finding.message.splitlines() or [""]
     parts: list[Part] = [
         (f"{finding.severity.value}[{finding.code}]", style),
         (f": {first}\n", "bold"),
@@ -54,7 +54,7 @@ def report(reported: Reported, width: int | None = None) -> Text:
             (f"{edge} | ", GUTTER),
             (f"{_underline(finding, line)}\n", style),
         ]
-    for line in _footer(finding, rest):
+    for line in _footer(finding, more_lines):
         parts += [(f"{edge} = ", GUTTER), *_wrapped(line, width, len(edge) + len(" = "))]
     text = styled(*parts)
     text.rstrip()
@@ -104,18 +104,19 @@ def _wrapped(text: str, width: int | None, indent: int) -> Iterator[Part]:
     yield f"\n{' ' * indent}".join(lines) + "\n"
 
 
-def _footer(finding: Finding, rest: list[str]) -> Iterator[str]:
+def _footer(finding: Finding, message_lines: list[str]) -> Iterator[str]:
     """Yield the lines below the source: further lines of the message, help, notes, places, page."""
-    yield from (line for line in rest if line.strip())
+    yield from (line for line in message_lines if line.strip())
     for text in finding.lines[1:]:
         first, *more = text.splitlines()
         yield first
         yield from (line for line in more if line.strip())
-    for place in finding.related:
-        yield f"{_place(place)}: {one_line(place.message)}"
+    for related in finding.related:
+        yield f"{_place(related)}: {one_line(related.message)}"
     if finding.url:
         yield f"see {finding.url}"
 
 
-def _place(place: Place) -> str:
-    return f"{shown_path(place.path)}:{place.range.start.line + 1}:{place.range.start.column + 1}"
+def _place(related: Place) -> str:
+    start = related.range.start
+    return f"{shown_path(related.path)}:{start.line + 1}:{start.column + 1}"

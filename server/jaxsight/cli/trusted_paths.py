@@ -25,7 +25,7 @@ from jaxsight.workers.remote import PYTHON
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class TrustedPaths:
     """The folders that a command works in, their trust, and notes about the folders above."""
 
     roots: list[str]
@@ -33,7 +33,7 @@ class Given:
     notes: list[str]
 
 
-def given(paths: Iterable[Path], allow: Sequence[str] = ()) -> Given:
+def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPaths:
     """Return what a command trusts.
 
     Args:
@@ -43,18 +43,19 @@ def given(paths: Iterable[Path], allow: Sequence[str] = ()) -> Given:
     # The user asked for the command: `never` only forbids what nobody asked for.
     policy = Policy.ALWAYS if chosen_policy() is Policy.ALWAYS else Policy.ASK
     store = Store(store_file())
-    known = Trust(policy, store, terminal=True)
+    stored_trust = Trust(policy, store, terminal=True)
     roots: dict[str, None] = {}
     notes: dict[str, None] = {}
     for path in paths:
-        root, above = _root(path, known)
+        root, above = _root(path, stored_trust)
         roots[str(root)] = None
-        notes |= dict.fromkeys(_left_out(each) for each in above)
-    allowed = [reachable(each) for each in allow]
-    return Given(list(roots), Trust(policy, store, roots, allowed, terminal=True), list(notes))
+        notes |= dict.fromkeys(_ignored_note(folder) for folder in above)
+    allowed = [stored_form(text) for text in allow]
+    trust = Trust(policy, store, roots, allowed, terminal=True)
+    return TrustedPaths(list(roots), trust, list(notes))
 
 
-def reachable(text: str) -> str:
+def stored_form(text: str) -> str:
     """Return an argument of `--allow` in its stored form.
 
     That is a host without target, with its Python if there is one, or an absolute path.
@@ -68,7 +69,7 @@ def reachable(text: str) -> str:
         return text
 
 
-def _root(path: Path, known: Trust) -> tuple[Path, list[Path]]:
+def _root(path: Path, trust: Trust) -> tuple[Path, list[Path]]:
     """Return the trusted folder of a path, and folders above it that matter but are not trusted."""
     absolute = path.absolute()
     own = absolute if absolute.is_dir() else absolute.parent
@@ -77,13 +78,13 @@ def _root(path: Path, known: Trust) -> tuple[Path, list[Path]]:
     project = next((folder for folder in (own, *own.parents) if _is_marked(folder)), None)
     above: list[Path] = []
     if project is not None and root.is_relative_to(project) and root != project:
-        if known.may_use_above(str(project)):
+        if trust.may_use_above(str(project)):
             return project, []
         above = [project] if _has_settings(project) else []
     start = project if project is not None and project.is_relative_to(root) else root
     for folder in map(Path, environments_above(str(start))):
-        outside = root.is_relative_to(folder) and folder != root
-        if outside and folder not in above and not known.may_use_above(str(folder)):
+        is_above = root.is_relative_to(folder) and folder != root
+        if is_above and folder not in above and not trust.may_use_above(str(folder)):
             above.append(folder)
     return root, above
 
@@ -96,7 +97,7 @@ def _has_settings(folder: Path) -> bool:
     return os.path.isfile(folder / SETTINGS_FILE)  # noqa: PTH113 (never raises)
 
 
-def _left_out(folder: Path) -> str:
+def _ignored_note(folder: Path) -> str:
     shown = shown_path(str(folder))
     if not is_own_folder(folder):
         return f"note: settings and environments in {shown} ignored: others can write to it"

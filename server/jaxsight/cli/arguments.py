@@ -64,13 +64,13 @@ def python_files(paths: Iterable[Path]) -> Iterator[Path]:
     Raises:
         CommandError: a path does not exist.
     """
-    seen: set[Path] = set()
+    yielded: set[Path] = set()
     for path in paths:
         if not reading.exists(path):
             raise CommandError(f"no such file or folder: {path}")
         for file in _below(path.absolute()) if reading.is_folder(path) else [path.absolute()]:
-            if file not in seen:
-                seen.add(file)
+            if file not in yielded:
+                yielded.add(file)
                 yield file
 
 

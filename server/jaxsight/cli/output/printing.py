@@ -5,8 +5,8 @@ There are three kinds of text:
 * Messages (findings, tables, notes, errors). Hidden characters from the workspace are printed as
   escapes, both on a terminal and in a pipe; a pipe may end in the log of a CI runner, so text that
   the runner would execute as a command is escaped too.
-* Documents (`document`): source, a jaxpr, HLO, DOT, SVG. They are the requested result and are
-  written to files: in a pipe they are exact, on a terminal hidden characters are escapes.
+* Documents (`print_document`): source, a jaxpr, HLO, DOT, SVG. They are the requested result and
+  are written to files: in a pipe they are exact, on a terminal hidden characters are escapes.
 * JSON (`as_json`) has the exact values, written with escapes.
 """
 
@@ -52,7 +52,7 @@ class Printer(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print objects, escaped for a CI runner's log unless the stream is a terminal."""
-        plain = [visible(each) if isinstance(each, str) else each for each in objects]
+        plain = [visible(value) if isinstance(value, str) else value for value in objects]
         if self.file.isatty():
             super().print(*plain, **options)
             return
@@ -97,7 +97,7 @@ def tolerate() -> None:
 def styled(*parts: Part) -> Text:
     """Return concatenated texts, with a style for each."""
     return Text.assemble(
-        *(visible(each) if isinstance(each, str) else (visible(each[0]), each[1]) for each in parts)
+        *(visible(part) if isinstance(part, str) else (visible(part[0]), part[1]) for part in parts)
     )
 
 
@@ -108,7 +108,7 @@ def cells(*parts: Part) -> Iterator[Text]:
         yield Text(one_line(text), style)
 
 
-def document(text: str, language: str = "") -> None:
+def print_document(text: str, language: str = "") -> None:
     """Print a document: exact in a pipe; on a terminal with colours and without hidden characters.
 
     Args:
@@ -129,7 +129,7 @@ def code(text: str, language: str = "python") -> Syntax:
     return Syntax(visible(text), language, theme="ansi_dark", background_color="default")
 
 
-def page(text: str) -> None:
+def print_page(text: str) -> None:
     """Print a page of our own documentation."""
     Console().print(Markdown(text))
 

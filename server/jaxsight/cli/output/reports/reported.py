@@ -1,7 +1,4 @@
-"""Findings in the formats of the terminal and of other tools.
-
-Each module converts `Reported` to text, and does nothing else.
-"""
+"""What `jaxsight check` reports: findings, and functions that could not be fully checked."""
 
 from __future__ import annotations
 

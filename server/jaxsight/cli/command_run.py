@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jaxsight.cli.errors import PYTHON_OPTION, CommandError, of_python_option
-from jaxsight.cli.given import given
-from jaxsight.cli.notes import print_note
-from jaxsight.cli.printing import Printer, Spinner, Text, styled
+from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option
+from jaxsight.cli.output.notes import print_note
+from jaxsight.cli.output.printing import Printer, Spinner, Text, styled
+from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
@@ -27,7 +27,7 @@ from jaxsight.trust.words import shown_path
 T = TypeVar("T")
 
 
-class Running:
+class CommandRun:
     """A session whose tracer may fail to start: then every wait ends with that error."""
 
     def __init__(
@@ -43,8 +43,8 @@ class Running:
         self._errors = errors
         self._spinner = spinner
         self._is_python_option = is_python_option
-        self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._told: list[str] = []
+        self._failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._error_messages: list[str] = []
         self._pythons: set[str] = set()
 
     async def get(self, answer: Awaitable[T]) -> T:
@@ -54,18 +54,18 @@ class Running:
             CommandError: no tracer starts.
         """
         task = asyncio.ensure_future(answer)
-        either: set[asyncio.Future[Any]] = {task, self._failed}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        futures: set[asyncio.Future[Any]] = {task, self._failure}
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         while not self.session.events.empty():
-            self._take(self.session.events.get_nowait())
-        if self._failed.done():
+            self._handle(self.session.events.get_nowait())
+        if self._failure.done():
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-            raise CommandError(self._failed.result())
+            raise CommandError(self._failure.result())
         return await task
 
-    async def asked(self, answer: Awaitable[T]) -> T:
+    async def get_by_name(self, answer: Awaitable[T]) -> T:
         """Return the session's answer about something that the user named.
 
         Raises:
@@ -78,48 +78,48 @@ class Running:
 
     def python(self, path: Path) -> dict[str, str] | None:
         """Return the interpreter that traces a file's functions, for JSON."""
-        found = self.session.python(str(path))
-        if found is None:
+        python = self.session.python(str(path))
+        if python is None:
             return None
-        return {**asdict(found), "reason": self._reason(found.reason)}
+        return {**asdict(python), "reason": self._reason(python.reason)}
 
-    def say(self, text: str) -> None:
+    def show_step(self, text: str) -> None:
         """Show the current step next to the spinner."""
         if self._spinner is not None:
             self._spinner.update(Text(one_line(text)))
 
-    async def follow(self) -> None:
-        """Take the session's events until cancelled."""
+    async def follow_events(self) -> None:
+        """Handle the session's events until cancelled."""
         while True:
-            self._take(await self.session.events.get())
+            self._handle(await self.session.events.get())
 
-    def tell_errors(self) -> None:
+    def print_errors(self) -> None:
         """Print error messages, except the one that the command ends with."""
-        failure = self._failed.result() if self._failed.done() else None
-        for text in self._told:
+        failure = self._failure.result() if self._failure.done() else None
+        for text in self._error_messages:
             if text != failure:
                 self._errors.labelled("error", "bold red", text)
 
-    def _take(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         match event:
             case Status(state="failed" | "untrusted", detail=detail):
-                if not self._failed.done():
-                    self._failed.set_result(self._of_option(detail))
+                if not self._failure.done():
+                    self._failure.set_result(self._about_option(detail))
             case Status(state="starting", python=python, reason=reason):
-                self._name_python(python, reason)
-                self.say(f"starting JAX in {python}" if python else "starting JAX")
+                self._print_python(python, reason)
+                self.show_step(f"starting JAX in {python}" if python else "starting JAX")
             case Progress(title=title, detail=detail, done=False):
-                self.say(f"{title} {detail}".rstrip())
+                self.show_step(f"{title} {detail}".rstrip())
             case Output(path=path, text=text):
                 for line in printed(text).splitlines():
                     self._errors.print(styled((f"{one_line(path)}: ", "dim"), line))
             case Message(level="error", text=text):
-                self._told.append(self._of_option(text))
+                self._error_messages.append(self._about_option(text))
             case Message(level="warning", text=text):
                 self._errors.labelled("warning", "bold yellow", text)
-            case Consent(folder=folder, what=what) if what:
-                remedy = self.session.remedy(folder, what)
-                self.note(f"{shown_path(what)} is not used until you allow it; {remedy}")
+            case Consent(folder=folder, what=program) if program:
+                remedy = self.session.remedy(folder, program)
+                self.note(f"{shown_path(program)} is not used until you allow it; {remedy}")
             case _:
                 pass
 
@@ -127,7 +127,7 @@ class Running:
         """Print a note on stderr."""
         print_note(self._errors, f"note: {text}")
 
-    def _name_python(self, python: str, reason: str) -> None:
+    def _print_python(self, python: str, reason: str) -> None:
         if python and python not in self._pythons:
             self._pythons.add(python)
             self.note(f"Python: {shown_path(python)} ({self._reason(reason)})")
@@ -136,16 +136,16 @@ class Running:
         """Return why an interpreter was chosen; the engine knows `--python` as a setting."""
         return PYTHON_OPTION if self._is_python_option else reason
 
-    def _of_option(self, error: str) -> str:
+    def _about_option(self, error: str) -> str:
         """Return an error about the choice of an interpreter as one about `--python`."""
         is_choice = self._is_python_option and not self._pythons
-        return of_python_option(error) if is_choice else error
+        return about_python_option(error) if is_choice else error
 
 
 @asynccontextmanager
-async def running(
+async def start_run(
     paths: Iterable[Path], editor: Mapping[str, object], allow: Sequence[str] = ()
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[CommandRun]:
     """Run a session over files and folders; end it with all its processes.
 
     Args:
@@ -153,23 +153,23 @@ async def running(
         editor: the settings with the highest precedence.
         allow: hosts and interpreters that projects may use.
     """
-    named = await asyncio.to_thread(given, paths, allow)
+    trusted = await asyncio.to_thread(trust_paths, paths, allow)
     errors = Printer(stderr=True)
-    waiting: AbstractContextManager[Spinner | None] = nullcontext()
+    status: AbstractContextManager[Spinner | None] = nullcontext()
     if errors.is_terminal:
-        waiting = errors.status("starting JAX")
-    with waiting as spinner:
-        session = Session(Projects(named.trust))
-        run = Running(session, errors, spinner, is_python_option="python" in editor)
-        for line in named.notes:
+        status = errors.status("starting JAX")
+    with status as spinner:
+        session = Session(Projects(trusted.trust))
+        run = CommandRun(session, errors, spinner, is_python_option="python" in editor)
+        for line in trusted.notes:
             print_note(errors, line)
-        following = asyncio.create_task(run.follow())
+        events = asyncio.create_task(run.follow_events())
         try:
             # Compile only what the command needs.
             quiet = {"inlayHints": {"kernels": False, "barriers": False}}
-            session.configure(named.roots, {**quiet, **editor})
+            session.configure(trusted.roots, {**quiet, **editor})
             yield run
         finally:
-            following.cancel()
-            run.tell_errors()
+            events.cancel()
+            run.print_errors()
             await session.aclose()

@@ -6,16 +6,19 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.cells import cell_len
 
+from jaxsight.cli.arguments import Address, parse_address, read_source
+from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError, or_nearest
-from jaxsight.cli.notes import print_notes
-from jaxsight.cli.printing import Printer, document, print_json, print_markdown, styled
-from jaxsight.cli.running import Running, running
-from jaxsight.cli.sources import Address, read_source
-from jaxsight.cli.viewing import viewed
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
+from jaxsight.cli.output.notes import print_notes
+from jaxsight.cli.output.printing import Printer, print_document, print_json, print_markdown, styled
+from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import caveats
 from jaxsight.features.hover import function_hover, updates
 from jaxsight.features.inlay_hints.shapes import shape_hints
@@ -47,54 +50,67 @@ class LineShapes:
     shapes: tuple[tuple[str, str], ...]
 
 
+ViewName = Annotated[
+    str,
+    typer.Option(
+        "--what",
+        metavar="WHAT",
+        help="View to print. [cyan]hover[/cyan]: signature and jaxpr, as in the editor; "
+        "[cyan]jaxpr[/cyan]: the whole jaxpr; [cyan]shapes[/cyan]: the source with the shapes of "
+        "assigned values; or the name of a jaxpr interpreter that an installed package registers.",
+    ),
+]
+
+
+@command
 async def show(
-    address: Address,
-    *,
-    set_name: str | None,
-    what: str,
-    python: str | None,
-    as_json: bool,
-    allow: Sequence[str] = (),
+    function: Function,
+    set_name: SetName = None,
+    view_name: ViewName = What.HOVER,
+    python: Python = None,
+    allow: Allow = None,
+    as_json: AsJson = False,
 ) -> int:
-    """Print a view of a function and return the exit status.
+    """Show the jaxpr and the shapes of a function.
 
-    Args:
-        what: a `What`, or the name of a jaxpr interpreter.
-        allow: hosts and interpreters that the project may use.
+    The function is traced with the example inputs in its docstring.
 
-    Raises:
-        CommandError: the function does not exist or has no example inputs, no tracer starts, or the
-            jaxpr interpreter fails.
+    [bold]Examples[/bold]
+
+        jaxsight show model.py:loss
+        jaxsight show model.py:Attention.__call__ --what shapes
+        jaxsight show model.py:attention --set decode --what jaxpr
     """
+    address = parse_address(function)
     source = read_source(address.path)
     printer = Printer()
-    async with running([address.path], {"python": python} if python else {}, allow) as run:
-        view = await viewed(run, address, source, set_name, printer)
+    async with start_run([address.path], {"python": python} if python else {}, allow or ()) as run:
+        view = await trace_view(run, address, source, set_name, printer)
         if not isinstance(view.answer.reply, Traced):
             return FOUND
-        whole = None
-        if what not in (What.HOVER, What.SHAPES):
-            whole = await _whole(run, address, what)
+        document = None
+        if view_name not in (What.HOVER, What.SHAPES):
+            document = await _whole(run, address, view_name)
         traced_by = run.python(address.path)
     if as_json:
-        print_json({**_object(view, view.answer.reply, what, whole), "python": traced_by})
+        print_json({**_object(view, view.answer.reply, view_name, document), "python": traced_by})
         return 0
     print_notes(printer, str(address.path), view.caveats)
-    match what:
+    match view_name:
         case What.HOVER:
             print_markdown(printer, function_hover(view.subject, view).markdown)
         case What.SHAPES:
             _print_shapes(printer, view, view.answer.reply)
-        case _ if whole is not None:
-            document(whole.text)
+        case _ if document is not None:
+            print_document(document.text)
     return 0
 
 
-async def _whole(run: Running, address: Address, what: str) -> Shown:
+async def _whole(run: CommandRun, address: Address, view_name: str) -> Shown:
     try:
-        return await run.get(run.session.show(str(address.path), address.function, what))
+        return await run.get(run.session.show(str(address.path), address.function, view_name))
     except LookupError as error:
-        raise CommandError(f"{error}{or_nearest(what, What)}") from error
+        raise CommandError(f"{error}{or_nearest(view_name, What)}") from error
 
 
 def _line_shapes(view: View) -> Iterator[LineShapes]:
@@ -102,7 +118,7 @@ def _line_shapes(view: View) -> Iterator[LineShapes]:
     inside = view.subject.range
     targets = [
         (range, observation)
-        for range, observation in sorted(view.observed.items(), key=lambda item: item[0])
+        for range, observation in sorted(view.observed.items(), key=lambda entry: entry[0])
         if observation.kind in ("target", "parameter") and range.start in inside
     ]
     by_line: dict[int, list[tuple[str, str]]] = {}
@@ -117,7 +133,7 @@ def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
     inside = view.subject.range
     last = inside.end.line + (1 if inside.end.column else 0)
     lines = LINE_END.split(view.module.text)[inside.start.line : last]
-    shapes = {one.line - inside.start.line: one.shapes for one in _line_shapes(view)}
+    shapes = {row.line - inside.start.line: row.shapes for row in _line_shapes(view)}
     expanded = [visible(line.expandtabs(4)) for line in lines]
     widths = [cell_len(expanded[at]) for at in shapes]
     column = max((width for width in widths if width <= ALIGNED_WIDTH), default=0) + HINT_GAP
@@ -141,7 +157,7 @@ def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{', '.join(names)}: {shape}" for names, shape in groups)
 
 
-def _object(view: View, traced: Traced, what: str, whole: Shown | None) -> dict[str, Any]:
+def _object(view: View, traced: Traced, view_name: str, document: Shown | None) -> dict[str, Any]:
     """Return the object that `--json` prints: common keys, and those of the view."""
     shown: dict[str, Any] = {
         "filename": view.answer.question.path,
@@ -155,19 +171,19 @@ def _object(view: View, traced: Traced, what: str, whole: Shown | None) -> dict[
         "constants": [{"type": text, "bytes": size} for text, size in traced.constants],
         **caveats.record(view.caveats),
     }
-    match what:
+    match view_name:
         case What.HOVER:
             words = caveats.markdown(view.caveats)
             shown["markdown"] = function_hover(view.subject, view, notes=words).markdown
-        case What.JAXPR if whole is not None:
-            shown["jaxpr"] = whole.text
+        case What.JAXPR if document is not None:
+            shown["jaxpr"] = document.text
         case What.SHAPES:
             shown["shapes"] = [
-                {"row": one.line + 1, "name": name, "value": value}
-                for one in _line_shapes(view)
-                for name, value in one.shapes
+                {"row": line_shapes.line + 1, "name": name, "value": value}
+                for line_shapes in _line_shapes(view)
+                for name, value in line_shapes.shapes
             ]
-        case _ if whole is not None:
-            shown["interpreter"] = what
-            shown["text"] = whole.text
+        case _ if document is not None:
+            shown["interpreter"] = view_name
+            shown["text"] = document.text
     return shown

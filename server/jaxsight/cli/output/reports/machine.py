@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight import __version__
-from jaxsight.cli.reports import Incomplete, Refused, Reported
-from jaxsight.cli.reports.text import short_path
+from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
+from jaxsight.cli.output.reports.text import short_path
 from jaxsight.features import caveats
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.uncompiled import Uncompiled
@@ -66,24 +66,24 @@ def as_json(
     objects = [*map(_object, reported), *map(_incomplete, incomplete), *map(_refused, refused)]
     if pythons is None:
         return objects
-    return [{**each, "python": pythons.get(each["filename"])} for each in objects]
+    return [{**record, "python": pythons.get(record["filename"])} for record in objects]
 
 
-def _object(one: Reported) -> dict[str, Any]:
-    finding = one.finding
+def _object(reported: Reported) -> dict[str, Any]:
+    finding = reported.finding
     return {
         "code": finding.code,
         "message": finding.message,
         "help": finding.help or None,
         "notes": list(finding.notes),
         "data": _figures(finding.data),
-        "filename": one.path,
+        "filename": reported.path,
         "location": _location(finding.range.start),
         "end_location": _location(finding.range.end),
         "url": finding.url or None,
-        "fix": _fix(one.fix) if one.fix is not None else None,
+        "fix": _fix(reported.fix) if reported.fix is not None else None,
         "severity": finding.severity.value,
-        **caveats.record(one.caveats),
+        **caveats.record(reported.caveats),
     }
 
 
@@ -121,27 +121,27 @@ def _fix(fix: Fix) -> dict[str, Any]:
     }
 
 
-def _incomplete(one: Incomplete) -> dict[str, Any]:
-    function = one.function
+def _incomplete(incomplete: Incomplete) -> dict[str, Any]:
+    function = incomplete.function
     message = f"`{function.function}` may differ from the imported module"
-    return {**_of_function(one, INCOMPLETE, message), **caveats.record(function.caveats)}
+    return {**_of_function(incomplete, INCOMPLETE, message), **caveats.record(function.caveats)}
 
 
-def _refused(one: Refused) -> dict[str, Any]:
-    made = _of_function(one, NOT_COMPILED, one.function.message)
-    return {**made, "target": one.function.target}
+def _refused(refused: Refused) -> dict[str, Any]:
+    record = _of_function(refused, NOT_COMPILED, refused.function.message)
+    return {**record, "target": refused.function.target}
 
 
-def _of_function(one: Incomplete | Refused, code: str, message: str) -> dict[str, Any]:
+def _of_function(subject: Incomplete | Refused, code: str, message: str) -> dict[str, Any]:
     """Return an object about a whole function, in the format of findings."""
-    function = one.function
+    function = subject.function
     return {
         "code": code,
         "message": message,
         "help": None,
         "notes": [],
         "data": None,
-        "filename": one.path,
+        "filename": subject.path,
         "location": _location(function.range.start),
         "end_location": _location(function.range.end),
         "url": None,
@@ -169,8 +169,8 @@ def as_github(
         for path, caveat in _left_out(incomplete)
     )
     functions = (
-        _notice(NOT_COMPILED, one.path, _line(one.function), one.function.message)
-        for one in refused
+        _notice(NOT_COMPILED, function.path, _line(function.function), function.function.message)
+        for function in refused
     )
     return "\n".join([*map(_command, reported), *notes, *functions])
 
@@ -182,20 +182,20 @@ def _line(function: Uncompiled) -> int:
 def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Caveat], None]:
     """Return the caveats of all functions, without duplicates."""
     return dict.fromkeys(
-        (one.path, caveat) for one in incomplete for caveat in one.function.caveats
+        (subject.path, caveat) for subject in incomplete for caveat in subject.function.caveats
     )
 
 
 def _notice(code: str, path: str, line: int, message: str) -> str:
-    place = f"file={_property(short_path(path))},line={line}"
-    return f"::notice title=jaxsight ({code}),{place}::{_data(message)}"
+    location = f"file={_property(short_path(path))},line={line}"
+    return f"::notice title=jaxsight ({code}),{location}::{_data(message)}"
 
 
-def _command(one: Reported) -> str:
-    finding = one.finding
+def _command(reported: Reported) -> str:
+    finding = reported.finding
     properties = {
         "title": f"jaxsight ({finding.code})",
-        "file": short_path(one.path),
+        "file": short_path(reported.path),
         "line": finding.range.start.line + 1,
         "col": finding.range.start.column + 1,
         "endLine": finding.range.end.line + 1,
@@ -231,13 +231,13 @@ def as_sarif(
             "helpUri": rule.url,
         }
         for rule in RULES.values()
-        if any(one.finding.code == rule.code for one in reported)
+        if any(subject.finding.code == rule.code for subject in reported)
     ]
     driver = {"name": "jaxsight", "version": __version__, "rules": rules}
     run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one) for one in reported],
+        "results": [_result(subject) for subject in reported],
     }
     if incomplete or refused:
         notifications = [
@@ -245,7 +245,8 @@ def as_sarif(
             for path, caveat in _left_out(incomplete)
         ]
         notifications += [
-            _notification(one.path, _line(one.function), one.function.message) for one in refused
+            _notification(subject.path, _line(subject.function), subject.function.message)
+            for subject in refused
         ]
         run["invocations"] = [
             {"executionSuccessful": True, "toolExecutionNotifications": notifications}
@@ -271,18 +272,18 @@ def _notification(path: str, line: int, message: str) -> dict[str, Any]:
     }
 
 
-def _result(one: Reported) -> dict[str, Any]:
-    start, end = one.finding.range.start, one.finding.range.end
+def _result(reported: Reported) -> dict[str, Any]:
+    start, end = reported.finding.range.start, reported.finding.range.end
     region = {
         "startLine": start.line + 1,
         "startColumn": start.column + 1,
         "endLine": end.line + 1,
         "endColumn": end.column + 1,
     }
-    physical = {"artifactLocation": {"uri": Path(one.path).as_uri()}, "region": region}
+    physical = {"artifactLocation": {"uri": Path(reported.path).as_uri()}, "region": region}
     return {
-        "ruleId": one.finding.code,
-        "level": SARIF_LEVELS[one.finding.severity],
-        "message": {"text": _unlinked(_words(one.finding))},
+        "ruleId": reported.finding.code,
+        "level": SARIF_LEVELS[reported.finding.severity],
+        "message": {"text": _unlinked(_words(reported.finding))},
         "locations": [{"physicalLocation": physical}],
     }

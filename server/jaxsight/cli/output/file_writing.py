@@ -10,7 +10,7 @@ from pathlib import Path
 from jaxsight.cli.errors import CommandError
 
 
-def write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
     """Write a file, or to an existing pipe or device, keeping links and permissions.
 
     Raises:
@@ -19,8 +19,8 @@ def write(path: Path, content: bytes) -> None:
     try:
         real = path.resolve()
         if real.exists() and not real.is_file():
-            with real.open("wb") as there:
-                there.write(content)
+            with real.open("wb") as file:
+                file.write(content)
         else:
             _replace(real, content)
     except (OSError, RuntimeError) as error:  # of a loop of links, before Python 3.13
@@ -29,21 +29,23 @@ def write(path: Path, content: bytes) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{os.urandom(8).hex()}.jaxsight")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0))
+    temporary = path.with_name(f".{os.urandom(8).hex()}.jaxsight")
+    descriptor = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    )
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        beside.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask())
-        beside.replace(path)
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask())
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise
 
 
 def _umask() -> int:
     """Return the umask, which can only be read by setting it."""
-    now = os.umask(0o077)
-    os.umask(now)
-    return now
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from jaxsight.cli.arguments import Address
+from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, or_nearest
-from jaxsight.cli.notes import print_notes
-from jaxsight.cli.printing import Printer
-from jaxsight.cli.reports import Reported
-from jaxsight.cli.reports.text import report
-from jaxsight.cli.running import Running
-from jaxsight.cli.sources import Address
+from jaxsight.cli.output.notes import print_notes
+from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.output.reports.reported import Reported
+from jaxsight.cli.output.reports.text import report
 from jaxsight.features.findings import failures
 from jaxsight.queries.located_answer import View
 from jaxsight.source.module import Module
@@ -16,8 +16,8 @@ from jaxsight.source.text import Range
 from jaxsight.wire.messages.tracing import Traced
 
 
-async def viewed(
-    run: Running, address: Address, source: str, set_name: str | None, printer: Printer
+async def trace_view(
+    run: CommandRun, address: Address, source: str, set_name: str | None, printer: Printer
 ) -> View:
     """Return the view of a function; if tracing failed, the error has been printed.
 
@@ -49,7 +49,7 @@ def _range(name: str, source: str) -> Range | None:
     return None
 
 
-def _check_function(run: Running, address: Address, source: str) -> None:
+def _check_function(run: CommandRun, address: Address, source: str) -> None:
     """Raise a helpful error if the function does not exist or has no example inputs."""
     path = str(address.path)
     ready = run.session.functions(path)

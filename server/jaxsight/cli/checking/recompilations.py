@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.reports import Reported
+from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.files import reading
 from jaxsight.rules.finding import finding_of
 from jaxsight.rules.recompilation import Recompiled, find, read
 from jaxsight.rules.selection import selected
 from jaxsight.source.text import Position, Range
 
-PLUGIN = Path(__file__).parents[1] / "recompiling"
+PLUGIN = Path(__file__).parents[2] / "recompiling"
 _NO_TESTS = 5
 _FAILED = (0, 1)
 """The exit statuses of pytest when tests ran, passed or not."""
@@ -47,27 +47,27 @@ def recompiled(
         command = [python, "-m", "pytest", "-q", "-p", "jaxsight_recompiling", *tests]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode not in _FAILED or not reading.is_file(file):
-            words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
-            why = "no tests were found" if done.returncode == _NO_TESTS else " ".join(words)
-            raise CommandError(f"cannot run the tests with {python}: {why}")
-        told = json.loads(reading.text(file))
-    misses = [miss for each in told if (miss := read(each["message"])) is not None]
+            last_lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
+            reason = "no tests were found" if done.returncode == _NO_TESTS else " ".join(last_lines)
+            raise CommandError(f"cannot run the tests with {python}: {reason}")
+        records = json.loads(reading.text(file))
+    misses = [miss for record in records if (miss := read(record["message"])) is not None]
     here = Path.cwd()
     return [
-        _reported(one)
-        for one in find(misses)
-        if reading.is_file(one.file)
-        and here in Path(one.file).resolve().parents
-        and selected(one.code, select, ignore)
+        _reported(call)
+        for call in find(misses)
+        if reading.is_file(call.file)
+        and here in Path(call.file).resolve().parents
+        and selected(call.code, select, ignore)
     ]
 
 
-def _reported(one: Recompiled) -> Reported:
-    source = reading.text(one.file, strict=False)
+def _reported(call: Recompiled) -> Reported:
+    source = reading.text(call.file, strict=False)
     lines = source.splitlines()
-    text = lines[one.line - 1] if one.line <= len(lines) else ""
+    text = lines[call.line - 1] if call.line <= len(lines) else ""
     start = len(text) - len(text.lstrip())
-    place = Range(Position(one.line - 1, start), Position(one.line - 1, len(text.rstrip())))
-    noticed = one.noticed
-    found = finding_of(one.code, place, noticed.message, help=noticed.help, notes=noticed.notes)
-    return Reported(one.file, source, replace(found, data=noticed.data))
+    range = Range(Position(call.line - 1, start), Position(call.line - 1, len(text.rstrip())))
+    noticed = call.noticed
+    finding = finding_of(call.code, range, noticed.message, help=noticed.help, notes=noticed.notes)
+    return Reported(call.file, source, replace(finding, data=noticed.data))

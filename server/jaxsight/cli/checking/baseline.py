@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxsight.cli import writing
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.reports import Reported
+from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.files import reading
 
 Entry = tuple[str, str, str]
@@ -26,16 +26,16 @@ def write(file: Path, reported: Sequence[Reported]) -> None:
     Raises:
         CommandError: the file cannot be written.
     """
-    counts = Counter(_entry(one, file) for one in reported)
+    counts = Counter(_entry(finding, file) for finding in reported)
     rows = [
         {"file": path, "code": code, "line": line, "count": count}
         for (path, code, line), count in sorted(counts.items())
     ]
     text = json.dumps({"version": 1, "findings": rows}, indent=1) + "\n"
-    writing.write(file, text.encode())
+    write_file(file, text.encode())
 
 
-def new(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
+def compare(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
     """Return the findings that are not in the baseline, and how many of its own are gone.
 
     Raises:
@@ -43,25 +43,27 @@ def new(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
     """
     try:
         rows = json.loads(reading.text(file))["findings"]
-        left = Counter({(row["file"], row["code"], row["line"]): int(row["count"]) for row in rows})
+        expected = Counter(
+            {(row["file"], row["code"], row["line"]): int(row["count"]) for row in rows}
+        )
     except (reading.UnreadableError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CommandError(
             f"invalid baseline file {file} ({error}); "
             f"create one with `jaxsight check --write-baseline {file}`"
         ) from error
-    fresh = []
-    for one in reported:
-        entry = _entry(one, file)
-        if left[entry] > 0:
-            left[entry] -= 1
+    new = []
+    for finding in reported:
+        entry = _entry(finding, file)
+        if expected[entry] > 0:
+            expected[entry] -= 1
         else:
-            fresh.append(one)
-    return fresh, left.total()
+            new.append(finding)
+    return new, expected.total()
 
 
-def _entry(one: Reported, file: Path) -> Entry:
-    lines = one.source.splitlines()
-    at = one.finding.range.start.line
+def _entry(reported: Reported, file: Path) -> Entry:
+    lines = reported.source.splitlines()
+    at = reported.finding.range.start.line
     line = lines[at].strip() if at < len(lines) else ""
-    path = os.path.relpath(one.path, file.resolve().parent)
-    return Path(path).as_posix(), one.finding.code, line
+    path = os.path.relpath(reported.path, file.resolve().parent)
+    return Path(path).as_posix(), reported.finding.code, line
