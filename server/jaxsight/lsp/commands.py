@@ -20,7 +20,7 @@ from jaxsight.lsp.convert import notice
 from jaxsight.lsp.text_documents import readable
 from jaxsight.lsp.uris import KINDS, VIEW, Made
 from jaxsight.trust.decisions import COMMAND
-from jaxsight.wire.messages.tracing import STYLES, TRANSFORMS
+from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
 from jaxsight.workers.compiler_environments import ready
 
 if TYPE_CHECKING:

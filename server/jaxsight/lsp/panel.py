@@ -22,7 +22,7 @@ from jaxsight.lsp.uris import PLAIN, Made
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.kernel_graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
 from jaxsight.wire.messages.compiling import Compiled, Memory
-from jaxsight.wire.messages.tracing import STYLES
+from jaxsight.wire.messages.requests import STYLES
 from jaxsight.workers.compiler_environments import ready
 
 if TYPE_CHECKING:

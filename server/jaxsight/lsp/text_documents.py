@@ -25,7 +25,7 @@ from jaxsight.features.caveats import commented
 from jaxsight.features.model import Shown
 from jaxsight.lsp.uris import Made, uri_of
 from jaxsight.text.inert import lines, visible
-from jaxsight.wire.messages.tracing import STYLES
+from jaxsight.wire.messages.requests import STYLES
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
-from jaxsight.wire.messages.tracing import JAXPR, STYLES, TRANSFORMS, Sourcerize
+from jaxsight.wire.messages.requests import JAXPR, STYLES, TRANSFORMS, SourceOptions
 
 _DRIVE = re.compile(r"/[A-Za-z]:")
 _VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)
@@ -96,7 +96,7 @@ class Made:
     transform: str = ""
 
     @property
-    def what(self) -> str | Sourcerize:
+    def what(self) -> str | SourceOptions:
         """The corresponding request to the engine."""
         match self.kind:
             case plain if plain in PLAIN:
@@ -104,7 +104,7 @@ class Made:
             case "view":
                 return self.transform
             case style:
-                return Sourcerize(style, self.transform)
+                return SourceOptions(style, self.transform)
 
     @property
     def title(self) -> str:

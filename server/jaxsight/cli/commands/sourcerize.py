@@ -29,18 +29,19 @@ from jaxsight.features.sourcerized import NotSourcerized, label
 from jaxsight.queries.located_answer import View
 from jaxsight.text.inert import block
 from jaxsight.text.units import count
-from jaxsight.wire.messages.tracing import Sourcerize, Traced
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import SourceOptions
 
 
 class Style(StrEnum):
-    """Styles of the source: `wire.messages.tracing.STYLES`."""
+    """Styles of the source: `wire.messages.requests.STYLES`."""
 
     LAX = "lax"
     PRETTY = "pretty"
 
 
 class Transform(StrEnum):
-    """Transformations to apply before: `wire.messages.tracing.TRANSFORMS`."""
+    """Transformations to apply before: `wire.messages.requests.TRANSFORMS`."""
 
     GRAD = "grad"
     VALUE_AND_GRAD = "value_and_grad"
@@ -51,7 +52,7 @@ class Transform(StrEnum):
 
 
 class Constants(StrEnum):
-    """Where to write captured arrays: `wire.messages.tracing.CONSTANTS`."""
+    """Where to write captured arrays: `wire.messages.requests.CONSTANTS`."""
 
     INLINE = "inline"
     NPZ = "npz"
@@ -155,7 +156,7 @@ async def sourcerize(
     address = parse_address(function)
     if constants is Constants.NPZ and output is None and not check:
         raise CommandError("--constants npz requires --output: the arrays go in a file next to it")
-    options = Sourcerize(
+    options = SourceOptions(
         style.value,
         transform.value if transform is not None else "",
         constants=constants.value if constants is not None else "",
@@ -190,13 +191,13 @@ class _Written:
     """A function's source, with the view that it was written from and the options that apply."""
 
     view: View
-    options: Sourcerize
+    options: SourceOptions
     shown: Shown
     python: dict[str, str] | None
 
 
 async def _write_source(
-    run: CommandRun, address: Address, set_name: str | None, options: Sourcerize, form: str
+    run: CommandRun, address: Address, set_name: str | None, options: SourceOptions, form: str
 ) -> _Written | None:
     """Return the source of a function, or `None` if the reason why there is none was printed.
 
@@ -247,7 +248,7 @@ def _proofs(shown: Shown) -> str:
     return f"{count(shown.equations, 'equation')}{ran}"
 
 
-def _record(view: View, options: Sourcerize, *, verified: bool) -> dict[str, Any]:
+def _record(view: View, options: SourceOptions, *, verified: bool) -> dict[str, Any]:
     """Return the first keys of the object that `--json` prints."""
     return {
         "filename": view.answer.question.path,
