@@ -76,7 +76,7 @@ from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Failed, Outlined, Traced
 from jaxsight.wire.messages.requests import PROGRAM, STABLEHLO, SourceOptions
 from jaxsight.wire.observations import Observation
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.results import Died
 
 log = logging.getLogger(__name__)

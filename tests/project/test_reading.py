@@ -23,7 +23,7 @@ ALLOWED = {
     "workers/watchdog/guardian.py": "/dev/null and /proc, of processes of ours",
     "tracer/isolation/leftovers.py": "/proc, of this process",
     "tracer/isolation/baseline.py": "the streams of user code, by descriptor",
-    "workers/remote.py": "modules of this package",
+    "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/xla.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/stand_ins.py": "writes into a folder of this process",
     "lsp/text_documents.py": "writes into a temporary folder of this process",

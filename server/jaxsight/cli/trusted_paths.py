@@ -21,7 +21,7 @@ from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.trust import Policy, Store, Trust, chosen_policy, store_file
 from jaxsight.trust.decisions import SSH, over_ssh
 from jaxsight.trust.words import shown_path
-from jaxsight.workers.remote import PYTHON
+from jaxsight.workers.compilation.remote import PYTHON
 
 
 @dataclass(frozen=True, slots=True)

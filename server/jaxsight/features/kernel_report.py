@@ -26,7 +26,7 @@ from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Equation, Lowered, Traced
 from jaxsight.wire.spans import Span
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 SIGN = "▣"
 BARRIER = "⊣"

@@ -352,7 +352,7 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
             f"{target.platform}`"
         )
     from jaxsight.wire import frames as wire
-    from jaxsight.workers import compiler_environments as environments
+    from jaxsight.workers.compilation import environments
 
     with subprocess.Popen(
         [environment.python, "-X", "utf8", str(_BOOT)],
@@ -382,7 +382,7 @@ def _environment(target: Target) -> Any:
     """
     import jax
 
-    from jaxsight.workers import compiler_environments as environments
+    from jaxsight.workers.compilation import environments
 
     try:
         return environments.suiting(target.platform, jax.__version__)

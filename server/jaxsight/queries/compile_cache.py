@@ -26,9 +26,9 @@ from jaxsight.targets.target import CPU, PREFERRED, Target, parse
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.wire.messages.replies import Failed, Lowered
 from jaxsight.wire.observations import Failure
-from jaxsight.workers import compiler_environments as environments
-from jaxsight.workers.compiler_environments import Environment, identity
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment, identity
 from jaxsight.workers.results import Died
 
 log = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 _MOST = 200
 """Maximum number of kernels in a table."""

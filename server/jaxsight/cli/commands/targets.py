@@ -19,7 +19,7 @@ from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.projects.projects import SETTINGS_FILE, Projects
 from jaxsight.targets.target import Target, names, parse
 from jaxsight.text.inert import one_line
-from jaxsight.workers import compiler_environments as environments
+from jaxsight.workers.compilation import environments, installation
 
 _ASK = "import importlib.metadata as m; print(m.version('jax'))"
 
@@ -91,10 +91,10 @@ def install(platform: Platform, python: Python = None) -> int:
                 errors.print(styled((one_line(step), "dim")))
 
         try:
-            environment = environments.install(
+            environment = installation.install(
                 platform.partition(":")[0], jax, interpreter, progress
             )
-        except environments.InstallError as error:
+        except installation.InstallError as error:
             raise CommandError(str(error)) from error
     Printer().print(one_line(f"{platform}: ready, JAX {environment.jax} in {environment.folder}"))
     return 0
@@ -105,7 +105,7 @@ def install(platform: Platform, python: Python = None) -> int:
 def remove(platform: Platform) -> int:
     """Remove an installed compiler."""
     for environment in environments.installed(platform):
-        environments.remove(environment)
+        installation.remove(environment)
         Printer().print(one_line(f"removed {environment.folder}"))
     return 0
 

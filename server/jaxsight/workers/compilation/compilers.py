@@ -24,18 +24,19 @@ from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled
-from jaxsight.workers import remote
-from jaxsight.workers.compiler_environments import Environment, compiler_variables, variables
+from jaxsight.workers.compilation import remote
+from jaxsight.workers.compilation.compiler_process import CompilerProcess
+from jaxsight.workers.compilation.environments import Environment, compiler_variables, variables
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.process import CompilerProcess, TracerProcess
+from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Reason, signal_name
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-BOOT = Path(__file__).parent.parent / "compiler" / "boot.py"
+BOOT = Path(__file__).parents[2] / "compiler" / "boot.py"
 
 GRACE = 2.0
 """Seconds that a cancelled compile may still take; its result is cached."""
@@ -85,7 +86,9 @@ class Compilers:
         *,
         memory: int,
         deadline: float,
-        command: Callable[[Environment], Sequence[str]] = lambda each: compiler_command(each),
+        command: Callable[[Environment], Sequence[str]] = lambda environment: compiler_command(
+            environment
+        ),
         remote_python: str = remote.PYTHON,
         folding: float = FOLDING,
     ) -> None:
@@ -135,34 +138,34 @@ class Compilers:
         """
         worker = self._worker(target, environment, "folding")
         try:
-            return await self._unless_cancelled(worker, self._measured(worker, request))
+            return await self._unless_cancelled(worker, self._measure_folding(worker, request))
         finally:
             if worker.idle is not None:
                 worker.idle.cancel()
-            self._rest(worker)
+            self._end_idle(worker)
 
-    async def _measured(
+    async def _measure_folding(
         self, worker: _Worker, request: Compile
     ) -> tuple[Folding, Compiled | None] | Trouble:
         unfolded = folded = math.inf
-        last: Compiled | None = None
+        compiled: Compiled | None = None
         for _ in range(2):  # the first compile of a process takes longer
-            found = await self._run(worker, constant_folding.without(request), self._deadline)
-            if isinstance(found, Trouble):
-                return found
-            unfolded = min(unfolded, found.seconds)
-        while last is None or _SHORT <= folded <= _CERTAIN:
-            found = await self._run(worker, request, self._longest)
-            if isinstance(found, Trouble):
-                is_ended = found.kind == "time"
+            answer = await self._run(worker, constant_folding.without(request), self._deadline)
+            if isinstance(answer, Trouble):
+                return answer
+            unfolded = min(unfolded, answer.seconds)
+        while compiled is None or _SHORT <= folded <= _CERTAIN:
+            answer = await self._run(worker, request, self._longest)
+            if isinstance(answer, Trouble):
+                is_ended = answer.kind == "time"
                 return (
-                    (Folding(self._longest, unfolded, is_ended=True), None) if is_ended else found
+                    (Folding(self._longest, unfolded, is_ended=True), None) if is_ended else answer
                 )
-            folded = min(folded, found.seconds)
-            if last is not None:
+            folded = min(folded, answer.seconds)
+            if compiled is not None:
                 break
-            last = found
-        return Folding(folded, unfolded), last
+            compiled = answer
+        return Folding(folded, unfolded), compiled
 
     async def _unless_cancelled(self, worker: _Worker, work: Coroutine[None, None, T]) -> T:
         """Return the result of a worker's work.
@@ -173,7 +176,7 @@ class Compilers:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._later(self._abandon(worker, task))
+            self._start_closing(self._give_up_soon(worker, task))
             raise
 
     async def jaxlib(self, target: Target, environment: Environment) -> str | Trouble:
@@ -187,7 +190,7 @@ class Compilers:
             hello = await asyncio.shield(process.ready)
             if hello is None:
                 death = await asyncio.shield(process.death)
-                return Trouble("death", _words(worker.target, death), last=False)
+                return Trouble("death", _message(worker.target, death), last=False)
             if hello.problem:
                 return Trouble("target", hello.problem)
             return hello.jaxlib
@@ -209,7 +212,7 @@ class Compilers:
         worker = self._workers.get(name)
         if worker is None or worker.environment != environment:
             if worker is not None and worker.process is not None:
-                self._later(worker.process.aclose())
+                self._start_closing(worker.process.aclose())
             worker = self._workers[name] = _Worker(
                 target, self._command_of(target, environment), environment
             )
@@ -218,11 +221,11 @@ class Compilers:
     def _command_of(self, target: Target, environment: Environment) -> Sequence[str]:
         if not target.host:
             return self._command(environment)
-        here = f"here-{target.platform}" if target.platform != CPU else CPU
-        there = variables(here if target.chip is None else target.platform)
-        return remote.command(target.host, there, self._remote_python)
+        platform = f"here-{target.platform}" if target.platform != CPU else CPU
+        environment_variables = variables(platform if target.chip is None else target.platform)
+        return remote.command(target.host, environment_variables, self._remote_python)
 
-    async def _abandon(self, worker: _Worker, task: asyncio.Task[T]) -> None:
+    async def _give_up_soon(self, worker: _Worker, task: asyncio.Task[T]) -> None:
         """Wait briefly for work that has no caller any more, then kill it."""
         done, _ = await asyncio.wait([task], timeout=GRACE)
         if done:
@@ -237,27 +240,27 @@ class Compilers:
         async with worker.lock:
             if worker.idle is not None:
                 worker.idle.cancel()
-            for again in (True, False):
+            for may_retry in (True, False):
                 if self._closed:
-                    return Trouble("death", _words(worker.target, Death(Reason.STOPPED)))
-                answer = await self._once(worker, request, deadline)
+                    return Trouble("death", _message(worker.target, Death(Reason.STOPPED)))
+                answer = await self._ask(worker, request, deadline)
                 if isinstance(answer, Death):
                     crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
-                    if again and crashed and not _unreachable(worker.target, answer):
+                    if may_retry and crashed and not _is_unreachable(worker.target, answer):
                         log.warning(
                             "the compiler for %s died (%s); retrying", worker.target.name, answer
                         )
                         continue
                     kind = "time" if answer.reason is Reason.TIMEOUT else "death"
-                    return Trouble(kind, _words(worker.target, answer))
+                    return Trouble(kind, _message(worker.target, answer))
                 loop = asyncio.get_running_loop()
-                worker.idle = loop.call_later(IDLE, self._rest, worker)
+                worker.idle = loop.call_later(IDLE, self._end_idle, worker)
                 if isinstance(answer, NotCompiled):
                     return Trouble(answer.kind, answer.message)
                 return answer
             raise AssertionError("the second try answers")
 
-    async def _once(
+    async def _ask(
         self, worker: _Worker, request: Compile, deadline: float
     ) -> Compiled | NotCompiled | Death:
         process = self._process(worker)
@@ -290,23 +293,23 @@ class Compilers:
 
     def _spawn(self, worker: _Worker) -> CompilerProcess:
         log.info("starting a compiler for %s", worker.target.name)
-        far = bool(worker.target.host)
+        is_remote = bool(worker.target.host)
         return CompilerProcess.start(
             worker.command,
-            environment=dict(os.environ) if far else _variables(worker.environment),
-            first=remote.modules() if far else b"",
+            environment=dict(os.environ) if is_remote else _variables(worker.environment),
+            first=remote.modules() if is_remote else b"",
             folder=neutral_folder(),
             limits=self._limits,
             locate=lambda path, chunk: None,
-            on_output=_logged,
+            on_output=_log_output,
         )
 
-    def _rest(self, worker: _Worker) -> None:
+    def _end_idle(self, worker: _Worker) -> None:
         if worker.process is not None and not worker.lock.locked():
-            self._later(worker.process.aclose())
+            self._start_closing(worker.process.aclose())
             worker.process = None
 
-    def _later(self, work: Coroutine[None, None, None]) -> None:
+    def _start_closing(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -329,30 +332,30 @@ _SSH_FAILED = 255
 """ssh's own exit status if it cannot connect."""
 
 
-def _unreachable(target: Target, death: Death) -> bool:
+def _is_unreachable(target: Target, death: Death) -> bool:
     return bool(target.host) and death.code == _SSH_FAILED
 
 
-def _logged(process: TracerProcess, text: str) -> None:
+def _log_output(process: TracerProcess, text: str) -> None:
     log.debug("compiler %d: %s", process.pid, text.rstrip())
 
 
-def _words(target: Target, death: Death) -> str:
-    what = f"compiling for {target.short}"
-    if _unreachable(target, death):
+def _message(target: Target, death: Death) -> str:
+    task = f"compiling for {target.short}"
+    if _is_unreachable(target, death):
         return f"cannot reach {target.host} over ssh ({death.last_words or 'no error output'})"
     match death.reason:
         case Reason.TIMEOUT:
-            return f"{what} took longer than {death.limit:g} s (setting `timeouts.compile`)"
+            return f"{task} took longer than {death.limit:g} s (setting `timeouts.compile`)"
         case Reason.MEMORY:
             return (
-                f"{what} used {units.size(death.used)} of memory, "
+                f"{task} used {units.size(death.used)} of memory, "
                 f"limit {units.size(death.limit)} (setting `memoryLimit`)"
             )
         case Reason.CRASHED:
-            return f"{what} crashed the compiler twice ({signal_name(death.signal)})"
+            return f"{task} crashed the compiler twice ({signal_name(death.signal)})"
         case Reason.STOPPED:
-            return f"{what} was stopped"
+            return f"{task} was stopped"
         case _:
-            words = f": {death.last_words}" if death.last_words else ""
-            return f"{what} failed: the compiler exited with status {death.code}{words}"
+            last_words = f": {death.last_words}" if death.last_words else ""
+            return f"{task} failed: the compiler exited with status {death.code}{last_words}"

@@ -26,7 +26,7 @@ _OPTIONS = (
     "-o", "ServerAliveInterval=15",
 )  # fmt: skip
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parents[2]
 _SENT = (
     "__init__.py", "compiler/**/*.py", "targets/**/*.py", "wire/**/*.py",
 )  # fmt: skip
@@ -71,15 +71,19 @@ def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> li
     """
     start = _START.replace("VARIABLES", repr(dict(variables)))
     code = f"import base64;exec(base64.b64decode({base64.b64encode(start.encode())!r}))"
-    there = f"~/{shlex.quote(python[2:])}" if python.startswith("~/") else shlex.quote(python)
-    return ["ssh", *_OPTIONS, "--", host, f"{there} -X utf8 -c {shlex.quote(code)}"]
+    remote_python = (
+        f"~/{shlex.quote(python[2:])}" if python.startswith("~/") else shlex.quote(python)
+    )
+    return ["ssh", *_OPTIONS, "--", host, f"{remote_python} -X utf8 -c {shlex.quote(code)}"]
 
 
 @cache
 def modules() -> bytes:
     """Return all modules of a compiler, preceded by their length."""
-    sent = {name: (path.name == "__init__.py", path.read_text("utf-8")) for name, path in _files()}
-    data = zlib.compress(json.dumps(sent).encode())
+    sources = {
+        name: (path.name == "__init__.py", path.read_text("utf-8")) for name, path in _files()
+    }
+    data = zlib.compress(json.dumps(sources).encode())
     return len(data).to_bytes(4, "big") + data
 
 
