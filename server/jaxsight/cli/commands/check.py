@@ -129,22 +129,22 @@ async def check(
     with_fixes = output_format is Format.JSON
     options = CheckOptions(fix_log, with_fixes, verify_import, verify_timeout)
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
-    result, pythons = await _check(
+    total, pythons = await _check(
         paths or [Path()], options, rules, python, calls or (), allow or ()
     )
     if fix_log is not None:
         # Machine-readable output must not contain it.
         fix_log.print(Printer(stderr=output_format is not Format.TEXT))
     if write_baseline is not None:
-        baselines.write(write_baseline, result.reported)
-        findings = count(len(result.reported), "finding")
+        baselines.write(write_baseline, total.reported)
+        findings = count(len(total.reported), "finding")
         Printer().print(f"Wrote {findings} to {one_line(str(write_baseline))}.")
         return 0
     if baseline is not None:
-        result.reported = _new_findings(baseline, result.reported)
-    _print(result, output_format, pythons, with_verified=verify_import)
+        total.reported = _new_findings(baseline, total.reported)
+    _print(total, output_format, pythons, with_verified=verify_import)
     informs = (Severity.INFORMATION, Severity.HINT)
-    severities = [reported.finding.severity for reported in result.reported]
+    severities = [reported.finding.severity for reported in total.reported]
     return FOUND if any(severity not in informs for severity in severities) else 0
 
 
@@ -207,9 +207,9 @@ def _new_findings(baseline: Path, reported: Sequence[Reported]) -> list[Reported
 
 
 def _print(
-    result: CheckResult, format: Format, pythons: Mapping[str, object], *, with_verified: bool
+    total: CheckResult, format: Format, pythons: Mapping[str, object], *, with_verified: bool
 ) -> None:
-    reported, incomplete, refused = result.reported, result.incomplete, result.refused
+    reported, incomplete, refused = total.reported, total.incomplete, total.refused
     match format:
         case Format.TEXT:
             printer = Printer()
@@ -217,7 +217,7 @@ def _print(
                 printer.print(text.report(finding, printer.columns))
                 printer.print()
             notes.print_file_notes(printer, incomplete, refused)
-            printer.print(_summary(result, with_verified))
+            printer.print(_summary(total, with_verified))
         case Format.JSON:
             print_json(machine.as_json(reported, incomplete, pythons, refused))
         case Format.SARIF:
@@ -228,11 +228,11 @@ def _print(
             pass
 
 
-def _summary(result: CheckResult, with_verified: bool) -> str:
-    functions, files = count(result.functions, "function"), count(result.files, "file")
-    total = count(len(result.reported), "finding") if result.reported else "No findings"
-    summary = f"{total}: {functions} with example inputs in {files}."
+def _summary(total: CheckResult, with_verified: bool) -> str:
+    functions, files = count(total.functions, "function"), count(total.files, "file")
+    findings = count(len(total.reported), "finding") if total.reported else "No findings"
+    summary = f"{findings}: {functions} with example inputs in {files}."
     if not with_verified:
         return summary
-    compared, imported = count(result.compared, "function"), count(result.imported, "file")
+    compared, imported = count(total.compared, "function"), count(total.imported, "file")
     return f"verified {compared} in {imported}\n{summary}"

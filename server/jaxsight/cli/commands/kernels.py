@@ -156,12 +156,12 @@ async def _results(
     results = []
     for target in targets or (None,):
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
-        view, result = await run.get_by_name(
+        view, compile_result = await run.get_by_name(
             run.session.kernels(str(address.path), address.function, target, set_name)
         )
-        kernels = Kernels.of(view, result)
+        kernels = Kernels.of(view, compile_result)
         if kernels is None:
-            _print_error(printer, address, result)
+            _print_error(printer, address, compile_result)
             return []
         results.append(kernels)
     return results
@@ -202,10 +202,10 @@ def _records(
     ]
 
 
-def _print_error(printer: Printer, address: Address, result: Result) -> None:
-    assert isinstance(result.outcome, Trouble)
-    where = f"{address.function} on {result.target.name}"
-    printer.labelled(one_line(where), "bold", result.outcome.message)
+def _print_error(printer: Printer, address: Address, compile_result: Result) -> None:
+    assert isinstance(compile_result.outcome, Trouble)
+    where = f"{address.function} on {compile_result.target.name}"
+    printer.labelled(one_line(where), "bold", compile_result.outcome.message)
 
 
 def _print(
