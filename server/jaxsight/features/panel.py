@@ -22,7 +22,7 @@ from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.roofline import estimate
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 _LONGEST = 200
 """Maximum length of a user's expression, in characters: a whole loop may be one expression."""

@@ -11,7 +11,7 @@ from jaxsight.queries.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause, visible
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 _LONGEST = 200
 """Maximum length of a reason in characters: some of XLA's quote HLO."""

@@ -21,7 +21,7 @@ from jaxsight.lsp.text_documents import readable
 from jaxsight.lsp.uris import KINDS, VIEW, Made
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
-from jaxsight.workers.compiler_environments import ready
+from jaxsight.workers.compilation.environments import ready
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

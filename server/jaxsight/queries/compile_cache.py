@@ -28,8 +28,8 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.wire.messages.replies import Failed, Lowered
 from jaxsight.wire.observations import Failure
-from jaxsight.workers.compiler_environments import Environment, identity
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment, identity
 from jaxsight.workers.results import Died
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Lowered
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from jaxsight.queries.located_answer import Answer, View
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
 from jaxsight.wire.messages.requests import SourceOptions
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 ByFunction = tuple[str, str]
 """A file and the qualified name of a function."""

@@ -22,7 +22,7 @@ from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_com
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Outlined, Traced
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
 
 ERRORS_HELD = 60.0
 """Seconds after which a contract that could not be checked is tried again."""

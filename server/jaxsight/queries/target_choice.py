@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from jaxsight.targets.target import CPU, PREFERRED, Target, parse
-from jaxsight.workers import compiler_environments as environments
-from jaxsight.workers.compiler_environments import Environment
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.compilers import Trouble
+from jaxsight.workers.compilation.environments import Environment
 
 
 def chosen_targets(target: str, more: tuple[str, ...], jax: str) -> tuple[Target, ...]:

@@ -42,6 +42,10 @@ def _digits(amount: float, decimals: int) -> str:
     return f"{amount:.{max(0, min(decimals, 3 - before))}f}"
 
 
-def count(number: int, one: str, many: str = "") -> str:
-    """Return `1 kernel` or `2 kernels`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, such as `1 function` or `12 functions`.
+
+    Args:
+        plural: by default the noun with an `s`.
+    """
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

@@ -10,7 +10,7 @@ from jaxsight.queries.compile_result import Result
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 
 def target_rows(results: Sequence[Result]) -> str:

@@ -9,7 +9,7 @@ from jaxsight.queries.compile_result import Result
 from jaxsight.queries.kernels import Kernels
 from jaxsight.queries.located_answer import View
 from jaxsight.wire.chunks import equation_path
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 DOCUMENTS = ("hlo", "kernels")
 """Texts of a compiled function that are shown as documents."""
