@@ -138,6 +138,13 @@ class Client:
             self._news.notify_all()
 
 
+async def listen(stream: asyncio.StreamReader | None, client: Client) -> None:
+    """Give a client what a server's process writes."""
+    assert stream is not None
+    while data := await stream.read(65536):
+        await client.feed(data)
+
+
 class _Outbox:
     """The server's end of the stream to the client."""
 

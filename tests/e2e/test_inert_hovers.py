@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from lsprotocol import types
 
+from tests.e2e.editor import on, opened
 from tests.hostile import EVERYTHING, hidden
-from tests.lsp.client import at, on
-from tests.lsp.test_end_to_end import editor
 from tests.lsp.test_inert import GFM
 
 IN_LITERALS = (
@@ -72,31 +71,34 @@ def uri(tmp_path: Path) -> str:
 @pytest.mark.parametrize("kernels", [False, True])
 async def test_hovers_and_hints_are_inert(tmp_path: Path, uri: str, kernels: bool) -> None:
     options = {"inlayHints": {"kernels": kernels, "barriers": kernels, "shapes": True}}
-    async with editor("neovim_0.12.4", tmp_path, target="cpu", **options) as client:
-        client.open(uri, MODEL)
-        lines = MODEL.split("\n")
-        shown: list[Any] = []
-        for line, text in enumerate(lines):
+    async with opened("Neovim 0.12", tmp_path, target="cpu", **options) as editor:
+        editor.open(uri, MODEL)
+        values: list[str] = []
+        for line, text in enumerate(MODEL.split("\n")):
             for part in (NAME, "raises", "x *", "pair", "y ="):
-                if part in text:
-                    place = on(uri, line, text.index(part) + 1)
-                    shown += [await client.request("textDocument/hover", place)]
-        values = [each["contents"]["value"] for each in shown if each is not None]
+                if part not in text:
+                    continue
+                position = types.Position(line, text.index(part) + 1)
+                params = types.HoverParams(on(uri), position)
+                hover = await editor.text_document_hover_async(params)
+                if hover is not None:
+                    assert isinstance(hover.contents, types.MarkupContent)
+                    values.append(hover.contents.value)
         assert any(r"\[x\]" in value for value in values)
         assert any("ValueError" in value for value in values)
-        whole = {"start": at(0, 0), "end": at(len(lines) - 1, 0)}
-        asked = {"textDocument": {"uri": uri}, "range": whole}
-        hints = await client.request("textDocument/inlayHint", asked)
+        hints = await editor.hints(uri, MODEL.count("\n"))
         assert hints
         for hint in hints:
-            assert hidden(hint["label"]) == []
-            assert "\n" not in hint["label"]
-            resolved = await client.request("inlayHint/resolve", hint)
-            values.append(resolved["tooltip"]["value"])
+            assert isinstance(hint.label, str)
+            assert hidden(hint.label) == []
+            assert "\n" not in hint.label
+            resolved = await editor.inlay_hint_resolve_async(hint)
+            assert isinstance(resolved.tooltip, types.MarkupContent)
+            values.append(resolved.tooltip.value)
         for value in values:
             assert hidden(value) == []
-            assert [each for each in dangers(value) if not each.startswith("https://")] == []
-            assert not any("evil" in each for each in dangers(value))
-        found = await client.request("textDocument/diagnostic", {"textDocument": {"uri": uri}})
-        assert any("ValueError" in item["message"] for item in found["items"])
-        assert all(hidden(item["message"]) == [] for item in found["items"])
+            assert [danger for danger in dangers(value) if not danger.startswith("https://")] == []
+            assert not any("evil" in danger for danger in dangers(value))
+        messages = [diagnostic.message for diagnostic in await editor.diagnostics_of(uri)]
+        assert any("ValueError" in message for message in messages)
+        assert all(hidden(message) == [] for message in messages)

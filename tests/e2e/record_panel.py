@@ -1,5 +1,5 @@
 """Record the answers that the panel's own tests show; run by hand: `python -m
-tests.lsp.record_panel`.
+tests.e2e.record_panel`.
 
 Writes `vscode-extension/panel/test/nested.json`: the panel and the texts of `nested` on an H100, by
 JAX 0.10.2 (another version numbers the kernels otherwise).
@@ -13,7 +13,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tests.lsp.test_end_to_end import editor
+from tests.e2e.editor import VSCODE, opened
 
 TESTS = Path(__file__).parents[2] / "vscode-extension" / "panel" / "test"
 PROJECT = "/project"
@@ -44,14 +44,11 @@ async def answers(root: Path) -> str:
     machine.
     """
     uri = (root / "nested.py").as_uri()
-    async with editor("vscode_139", root, target="cuda:h100") as client:
-        client.open(uri, SOURCE)
-        shown = await client.request("jaxsight/panel", {"uri": uri, "function": "nested"})
+    async with opened(VSCODE, root, target="cuda:h100") as editor:
+        editor.open(uri, SOURCE)
+        shown = await editor.ask("jaxsight/panel", uri=uri, function="nested")
         texts = {
-            kind: await client.request(
-                "jaxsight/textDocumentContent", {"uri": shown["documents"][kind]}
-            )
-            for kind in ("jaxpr", "hlo")
+            kind: await editor.linked_content(shown["documents"][kind]) for kind in ("jaxpr", "hlo")
         }
     data = {"shown": shown, "texts": texts}
     recorded = json.dumps(data, ensure_ascii=False, separators=(",", ":"))

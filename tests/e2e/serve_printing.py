@@ -28,4 +28,5 @@ class PrintingEngine(Ready):
 
 
 if __name__ == "__main__":
-    sys.exit(main(engine_factory=lambda configuration: PrintingEngine(PrintingSession())))
+    arguments = [argument for argument in sys.argv[1:] if argument != "server"]
+    sys.exit(main(arguments, lambda configuration: PrintingEngine(PrintingSession())))
